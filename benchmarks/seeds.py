@@ -1,0 +1,47 @@
+"""Every model of a configuration over several seeds: test AUC and GAUC, mean and standard deviation.
+
+    sluice bench seeds CONFIG --data DIR --out OUT --seeds 3
+
+Features are made once. Prints a Markdown table; the last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+from rich.console import Console
+
+from contracts.artifacts import Artifacts
+from contracts.config import load
+from sluice import steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    arguments = parser.parse_args()
+    config, out, console = load(arguments.config), Artifacts(arguments.out), Console(stderr=True)
+    steps.features(config, arguments.data, out, console)
+    runs = [steps.train(config, out, console, config.seed + seed)["models"] for seed in range(arguments.seeds)]
+    figures = {
+        model: {metric: [run[model][metric] for run in runs] for metric in ("auc", "gauc")} for model in config.train.models
+    }
+    print("| model | test AUC | test GAUC |\n|---|---|---|")
+    for model, values in figures.items():
+        print(f"| {model} | {_spread(values['auc'])} | {_spread(values['gauc'])} |")
+    print(json.dumps(figures))
+
+
+def _spread(values: list[float]) -> str:
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return f"{statistics.mean(values):.4f} ± {deviation:.4f}"
+
+
+if __name__ == "__main__":
+    main()

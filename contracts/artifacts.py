@@ -1,0 +1,97 @@
+"""Where each step leaves its files below one output folder, and the reserved column names in them.
+
+OUT/
+  raw/                      simulated log (demo only): impressions, clicks, users, items
+  truth/                    simulated truth, read by nothing but the report
+  ingest/events/day=D/      clean, deduplicated, labelled events
+  ingest/users/ items/      clean tables, one row per key (`_user`, `_item` as strings)
+  ingest/quarantine/        malformed rows with their reason
+  ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC
+  features/day=D/           point-in-time raw features
+  encoding/                 feature_spec.json, vocabularies/*.npy
+  examples/WINDOW/day=D/    encoded examples of train, validation, test
+  online/users/ items/      raw features of every user and item as of the last publish
+  parity/                   sampled rows: raw features and encoded ids
+  models/NAME/              weights.safetensors, summary.json
+  bundle/                   what `sluice serve` takes
+  summary.json              one per step, beside its output
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+# Reserved columns of events, features and examples. They start with an underscore, configured fields never do.
+LABEL, LABEL_TIME = "_label", "_label_time"  # float 0/1; when the label became known
+USER, ITEM, REQUEST = "_user", "_item", "_request"  # string keys as in the log; absent roles have no column
+TIME, KNOWN = "_time", "_known"  # UTC timestamps (microseconds)
+POSITION, BID = "_position", "_bid"
+ROW = "_row"  # int64 hash of the event key: stable row id
+DAY = "day"  # partition: event date, UTC, YYYY-MM-DD
+FRESH = "@fresh"  # suffix of event-fresh twins
+WINDOWS = ("train", "validation", "test")
+PUBLISHED_AT = "_published_at"  # online tables: the publish the row belongs to
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    out: Path
+
+    @property
+    def raw(self) -> Path:
+        return self.out / "raw"
+
+    @property
+    def truth(self) -> Path:
+        return self.out / "truth"
+
+    @property
+    def events(self) -> Path:
+        return self.out / "ingest" / "events"
+
+    @property
+    def users(self) -> Path:
+        return self.out / "ingest" / "users"
+
+    @property
+    def items(self) -> Path:
+        return self.out / "ingest" / "items"
+
+    @property
+    def windows(self) -> Path:
+        return self.out / "ingest" / "windows.json"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.out / "ingest" / "quarantine"
+
+    @property
+    def features(self) -> Path:
+        return self.out / "features"
+
+    @property
+    def encoding(self) -> Path:
+        return self.out / "encoding"
+
+    def examples(self, window: str) -> Path:
+        return self.out / "examples" / window
+
+    @property
+    def online_users(self) -> Path:
+        return self.out / "online" / "users"
+
+    @property
+    def online_items(self) -> Path:
+        return self.out / "online" / "items"
+
+    @property
+    def parity(self) -> Path:
+        return self.out / "parity"
+
+    def model(self, name: str) -> Path:
+        return self.out / "models" / name
+
+    @property
+    def bundle(self) -> Path:
+        return self.out / "bundle"

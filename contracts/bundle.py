@@ -1,0 +1,175 @@
+"""A bundle: one folder, one version, published and loaded as a whole.
+
+    manifest.json                     this file's `Manifest`
+    feature_spec.json, vocabularies/  the input contract
+    tables/                           user and item tables, row-major, sorted by key
+    retrieval/ prerank/ rank/         weights (safetensors), vectors, index, calibration
+    parity/                           sampled raw rows with the ids and scores computed offline
+
+Nothing is pickled. Publishing writes aside, checks what was written, flushes it to disk and renames, so that a folder
+of that name is either complete or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors.numpy import load_file, save_file
+
+from contracts.errors import BundleError, BundleVersionError, ChecksumError
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+class Manifest(BaseModel):
+    """`files` maps a relative path to its SHA-256; `content_hash` covers them all and names the version."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int
+    name: str
+    content_hash: str
+    created: datetime
+    parents: tuple[str, ...] = ()
+    settings: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
+    files: dict[str, str]
+
+    @property
+    def version(self) -> str:
+        return f"{self.name}-{self.content_hash[:12]}"
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _files(folder: Path) -> dict[str, str]:
+    paths = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+    return {path.relative_to(folder).as_posix(): digest(path) for path in paths}
+
+
+def _flush(folder: Path) -> None:
+    for path in [*folder.rglob("*"), folder]:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def publish(
+    build: Path,
+    destination: Path,
+    name: str,
+    *,
+    parents: tuple[str, ...] = (),
+    settings: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Copies `build` beside `destination`, adds the manifest, verifies, and renames; an older bundle gives way whole.
+
+    Raises BundleError when the disk is full or the write fails; the destination is then as it was before.
+    """
+    staging = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        shutil.copytree(build, staging)
+        files = _files(staging)
+        content = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+        manifest = Manifest(
+            schema_version=SCHEMA_VERSION,
+            name=name,
+            content_hash=content,
+            created=datetime.now(UTC),
+            parents=parents,
+            settings=dict(settings or {}),
+            metrics=dict(metrics or {}),
+            files=files,
+        )
+        (staging / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
+        verify(staging)
+        _flush(staging)
+        _swap(staging, destination)
+    except (OSError, shutil.Error) as error:
+        raise BundleError(f"cannot publish the bundle to {destination}: {error}; nothing was changed there") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return manifest
+
+
+def _swap(staging: Path, destination: Path) -> None:
+    retired = staging.with_name(staging.name + ".old")
+    if destination.exists():
+        destination.rename(retired)
+    try:
+        staging.rename(destination)
+    except OSError:
+        if retired.exists():
+            retired.rename(destination)
+        raise
+    shutil.rmtree(retired, ignore_errors=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Raises BundleError when there is none or it cannot be read, BundleVersionError when it is too new."""
+    try:
+        raw = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleError(f"{folder} is no bundle: {MANIFEST} cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise BundleError(f"{folder / MANIFEST} is damaged: {error}; publish the bundle again") from None
+    found = raw.get("schema_version") if isinstance(raw, dict) else None
+    if isinstance(found, int) and found > SCHEMA_VERSION:
+        raise BundleVersionError(
+            f"{folder} has bundle schema {found}, this Sluice reads up to {SCHEMA_VERSION}; upgrade Sluice or publish "
+            "the bundle with this version"
+        )
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        raise BundleError(
+            f"{folder / MANIFEST} is damaged: {error.errors()[0]['msg']}; publish the bundle again"
+        ) from None
+
+
+def verify(folder: Path) -> Manifest:
+    """Every file present, none added, none changed. Raises ChecksumError naming the first that differs."""
+    manifest = read_manifest(folder)
+    found = _files(folder)
+    for path in sorted(manifest.files.keys() | found.keys()):
+        if path not in found:
+            raise ChecksumError(f"{folder}: {path} is missing; publish or copy the bundle again")
+        if manifest.files.get(path) != found[path]:
+            raise ChecksumError(f"{folder}: {path} differs from its checksum; publish or copy the bundle again")
+    return manifest
+
+
+def save_weights(path: Path, weights: Mapping[str, np.ndarray]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({name: np.ascontiguousarray(array) for name, array in weights.items()}, path)
+
+
+def load_weights(path: Path) -> dict[str, np.ndarray]:
+    return load_file(path)
+
+
+def save_array(path: Path, array: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def load_array(path: Path) -> np.ndarray:
+    """Memory-mapped, so that the workers of one machine share its pages."""
+    return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -1,0 +1,412 @@
+"""One run's TOML as frozen pydantic models.
+
+Unknown keys are refused with the nearest right one, and all errors of a file come in one message. `{data}` in a path
+stands for the folder given with `--data`, or for the file's own `data` key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from contracts.duration import Duration, label
+from contracts.errors import ConfigError
+
+Side = Literal["user", "item", "context", "cross"]
+Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
+KeyType = Literal["string", "int64", "bool"]
+ModelName = Literal["popularity", "logistic_regression", "dnn", "dcn_v2", "din"]
+
+
+def _utc(value: object) -> object:
+    """TOML dates and local times are read as UTC; strings as ISO 8601."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if hasattr(value, "year"):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)  # type: ignore[attr-defined]
+    return value
+
+
+Instant = Annotated[datetime, BeforeValidator(_utc)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Window = tuple[Instant, Instant] | Share
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SparkSettings(Section):
+    """How to reach Spark. An empty master leaves it to spark-submit."""
+
+    master: str = "local[*]"
+    settings: dict[str, str] = {}
+
+
+class Source(Section):
+    """Any table Spark can read: format and options go to the reader as they are."""
+
+    path: str
+    format: str = "parquet"
+    options: dict[str, str] = {}
+    schema_ddl: str | None = Field(None, description="Spark DDL; needed where the file carries no types, such as CSV")
+    derive: dict[str, str] = Field({}, description="new column -> Spark SQL expression over the raw columns")
+
+
+class Log(Source):
+    """The impressions (or plain rows): one row per shown item. `key` are the columns that identify an event."""
+
+    user_id: str | None = None
+    item_id: str | None = None
+    request_id: str | None = None
+    event_time: str | None = None
+    known_time: str | None = None
+    position: str | None = None
+    bid: str | None = None
+    key: tuple[str, ...] = ()
+    max_bad_share: Share = 0.01
+
+
+class Clicks(Source):
+    """Later events that turn an impression into a positive when they come within `window` of it."""
+
+    on: tuple[str, ...]
+    event_time: str = "event_time"
+    known_time: str | None = None
+    window: Duration = 86_400
+
+
+class Label(Section):
+    """Exactly one of a Spark SQL expression over the log, or a table of later clicks."""
+
+    expression: str | None = None
+    clicks: Clicks | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Label:
+        if (self.expression is None) == (self.clicks is None):
+            raise ValueError("give exactly one of label.expression and label.clicks")
+        return self
+
+
+class Table(Source):
+    """A table of users or items, one row per key."""
+
+    key: str
+
+
+class FieldConfig(Section):
+    """One configured field; counters expand into one feature per statistic and window.
+
+    kind            what it needs
+    categorical     `column`
+    numeric         `column`, `granularities` (numbers of quantile bins), `log`
+    multi_valued    `column` holding an array (or text cut at `separator`), `length` values kept
+    sequence        the last `length` values of `of` (an item-side categorical) the user clicked, newest first
+    counter         `by` (columns of one side), `windows`, `statistics`
+    cross           `parts` (names of fields, or `field#bins`), hashed into `buckets` or, when 0, a fitted vocabulary
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    kind: Kind
+    side: Side
+    column: str | None = None
+    key_type: KeyType = "string"
+    min_count: int = Field(2, ge=1)
+    granularities: tuple[int, ...] = ()
+    log: bool = False
+    separator: str | None = None
+    length: int = Field(1, ge=1, le=200)
+    of: str | None = None
+    by: tuple[str, ...] = ()
+    windows: tuple[Duration, ...] = ()
+    statistics: tuple[Literal["count", "rate"], ...] = ("count", "rate")
+    prior_strength: float = Field(20.0, gt=0)
+    parts: tuple[str, ...] = ()
+    buckets: int = Field(0, ge=0)
+    cost: float = Field(1.0, ge=0)
+
+    @property
+    def source_column(self) -> str:
+        return self.column or self.name
+
+    def counters(self) -> list[tuple[str, str, int]]:
+        """(feature name, statistic, window in seconds) of every feature a counter expands into."""
+        return [(f"{self.name}_{s}_{label(w)}", s, w) for w in self.windows for s in self.statistics]
+
+    @model_validator(mode="after")
+    def _complete(self) -> FieldConfig:
+        needs: dict[str, tuple[str, ...]] = {"sequence": ("of",), "counter": ("by", "windows"), "cross": ("parts",)}
+        missing = [key for key in needs.get(self.kind, ()) if not getattr(self, key)]
+        if missing:
+            raise ValueError(f"field {self.name!r} of kind {self.kind} needs {', '.join(missing)}")
+        if self.kind == "cross" and (self.side != "cross" or len(self.parts) < 2):
+            raise ValueError(f"cross {self.name!r} needs side = 'cross' and at least two parts")
+        if self.kind == "sequence" and self.side != "user":
+            raise ValueError(f"sequence {self.name!r} is a history of the user: set side = 'user'")
+        if self.kind == "counter" and self.side not in ("user", "item"):
+            raise ValueError(f"counter {self.name!r}: side must be 'user' or 'item', not {self.side!r}")
+        if self.kind != "cross" and self.side == "cross":
+            raise ValueError(f"field {self.name!r}: only kind 'cross' may have side 'cross'")
+        return self
+
+
+class Windows(Section):
+    """Statistics ▶ train ▶ validation ▶ test, as dates [start, end) or as shares of the rows in time order.
+
+    The last `embargo` seconds of each window are left out; it must be at least the label window (None = equal to it).
+    """
+
+    statistics: Window = 0.2
+    train: Window = 0.6
+    validation: Window = 0.1
+    test: Window = 0.1
+    embargo: Duration | None = None
+
+    def named(self) -> dict[str, Window]:
+        return {"statistics": self.statistics, "train": self.train, "validation": self.validation, "test": self.test}
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Windows:
+        spans = {name: span for name, span in self.named().items() if isinstance(span, tuple)}
+        if 0 < len(spans) < 4:
+            raise ValueError("windows are either all dates or all shares")
+        if not spans:
+            total = sum(float(w) for w in self.named().values() if not isinstance(w, tuple))
+            if abs(total - 1.0) > 1e-6:
+                raise ValueError(f"the shares of the windows add up to {total:g}; they must add up to 1")
+            empty = [n for n in ("train", "validation", "test") if self.named()[n] == 0]
+            if empty:
+                raise ValueError(f"window {empty[0]!r} has share 0 and would be empty; give it at least 0.01")
+        names = list(spans)
+        for name, (start, end) in spans.items():
+            if start >= end:
+                raise ValueError(f"window {name!r} is empty: {start:%Y-%m-%d %H:%M} is not before {end:%Y-%m-%d %H:%M}")
+        for left, right in pairwise(names):
+            if spans[left][1] > spans[right][0]:
+                raise ValueError(
+                    f"windows overlap: {left!r} ends {spans[left][1]:%Y-%m-%d %H:%M}, after {right!r} starts "
+                    f"{spans[right][0]:%Y-%m-%d %H:%M}; end it there or earlier"
+                )
+        return self
+
+
+class Features(Section):
+    """`publish_every` = 0 means event-fresh; `also_fresh` writes event-fresh twins next to the published features."""
+
+    publish_every: Duration = 86_400
+    also_fresh: bool = False
+    negative_rate: float = Field(1.0, gt=0, le=1.0, description="share w of negatives kept in the training window")
+
+
+class Train(Section):
+    models: tuple[ModelName, ...] = ("popularity", "logistic_regression", "dnn", "dcn_v2", "din")
+    ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
+    embedding_dim: int = Field(16, ge=1)
+    hidden: tuple[int, ...] = (256, 128)
+    cross_layers: int = Field(3, ge=1)
+    cross_rank: int = Field(64, ge=1)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    batch_size: int = Field(4096, ge=1)
+    epochs: int = Field(4, ge=1)
+    patience: int = Field(1, ge=1)
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(1e-5, ge=0)
+    clip_norm: float = Field(10.0, gt=0)
+    precision: Literal["fp32", "bf16"] = "fp32"
+    device: str = "auto"
+    calibration: Literal["isotonic", "platt"] = "isotonic"
+    tower_dim: int = Field(64, ge=2)
+    tower_hidden: tuple[int, ...] = (128,)
+    tower_epochs: int = Field(6, ge=1)
+    temperature: float = Field(0.1, gt=0)
+
+
+class Retrieve(Section):
+    """Quotas per channel; their merge without duplicates is cut to `candidates`."""
+
+    candidates: int = Field(1000, ge=1)
+    two_tower: int = Field(800, ge=0)
+    item_to_item: int = Field(100, ge=0)
+    popularity: int = Field(100, ge=0)
+    neighbours: int = Field(20, ge=1, description="similar items kept per item for the item-to-item channel")
+    flat_below: int = Field(100_000, ge=0, description="exact search up to this many items, IVF beyond")
+    max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
+    filter_fields: tuple[str, ...] = Field((), description="item columns a request may filter by")
+
+
+class Prerank(Section):
+    keep: int = Field(200, ge=1)
+    hidden: tuple[int, ...] = (32,)
+
+
+class Rerank(Section):
+    """'auto' = auction where the log has bids, MMR otherwise."""
+
+    kind: Literal["auto", "auction", "mmr", "none"] = "auto"
+    reserve_price: float = Field(0.0, ge=0, description="smallest eCPM (bid x probability x 1000) that may be shown")
+    diversity: float = Field(0.1, ge=0, le=1)
+
+
+class Serve(Section):
+    default_limit: int = Field(10, ge=1)
+    max_limit: int = Field(100, ge=1)
+    max_candidates: int = Field(2000, ge=1)
+    deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")
+    parity_rows: int = Field(256, ge=1)
+
+
+class Simulation(Section):
+    """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
+
+    events: int = Field(500_000, ge=1)
+    users: int = Field(20_000, ge=1)
+    items: int = Field(5_000, ge=1)
+    days: int = Field(14, ge=1)
+    start: Instant = datetime(2026, 1, 5, tzinfo=UTC)
+    click_rate: float = Field(0.035, gt=0, lt=1)
+    shares: dict[str, float] = {}
+
+
+class Config(Section):
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    version: str = "1"
+    seed: int = 2026
+    data: str | None = None
+    spark: SparkSettings = SparkSettings()
+    log: Log
+    label: Label
+    users: Table | None = None
+    items: Table | None = None
+    fields: tuple[FieldConfig, ...] = Field(min_length=1)
+    windows: Windows = Windows()
+    features: Features = Features()
+    train: Train = Train()
+    retrieve: Retrieve = Retrieve()
+    prerank: Prerank = Prerank()
+    rerank: Rerank = Rerank()
+    serve: Serve = Serve()
+    simulation: Simulation | None = None
+
+    @property
+    def label_window(self) -> int:
+        """Seconds after an impression during which a click still counts."""
+        return self.label.clicks.window if self.label.clicks else 0
+
+    @property
+    def embargo(self) -> int:
+        return self.label_window if self.windows.embargo is None else self.windows.embargo
+
+    def path(self, source: Source, data: Path | None = None) -> str:
+        """The source's path with `{data}` filled in. Raises ConfigError when there is nothing to fill in."""
+        if "{data}" not in source.path:
+            return source.path
+        folder = str(data) if data else self.data
+        if folder is None:
+            raise ConfigError(
+                f"{source.path!r} needs a data folder: give --data DIR or set `data` in the configuration"
+            )
+        return source.path.replace("{data}", folder)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Config:
+        problems = [*self._field_problems(), *self._stage_problems()]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def _field_problems(self) -> list[str]:
+        names = [f.name for f in self.fields]
+        problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
+        by_name = {f.name: f for f in self.fields}
+        for field in self.fields:
+            if field.kind == "sequence" and (
+                field.of not in by_name or (by_name[field.of].kind, by_name[field.of].side) != ("categorical", "item")
+            ):
+                problems.append(f"sequence {field.name!r}: of = {field.of!r} must name a categorical field of the item")
+            for part in field.parts:
+                base, _, bins = part.partition("#")
+                if base not in by_name:
+                    problems.append(f"cross {field.name!r}: part {part!r} is no field{_nearest(base, names)}")
+                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].granularities):
+                    problems.append(f"cross {field.name!r}: {base!r} has no granularity {bins!r}")
+                elif not bins and by_name[base].kind != "categorical":
+                    problems.append(
+                        f"cross {field.name!r}: {base!r} is no categorical field; name its bins, as in {base}#10"
+                    )
+        return problems
+
+    def _stage_problems(self) -> list[str]:
+        problems = []
+        if self.windows.embargo is not None and self.windows.embargo < self.label_window:
+            problems.append(
+                f"windows.embargo is {self.windows.embargo} s, shorter than the label window of {self.label_window} s; "
+                "labels of one window would be decided inside the next"
+            )
+        if self.rerank.kind == "auction" and self.log.bid is None:
+            problems.append("rerank.kind = 'auction' needs log.bid")
+        if self.prerank.keep > self.retrieve.candidates:
+            problems.append(f"prerank.keep {self.prerank.keep} exceeds retrieve.candidates {self.retrieve.candidates}")
+        if self.serve.default_limit > self.serve.max_limit:
+            problems.append(f"serve.default_limit {self.serve.default_limit} exceeds max_limit {self.serve.max_limit}")
+        if self.serve.max_limit > self.prerank.keep:
+            problems.append(f"serve.max_limit {self.serve.max_limit} exceeds prerank.keep {self.prerank.keep}")
+        return problems
+
+
+def _nearest(word: str, candidates: list[str]) -> str:
+    close = difflib.get_close_matches(word, candidates, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    """Keys allowed in the section that `location` (a pydantic error location) lies in."""
+    model: Any = Config
+    for step in location[:-1]:
+        if isinstance(step, int):
+            continue
+        info = model.model_fields.get(step) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        if info is None:
+            continue
+        options = [info.annotation, *get_args(info.annotation)]
+        model = next((o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), model)
+    return list(model.model_fields)
+
+
+def _sentence(error: Any) -> str:
+    where = ".".join(str(step) for step in error["loc"]) or "configuration"
+    if error["type"] == "extra_forbidden":
+        key = str(error["loc"][-1])
+        return f"{where}: unknown key{_nearest(key, _known_keys(error['loc']))}"
+    text = error["msg"].removeprefix("Value error, ")
+    value = error.get("input")
+    shown = f" (found {value!r})" if isinstance(value, str | int | float | bool) else ""
+    return f"{where}: {text}{shown}"
+
+
+def parse(text: str, origin: str = "configuration") -> Config:
+    """Raises ConfigError that lists every problem of the text, one a line."""
+    try:
+        return Config.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        lines = list(dict.fromkeys(_sentence(e) for e in error.errors()))
+        raise ConfigError(
+            f"{origin} has {len(lines)} problem(s):\n" + "\n".join(f"  - {line}" for line in lines)
+        ) from None
+
+
+def load(path: Path) -> Config:
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from None

@@ -1,0 +1,128 @@
+"""Raw values -> ids and dense inputs at request time, bit for bit what the Spark pipeline writes.
+
+Only operations that are exact on both sides: look-up of typed keys, comparison with stored float64 edges, crosses as
+mixed-radix int64 of encoded ids. Logarithm and scaling happen here alone, for training (`scale` on the raw column of
+the Parquet file) and for serving.
+
+Raw columns are Python lists or numpy arrays with one entry per row; None (or NaN) is missing; multi-valued and sequence
+columns hold a list per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contracts.config import Side
+from contracts.errors import DataError
+from contracts.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.vocabulary import look_up, typed_keys
+
+Column = Sequence[Any] | np.ndarray
+
+
+class Encoded(NamedTuple):
+    """ids [B, sum of widths] int32 and dense [B, D] float32, laid out as `FeatureSpec.id_slots(*sides)` says."""
+
+    ids: np.ndarray
+    dense: np.ndarray
+
+
+def number(values: Column) -> np.ndarray:
+    """float64 with NaN for missing."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiu":
+        return values.astype(np.float64)
+    try:
+        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+    except (TypeError, ValueError):
+        wrong = next(v for v in values if v is not None and not isinstance(v, int | float))
+        raise DataError(f"{wrong!r} is a {type(wrong).__name__}, a number is needed") from None
+
+
+def bin_ids(values: np.ndarray, edges: Sequence[float]) -> np.ndarray:
+    """Bin b holds edges[b-1] <= x < edges[b]; its id is b + 2. NaN gets 1 (unknown)."""
+    ids = np.searchsorted(np.asarray(edges, dtype=np.float64), values, side="right") + FIRST_ID
+    return np.where(np.isnan(values), UNKNOWN, ids).astype(np.int32)
+
+
+def scale(values: np.ndarray, field: FeatureField) -> np.ndarray:
+    """(x - mean) / std as float32, of log1p(max(x, 0)) where the field says so; missing or infinite -> the scaled `default`."""
+    filled = np.where(np.isfinite(values), values, field.default)
+    if field.log:
+        filled = np.log1p(np.maximum(filled, 0.0))
+    return ((filled - field.mean) / field.std).astype(np.float32)
+
+
+def radix_code(parts: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """int64 code ((id_0 * size_1) + id_1) * size_2 + id_2 ...; injective while the product of sizes is below 2^63."""
+    code = parts[0].astype(np.int64)
+    for ids, size in zip(parts[1:], sizes[1:], strict=True):
+        code = code * size + ids
+    return code
+
+
+class Encoder:
+    """Holds the spec and the vocabularies; knows neither files nor models."""
+
+    def __init__(self, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray]) -> None:
+        self.spec = spec
+        self.vocabularies = vocabularies
+        self.part_slots = {part: spec.slot(part) for field in spec.fields for part in field.parts}
+        missing = [f.vocabulary for f in spec.fields if f.vocabulary and f.vocabulary not in vocabularies]
+        if missing:
+            raise DataError(f"vocabulary {missing[0]!r} of the feature spec is not among the stored ones")
+
+    def encode(self, columns: Mapping[str, Column], *sides: Side) -> Encoded:
+        """All fields of `sides` (without 'cross') for B rows. A column that is absent counts as missing throughout."""
+        rows = len(next(iter(columns.values()))) if columns else 1
+        ids = np.empty((rows, self.spec.id_width(*sides)), dtype=np.int32)
+        dense_slots = self.spec.dense_slots(*sides)
+        dense = np.empty((rows, len(dense_slots)), dtype=np.float32)
+        start = 0
+        for field in self.spec.of_side(*sides):
+            for block in self.field_ids(field, columns.get(field.name, [None] * rows)):
+                ids[:, start : start + field.length] = block
+                start += field.length
+        for slot in dense_slots:
+            dense[:, slot.start] = scale(number(columns.get(slot.field, [None] * rows)), self.spec.by_name[slot.field])
+        return Encoded(ids, dense)
+
+    def field_ids(self, field: FeatureField, values: Column) -> list[np.ndarray]:
+        """One [B, length] int32 array per id slot of the field."""
+        if field.dense:
+            numbers = number(values)
+            return [bin_ids(numbers, edges)[:, None] for edges in field.edges.values()]
+        if field.kind == "categorical":
+            keys, present = typed_keys(_plain(values), field.key_type)
+            return [look_up(self.vocabularies[field.vocabulary or ""], keys, present)[:, None]]
+        return [self._list_ids(field, values)]
+
+    def _list_ids(self, field: FeatureField, values: Column) -> np.ndarray:
+        ids = np.full((len(values), field.length), PADDING, dtype=np.int32)
+        for row, entries in enumerate(values):
+            kept = _plain(entries)[: field.length] if entries is not None else []
+            if kept:
+                keys, present = typed_keys(kept, field.key_type)
+                ids[row, : len(kept)] = look_up(self.vocabularies[field.vocabulary or ""], keys, present)
+        return ids
+
+    def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
+        """[B, number of crosses]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
+        columns = []
+        for field in self.spec.of_side("cross"):
+            slots = [self.part_slots[part] for part in field.parts]
+            code = radix_code([part_ids[slot.name] for slot in slots], [slot.size for slot in slots])
+            if field.buckets:
+                columns.append((FIRST_ID + code % field.buckets).astype(np.int32))
+            else:
+                columns.append(look_up(self.vocabularies[field.vocabulary or ""], code))
+        rows = max((len(ids) for ids in part_ids.values()), default=0)
+        if not columns:
+            return np.empty((rows, 0), dtype=np.int32)
+        return np.stack([np.broadcast_to(column, (rows,)) for column in columns], axis=1)
+
+
+def _plain(values: Column) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)

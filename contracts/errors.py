@@ -1,0 +1,81 @@
+"""Every error that Sluice raises on purpose.
+
+    SluiceError                  exit 1
+    ├── ConfigError              exit 2   the configuration or the command line is wrong
+    ├── DataError                exit 1   the data do not fit the configuration
+    │   ├── SchemaError                   a column is missing or has the wrong type
+    │   ├── EmptyLogError                 nothing is left to work on
+    │   ├── QuarantineError               too many malformed rows
+    │   ├── OneClassError                 labels of one class, or users too few to learn from
+    │   └── WindowError                   a time window is empty or overlaps another
+    ├── BundleError              exit 1   a bundle cannot be published or served
+    │   ├── ChecksumError                 a file differs from its checksum
+    │   ├── BundleVersionError            written by a newer Sluice
+    │   └── ParityError                   the server computes other ids or scores than training did
+    ├── RequestError             exit 1   a ranking request cannot be answered as asked
+    └── GateRefused              exit 3   a quality gate said no
+
+A message names what was found, where, the limit, and the cure, in one or two sentences.
+"""
+
+from __future__ import annotations
+
+
+class SluiceError(Exception):
+    exit_code = 1
+
+
+class ConfigError(SluiceError):
+    exit_code = 2
+
+
+class DataError(SluiceError):
+    pass
+
+
+class SchemaError(DataError):
+    pass
+
+
+class EmptyLogError(DataError):
+    pass
+
+
+class QuarantineError(DataError):
+    pass
+
+
+class OneClassError(DataError):
+    pass
+
+
+class WindowError(DataError):
+    pass
+
+
+class BundleError(SluiceError):
+    pass
+
+
+class ChecksumError(BundleError):
+    pass
+
+
+class BundleVersionError(BundleError):
+    pass
+
+
+class ParityError(BundleError):
+    pass
+
+
+class RequestError(SluiceError):
+    """`field` is the path of the offending request field, as the server reports it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class GateRefused(SluiceError):
+    exit_code = 3

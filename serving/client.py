@@ -1,0 +1,83 @@
+"""The smallest client: one blocking call with a deadline.
+
+A call that fails raises `RankingFailed` with gRPC's status and, where the server sent them, the offending fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from contracts.errors import SluiceError
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
+from serving.query import ContextValue
+from serving.translation import to_value
+
+
+class RankingFailed(SluiceError):
+    """`code` is the name of gRPC's status, `fields` maps offending request fields to what is wrong with them."""
+
+    def __init__(self, code: str, message: str, fields: dict[str, str]) -> None:
+        super().__init__("\n".join([f"{code}: {message}", *(f"  {name}: {text}" for name, text in fields.items())]))
+        self.code, self.fields = code, fields
+
+
+class RankingClient:
+    """`with RankingClient("localhost:50051") as client: client.rank("u1")`."""
+
+    def __init__(self, target: str) -> None:
+        self._channel = grpc.insecure_channel(target)
+        self._stub = sluice_pb2_grpc.RankingStub(self._channel)
+
+    def __enter__(self) -> RankingClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._channel.close()
+
+    def wait_ready(self, seconds: float) -> None:
+        grpc.channel_ready_future(self._channel).result(timeout=seconds)
+
+    def rank(
+        self,
+        user: str,
+        *,
+        limit: int | None = None,
+        context: Mapping[str, ContextValue] | None = None,
+        candidates: Sequence[str] = (),
+        filters: Mapping[str, Sequence[str]] | None = None,
+        recent_items: Sequence[str] | None = None,
+        skip_rerank: bool = False,
+        seconds: float = 1.0,
+    ) -> pb.RankResponse:
+        request = pb.RankRequest(
+            user_id=user,
+            limit=limit,
+            candidates=candidates,
+            skip_rerank=skip_rerank,
+            context={name: to_value(value) for name, value in (context or {}).items()},
+            filters={name: pb.Values(values=values) for name, values in (filters or {}).items()},
+        )
+        if recent_items is not None:
+            request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
+        try:
+            return self._stub.Rank(request, timeout=seconds)
+        except grpc.RpcError as error:
+            raise _failure(error) from None
+
+
+def _failure(error: grpc.RpcError) -> RankingFailed:
+    status = rpc_status.from_call(error)
+    fields: dict[str, str] = {}
+    for detail in status.details if status else ():
+        bad = error_details_pb2.BadRequest()
+        if detail.Unpack(bad):
+            fields |= {violation.field: violation.description for violation in bad.field_violations}
+    return RankingFailed(error.code().name, error.details() or "", fields)

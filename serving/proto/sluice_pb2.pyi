@@ -1,0 +1,141 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RankRequest(_message.Message):
+    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id")
+    class ContextEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    class FiltersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Values
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    RECENT_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SKIP_RERANK_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    user_id: str
+    context: _containers.MessageMap[str, Value]
+    limit: int
+    candidates: _containers.RepeatedScalarFieldContainer[str]
+    filters: _containers.MessageMap[str, Values]
+    recent_items: RecentItems
+    skip_rerank: bool
+    request_id: str
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("text", "integer", "number", "flag")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FLAG_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    integer: int
+    number: float
+    flag: bool
+    def __init__(self, text: _Optional[str] = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., flag: _Optional[bool] = ...) -> None: ...
+
+class Values(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RecentItems(_message.Message):
+    __slots__ = ("item_ids",)
+    ITEM_IDS_FIELD_NUMBER: _ClassVar[int]
+    item_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RankResponse(_message.Message):
+    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_USER_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    bundle_version: str
+    items: _containers.RepeatedCompositeFieldContainer[RankedItem]
+    stages: _containers.RepeatedCompositeFieldContainer[StageReport]
+    unknown_candidates: _containers.RepeatedScalarFieldContainer[str]
+    known_user: bool
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ...) -> None: ...
+
+class RankedItem(_message.Message):
+    __slots__ = ("item_id", "probability", "score", "price", "channel", "stage_scores", "reasons")
+    class StageScoresEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ITEM_ID_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    PRICE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    STAGE_SCORES_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    item_id: str
+    probability: float
+    score: float
+    price: float
+    channel: str
+    stage_scores: _containers.ScalarMap[str, float]
+    reasons: _containers.RepeatedCompositeFieldContainer[Reason]
+    def __init__(self, item_id: _Optional[str] = ..., probability: _Optional[float] = ..., score: _Optional[float] = ..., price: _Optional[float] = ..., channel: _Optional[str] = ..., stage_scores: _Optional[_Mapping[str, float]] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ...) -> None: ...
+
+class Reason(_message.Message):
+    __slots__ = ("field", "logit_change")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    LOGIT_CHANGE_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    logit_change: float
+    def __init__(self, field: _Optional[str] = ..., logit_change: _Optional[float] = ...) -> None: ...
+
+class StageReport(_message.Message):
+    __slots__ = ("name", "candidates_in", "candidates_out", "microseconds", "status", "cause")
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        STATUS_UNSPECIFIED: _ClassVar[StageReport.Status]
+        COMPLETE: _ClassVar[StageReport.Status]
+        DEGRADED: _ClassVar[StageReport.Status]
+        SKIPPED: _ClassVar[StageReport.Status]
+    STATUS_UNSPECIFIED: StageReport.Status
+    COMPLETE: StageReport.Status
+    DEGRADED: StageReport.Status
+    SKIPPED: StageReport.Status
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_IN_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_OUT_FIELD_NUMBER: _ClassVar[int]
+    MICROSECONDS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    candidates_in: int
+    candidates_out: int
+    microseconds: int
+    status: StageReport.Status
+    cause: str
+    def __init__(self, name: _Optional[str] = ..., candidates_in: _Optional[int] = ..., candidates_out: _Optional[int] = ..., microseconds: _Optional[int] = ..., status: _Optional[_Union[StageReport.Status, str]] = ..., cause: _Optional[str] = ...) -> None: ...

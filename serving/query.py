@@ -1,0 +1,73 @@
+"""What a caller asks of the funnel and what it answers, in plain Python; the gRPC layer translates from and to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+ContextValue = str | int | float | bool
+
+
+class StageStatus(Enum):
+    COMPLETE = "complete"
+    DEGRADED = "degraded"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class RankQuery:
+    """`candidates` replaces retrieval; `filters` keeps items whose field has one of the values; `recent_items` (newest
+    first) overrides the stored history; `limit` 0 is an error, not a default."""
+
+    user: str
+    limit: int
+    context: Mapping[str, ContextValue] = field(default_factory=dict)
+    candidates: tuple[str, ...] | None = None
+    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    recent_items: tuple[str, ...] | None = None
+    rerank: bool = True
+
+
+@dataclass
+class StageReport:
+    """`cause` says why a stage is not complete."""
+
+    name: str
+    candidates_in: int
+    candidates_out: int
+    microseconds: int
+    status: StageStatus = StageStatus.COMPLETE
+    cause: str = ""
+
+
+@dataclass
+class Reason:
+    """How far the logit falls when this field is set to its default."""
+
+    field: str
+    logit_change: float
+
+
+@dataclass
+class RankedItem:
+    """`price` per click, where there is an auction; `stage_scores` by stage name."""
+
+    item: str
+    probability: float
+    score: float
+    price: float | None
+    channel: str
+    stage_scores: dict[str, float]
+    reasons: list[Reason]
+
+
+@dataclass
+class RankAnswer:
+    """`unknown_candidates` are explicit candidates the bundle does not know."""
+
+    items: list[RankedItem]
+    stages: list[StageReport]
+    bundle_version: str
+    unknown_candidates: list[str]
+    known_user: bool

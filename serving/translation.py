@@ -1,0 +1,82 @@
+"""Between the wire (serving/proto/sluice.proto) and the funnel's own words (serving/query.py)."""
+
+from __future__ import annotations
+
+import uuid
+
+from contracts.errors import RequestError
+from serving.proto import sluice_pb2 as pb
+from serving.query import ContextValue, RankAnswer, RankedItem, RankQuery, StageReport, StageStatus
+
+STATUS = {
+    StageStatus.COMPLETE: pb.StageReport.COMPLETE,
+    StageStatus.DEGRADED: pb.StageReport.DEGRADED,
+    StageStatus.SKIPPED: pb.StageReport.SKIPPED,
+}
+
+
+def to_query(request: pb.RankRequest, default_limit: int) -> RankQuery:
+    """Raises RequestError for an empty user id or an empty context value."""
+    if not request.user_id:
+        raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
+    return RankQuery(
+        user=request.user_id,
+        limit=request.limit if request.HasField("limit") else default_limit,
+        context={name: _context_value(name, value) for name, value in request.context.items()},
+        candidates=tuple(request.candidates) or None,
+        filters={name: tuple(values.values) for name, values in request.filters.items()},
+        recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
+        rerank=not request.skip_rerank,
+    )
+
+
+def _context_value(name: str, value: pb.Value) -> ContextValue:
+    kind = value.WhichOneof("kind")
+    if kind is None:
+        raise RequestError(
+            f"context[{name}]", "holds no value; set text, integer, number or flag, or leave the field out"
+        )
+    result: ContextValue = getattr(value, kind)
+    return result
+
+
+def to_value(value: ContextValue) -> pb.Value:
+    if isinstance(value, bool):
+        return pb.Value(flag=value)
+    if isinstance(value, int):
+        return pb.Value(integer=value)
+    return pb.Value(number=value) if isinstance(value, float) else pb.Value(text=value)
+
+
+def to_response(answer: RankAnswer, request_id: str) -> pb.RankResponse:
+    return pb.RankResponse(
+        request_id=request_id or uuid.uuid4().hex,
+        bundle_version=answer.bundle_version,
+        items=[_item(item) for item in answer.items],
+        stages=[_stage(stage) for stage in answer.stages],
+        unknown_candidates=answer.unknown_candidates,
+        known_user=answer.known_user,
+    )
+
+
+def _item(item: RankedItem) -> pb.RankedItem:
+    return pb.RankedItem(
+        item_id=item.item,
+        probability=item.probability,
+        score=item.score,
+        price=item.price,
+        channel=item.channel,
+        stage_scores=item.stage_scores,
+        reasons=[pb.Reason(field=reason.field, logit_change=reason.logit_change) for reason in item.reasons],
+    )
+
+
+def _stage(stage: StageReport) -> pb.StageReport:
+    return pb.StageReport(
+        name=stage.name,
+        candidates_in=stage.candidates_in,
+        candidates_out=stage.candidates_out,
+        microseconds=stage.microseconds,
+        status=STATUS[stage.status],
+        cause=stage.cause,
+    )

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Checks for programs that are no Python packages; installs what is missing where that is possible (root on Debian or
+# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium]
+set -eu
+
+install() { # PACKAGE PROGRAM
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "installing $1 (needed: $2)"
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+    else
+        echo "$2 is missing: install it (Debian/Ubuntu: sudo apt-get install $1) and run make again" >&2
+        exit 1
+    fi
+}
+
+java_version() { # 17 of "17.0.15", nothing where there is no java
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
+}
+
+for program in "$@"; do
+    case $program in
+        java)
+            version=$(java_version || true)
+            [ "${version:-0}" -ge 17 ] || install openjdk-17-jre-headless "Java 17 or newer"
+            ;;
+        chromium)
+            command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || install chromium Chromium
+            ;;
+        *)
+            echo "unknown program $program" >&2
+            exit 2
+            ;;
+    esac
+done

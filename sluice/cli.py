@@ -1,0 +1,238 @@
+"""The `sluice` command. Heavy libraries are imported by the step that needs them, so that --help answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="sluice",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A multi-stage ranking platform: raw logs in, a gRPC server out.\n\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate.",
+)
+
+ConfigPath = Annotated[Path, typer.Argument(help="the run's TOML file", metavar="CONFIG")]
+Out = Annotated[Path, typer.Option(help="where everything is written")]
+Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands for in the configuration")]
+Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object as the last line")]
+BundlePath = Annotated[Path, typer.Argument(help="a bundle's folder", metavar="BUNDLE")]
+
+
+def _reported(command: Callable[..., None]) -> Callable[..., None]:
+    """Turns a SluiceError into its one sentence and its exit code."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        from contracts.errors import SluiceError
+
+        try:
+            command(*args, **kwargs)
+        except SluiceError as error:
+            typer.echo(f"sluice: {error}", err=True)
+            raise typer.Exit(error.exit_code) from None
+
+    return wrapper
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _print(result: dict[str, Any], as_json: bool) -> None:
+    import json
+
+    if as_json:
+        typer.echo(json.dumps(result, default=str))
+
+
+@app.command()
+@_reported
+def demo(
+    out: Out = Path("out/demo"),
+    events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
+    keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Everything on a simulated marketplace: log, features, models, bundle, live server, requests, report.
+
+    Example: sluice demo --events 100000 --out out/small
+    """
+    from sluice.demo import run_demo
+
+    _print(run_demo(out, events, keep_serving, _console()), as_json)
+
+
+@app.command()
+@_reported
+def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
+    """Logs to bundle: features, train, bundle.
+
+    Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_models
+
+    result = steps.run(load(config), data, Artifacts(out), _console(), seed)
+    print_models(result["models"], _console())
+    _print(result, as_json)
+
+
+@app.command()
+@_reported
+def features(
+    config: ConfigPath,
+    out: Out,
+    data: Data = None,
+    day: Annotated[
+        str | None, typer.Option(help="re-run exactly this day (YYYY-MM-DD), with the fitted encoding")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ingest, labels, point-in-time features, encoded examples, online tables.
+
+    Example: sluice features examples/movielens_100k.toml --data data/ml-100k --out out/movielens
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+
+    _print(steps.features(load(config), data, Artifacts(out), _console(), day), as_json)
+
+
+@app.command()
+@_reported
+def train(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
+    """Train and evaluate every configured model, the two towers and the pre-ranker.
+
+    Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_models
+
+    result = steps.train(load(config), Artifacts(out), _console(), seed)
+    print_models(result["models"], _console())
+    _print(result, as_json)
+
+
+@app.command()
+@_reported
+def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
+    """Assemble and publish the bundle of a trained run.
+
+    Example: sluice bundle examples/movielens_100k.toml --out out/movielens
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+
+    _print(steps.build_bundle(load(config), Artifacts(out), _console()), as_json)
+
+
+@app.command()
+@_reported
+def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
+    """Checksums, parity, index recall against exact search.
+
+    Example: sluice verify out/demo/bundle
+    """
+    from serving.verify import verify as verify_bundle
+
+    result = verify_bundle(bundle)
+    typer.echo(
+        f"{result['version']}: {result['files']} files, {result['parity']['rows']} parity rows without a mismatch, "
+        f"index recall {result['index']['recall_mean']:.4f} (worst query {result['index']['recall_worst']:.4f})"
+    )
+    _print(result, as_json)
+
+
+@app.command()
+@_reported
+def serve(
+    bundle: BundlePath,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 50051,
+    host: Annotated[str, typer.Option()] = "127.0.0.1",
+) -> None:
+    """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
+
+    Example: sluice serve out/demo/bundle --port 50051
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch and FAISS load, so set before them
+    from serving.server import run as run_server
+
+    run_server(bundle, host, port, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
+
+
+@app.command()
+@_reported
+def rank(
+    user: Annotated[str, typer.Option(help="user id; an unknown one is answered too")],
+    target: Annotated[str, typer.Option(help="HOST:PORT")] = "127.0.0.1:50051",
+    limit: Annotated[int | None, typer.Option(help="number of items")] = None,
+    context: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable")] = None,
+    recent: Annotated[list[str] | None, typer.Option(help="recent item ids, newest first, repeatable")] = None,
+    timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """The smallest client.
+
+    Example: sluice rank --user u17 --context device=phone --limit 5 --json
+    """
+    from sluice.rank_command import rank_once
+
+    rank_once(user, target, limit, context or [], recent, timeout, as_json)
+
+
+@app.command()
+@_reported
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="the --out folder of a run or demo")]) -> None:
+    """One self-contained HTML page with the run's figures and plots.
+
+    Example: sluice report out/demo
+    """
+    from sluice.report import write_report
+
+    typer.echo(write_report(folder))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@_reported
+def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Run a benchmark of benchmarks/, side by side with its peers; further options go to it.
+
+    Example: sluice bench funnel --help
+    """
+    import subprocess
+
+    from contracts.errors import ConfigError
+
+    known = sorted(p.stem for p in (Path(__file__).parents[1] / "benchmarks").glob("*.py") if p.stem != "__init__")
+    if name not in known:
+        raise ConfigError(f"there is no benchmark {name!r}; there are: {', '.join(known)}")
+    raise typer.Exit(
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *context.args], check=False).returncode
+    )
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

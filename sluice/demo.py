@@ -1,0 +1,87 @@
+"""`sluice demo`: a simulated marketplace through every layer, up to answers of a live server and a report."""
+
+from __future__ import annotations
+
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from contracts import summary
+from contracts.artifacts import Artifacts
+from contracts.config import Config, load
+from contracts.errors import ConfigError
+from sluice import steps
+from sluice.progress import step
+from sluice.server_process import ServerProcess
+from sluice.tables import print_models, print_pairs
+
+VISITS = 400
+
+
+def demo_config(events: int | None) -> Config:
+    """examples/marketplace.toml, with another number of events where asked for."""
+    config = load(Path(str(files("sluice"))).parent / "examples" / "marketplace.toml")
+    if config.simulation is None:
+        raise ConfigError("examples/marketplace.toml has no [simulation] section")
+    if events is not None:
+        config = config.model_copy(update={"simulation": config.simulation.model_copy(update={"events": events})})
+    return config
+
+
+def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Console) -> dict[str, Any]:
+    """Returns what it writes to FOLDER/summary.json. An earlier demo in the folder gives way."""
+    started = time.perf_counter()
+    config, out = demo_config(events), Artifacts(folder)
+    steps.clear(folder)
+    simulated = _simulate(config, out, console)
+    result = steps.run(config, out.raw, out, console)
+    server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
+    try:
+        from sluice.judge import judge
+
+        with step(console, "requests and slates"):
+            judged = judge(config, out, server.target, VISITS)
+    finally:
+        if not keep_serving:
+            server.stop()
+    merged = {
+        **result,
+        "simulation": simulated,
+        **judged,
+        "marketplace_version": config.version,
+        "models": judged["models"],
+        "parity": result["bundle"]["parity"],
+    }
+    merged["seconds"] = round(time.perf_counter() - started, 1)
+    summary.write(folder, merged)
+    _finish(folder, merged, server if keep_serving else None, console)
+    return merged
+
+
+def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    from pipelines.marketplace import simulate
+
+    assert config.simulation is not None
+    with step(console, "simulate"):
+        return simulate(config.simulation, config.seed, out.raw, out.truth)
+
+
+def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, console: Console) -> None:
+    from sluice.report import write_report
+
+    with step(console, "report"):
+        page = write_report(folder)
+    print_models(merged["models"], console)
+    print_pairs(
+        "demo", {key: merged[key] for key in ("slate", "serving", "parity", "seconds", "marketplace_version")}, console
+    )
+    console.print(f"report: {page}", highlight=False)
+    if server is not None:
+        console.print(
+            f"serving on {server.target}, process {server.process.pid}: kill {server.process.pid} stops it; "
+            f"try: sluice rank --user u1 --target {server.target}",
+            highlight=False,
+        )

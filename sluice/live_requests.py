@@ -1,0 +1,73 @@
+"""Real gRPC requests from users of the test window, each with the context of one of their own events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.dataset as ds
+
+from contracts.artifacts import USER, Artifacts
+from contracts.feature_spec import FeatureSpec
+from serving.client import RankingClient, RankingFailed
+from serving.query import ContextValue
+
+
+@dataclass(frozen=True)
+class Visit:
+    user: str
+    context: dict[str, ContextValue]
+
+
+@dataclass(frozen=True)
+class Served:
+    """Answered item ids per visit (None where the call failed), and latencies in milliseconds."""
+
+    slates: list[list[str] | None]
+    milliseconds: list[float]
+    errors: list[str]
+
+
+def sample_visits(out: Artifacts, spec: FeatureSpec, count: int, seed: int) -> list[Visit]:
+    """One event of each of `count` users, users drawn without replacement from the test window."""
+    context = [field.name for field in spec.of_side("context")]
+    days = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=["day"])["day"].unique()
+    table = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table(
+        columns=[USER, *context], filter=ds.field("day").isin(days)
+    )
+    users = np.asarray(table[USER].to_pylist())
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(users))
+    _, first = np.unique(users[order], return_index=True)
+    chosen = rng.permutation(order[first])[:count]
+    rows = table.take(chosen).to_pylist()
+    return [Visit(row[USER], {name: row[name] for name in context if row[name] is not None}) for row in rows]
+
+
+def send(client: RankingClient, visits: Sequence[Visit], *, skip_rerank: bool) -> Served:
+    """One after the other, each with a deadline of a second."""
+    slates: list[list[str] | None] = []
+    milliseconds, errors = [], []
+    for visit in visits:
+        started = time.perf_counter()
+        try:
+            answer = client.rank(visit.user, context=visit.context, skip_rerank=skip_rerank)
+            slates.append([item.item_id for item in answer.items])
+        except RankingFailed as error:
+            slates.append(None)
+            errors.append(str(error))
+        milliseconds.append((time.perf_counter() - started) * 1000)
+    return Served(slates, milliseconds, errors)
+
+
+def figures(batches: Sequence[Served]) -> dict[str, Any]:
+    times = np.concatenate([batch.milliseconds for batch in batches])
+    return {
+        "requests": len(times),
+        "errors": sum(len(batch.errors) for batch in batches),
+        "p50_ms": round(float(np.percentile(times, 50)), 3),
+        "p99_ms": round(float(np.percentile(times, 99)), 3),
+    }

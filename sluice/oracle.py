@@ -1,0 +1,42 @@
+"""Model quality against the simulator's truth: AUC over the best AUC that anybody could reach.
+
+share of oracle = (AUC - 0.5) / (oracle AUC - 0.5), both at position 1 on the same rows of the test window.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.dataset as ds
+
+from contracts.artifacts import ITEM, LABEL, ROW, TIME, USER, Artifacts
+from models.metrics import auc
+from pipelines.marketplace_truth import CONTEXT, Truth
+
+
+def test_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Users, items, labels, times and context columns of the test window, one entry per encoded example."""
+    examples = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=[ROW, LABEL])
+    days = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=["day"])["day"].unique()
+    features = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True)
+    raw = features.to_table(columns=[ROW, USER, ITEM, TIME, *context], filter=ds.field("day").isin(days))
+    rows = raw[ROW].to_numpy()
+    order = np.argsort(rows)
+    at = order[np.searchsorted(rows[order], examples[ROW].to_numpy())]
+    columns = {name: raw[name].to_numpy(zero_copy_only=False)[at] for name in (USER, ITEM, TIME, *context)}
+    return columns | {LABEL: examples[LABEL].to_numpy().astype(np.float64)}
+
+
+def oracle_auc(truth: Truth, rows: dict[str, np.ndarray]) -> float:
+    """AUC of the true probability at position 1, the best possible score."""
+    context = {name: rows[name] for name in CONTEXT}
+    return float(auc(truth.probability(rows[USER], rows[ITEM], context, position=1), rows[LABEL]))
+
+
+def shares(models: dict[str, dict[str, Any]], best: float) -> dict[str, dict[str, Any]]:
+    """Adds oracle_auc and share_of_oracle to every model's figures."""
+    return {
+        name: figures | {"oracle_auc": best, "share_of_oracle": (figures["auc"] - 0.5) / (best - 0.5)}
+        for name, figures in models.items()
+    }

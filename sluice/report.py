@@ -1,0 +1,48 @@
+"""`sluice report DIR`: one HTML page that needs nothing but itself, from the run's summaries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from contracts import summary
+from contracts.errors import DataError
+from sluice.tables import MODEL_COLUMNS, figure
+
+
+def write_report(folder: Path) -> Path:
+    """Writes DIR/report.html. Raises DataError where DIR holds no run."""
+    from jinja2 import Environment, PackageLoader
+
+    run = summary.read(folder)
+    if not run:
+        raise DataError(f"{folder} has no {summary.FILE}; give the --out folder of a finished run or demo")
+    environment = Environment(
+        loader=PackageLoader("sluice", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["figure"] = figure
+    page = environment.get_template("report.html").render(
+        run=run,
+        columns=MODEL_COLUMNS,
+        plots=plots(run),
+        features=run.get("features", {}),
+    )
+    path = folder / "report.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def plots(run: dict[str, Any]) -> dict[str, str]:
+    """Each plot as inline SVG, for what the run has."""
+    from sluice import report_plots
+
+    models = run.get("models", {})
+    drawn = {
+        "Quality of the models": report_plots.model_bars(models),
+        "Calibration of the ranker": report_plots.reliability(models.get(run.get("ranker", ""), {})),
+        "Training": report_plots.training_curves(models),
+        "Slates as shares of the oracle's": report_plots.slate_bars(run.get("slate", {})),
+        "Where the funnel loses value": report_plots.stage_losses(run.get("slate", {}).get("loss", {})),
+        "Seconds per step": report_plots.step_seconds(run),
+    }
+    return {title: svg for title, svg in drawn.items() if svg}

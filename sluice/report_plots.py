@@ -1,0 +1,117 @@
+"""The report's plots: figures in, inline SVG out; an empty string where there is nothing to draw."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+INK, ACCENT, SOFT = "#1f2933", "#0f766e", "#cbd5e1"
+
+
+def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _svg(figure: Any) -> str:
+    sink = io.StringIO()
+    figure.savefig(sink, format="svg", transparent=True, metadata={"Date": None})
+    text = sink.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _bars(axes: Any, values: Mapping[str, float], text: str = "{:.3f}") -> None:
+    names = list(values)
+    bars = axes.barh(names, [values[name] for name in names], color=ACCENT)
+    axes.bar_label(bars, [text.format(values[name]) for name in names], padding=3, color=INK)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+
+
+def model_bars(models: Mapping[str, Mapping[str, Any]]) -> str:
+    """AUC of every model, and the oracle's as a line where it is known."""
+    aucs = {name: float(figures["auc"]) for name, figures in models.items() if "auc" in figures}
+    if not aucs:
+        return ""
+    figure, axes = _canvas(height=0.5 + 0.4 * len(aucs))
+    _bars(axes, aucs, "{:.4f}")
+    best = next((figures["oracle_auc"] for figures in models.values() if "oracle_auc" in figures), None)
+    if best is not None:
+        axes.axvline(best, color=INK, linestyle="--", linewidth=1)
+        axes.annotate("oracle", (best, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", color=INK)
+    axes.set_xlim(0.5, None)
+    axes.set_xlabel("AUC, test window")
+    return _svg(figure)
+
+
+def reliability(figures: Mapping[str, Any]) -> str:
+    """Observed against predicted rate by bins of equal mass."""
+    bins = figures.get("curves", {}).get("reliability")
+    if not bins:
+        return ""
+    predicted, observed = bins["predicted"], bins["observed"]
+    figure, axes = _canvas(4.2, 3.6)
+    top = max(*predicted, *observed) * 1.05
+    axes.plot([0, top], [0, top], color=SOFT, linewidth=1)
+    axes.plot(predicted, observed, "o-", color=ACCENT)
+    axes.set_xlabel("predicted click rate")
+    axes.set_ylabel("observed click rate")
+    return _svg(figure)
+
+
+def training_curves(models: Mapping[str, Mapping[str, Any]]) -> str:
+    histories = {name: figures["history"] for name, figures in models.items() if figures.get("history")}
+    if not histories:
+        return ""
+    figure, axes = _canvas()
+    for name, history in histories.items():
+        axes.plot(
+            [epoch["epoch"] for epoch in history], [epoch["validation_loss"] for epoch in history], "o-", label=name
+        )
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("validation log loss")
+    axes.legend(frameon=False)
+    return _svg(figure)
+
+
+def slate_bars(slate: Mapping[str, Any]) -> str:
+    policies = {
+        f"{kind}: {policy}": float(share)
+        for kind in ("clicks", "value")
+        for policy, share in slate.get(kind, {}).items()
+    }
+    if not policies:
+        return ""
+    figure, axes = _canvas()
+    _bars(axes, policies)
+    axes.axvline(1.0, color=INK, linestyle="--", linewidth=1)
+    axes.set_xlabel("share of the oracle's slate")
+    return _svg(figure)
+
+
+def stage_losses(loss: Mapping[str, float]) -> str:
+    if not loss:
+        return ""
+    figure, axes = _canvas(height=2.2)
+    _bars(axes, {stage: 100 * lost for stage, lost in loss.items()}, "{:.2f} %")
+    axes.set_xlabel("value lost, % of the oracle's slate")
+    return _svg(figure)
+
+
+def step_seconds(run: Mapping[str, Any]) -> str:
+    steps = {
+        name: float(run[name]["seconds"])
+        for name in ("simulation", "features", "train", "bundle")
+        if isinstance(run.get(name), Mapping) and isinstance(run[name].get("seconds"), int | float)
+    }
+    if not steps:
+        return ""
+    figure, axes = _canvas(height=0.6 + 0.35 * len(steps))
+    _bars(axes, steps, "{:.1f} s")
+    axes.set_xlabel("seconds")
+    return _svg(figure)

@@ -1,0 +1,55 @@
+"""A `sluice serve` of one's own: started as a process, waited for, stopped by its process id."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from contracts.errors import SluiceError
+
+START_SECONDS = 60.0
+
+
+class ServerProcess:
+    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints.
+
+    Raises SluiceError with the log's last line when the server ends or stays silent for a minute.
+    """
+
+    def __init__(self, bundle: Path, log: Path, port: int = 0) -> None:
+        self._log = log
+        with log.open("w") as sink:
+            command = [sys.executable, "-m", "sluice.cli", "serve", str(bundle), "--port", str(port)]
+            self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+        self.port = self._wait()
+
+    @property
+    def target(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def _wait(self) -> int:
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            text = self._log.read_text()
+            ready = re.search(r"^serving \S+ on \S+:(\d+)$", text, re.MULTILINE)
+            if ready:
+                return int(ready[1])
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        self.stop()
+        lines = self._log.read_text().strip().splitlines() or ["it printed nothing"]
+        raise SluiceError(f"the server did not start: {lines[-1]} (whole log: {self._log})")
+
+    def stop(self) -> int:
+        """Asks it to finish its requests and waits; kills it after 15 s. Returns its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()

@@ -1,0 +1,117 @@
+"""The steps of a run, each alone, restartable, and with a summary beside its output."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from contracts import bundle, summary
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from contracts.errors import DataError
+from sluice.progress import step
+
+
+def features(
+    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None
+) -> dict[str, Any]:
+    from pipelines import feature_step
+
+    with step(console, "features") as progress:
+        return feature_step.run(config, data, out, day=day, on_progress=progress.note)
+
+
+def train(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+    _need(out.encoding, "sluice features")
+    from models import train_step
+
+    with step(console, "train") as progress:
+        return train_step.run(config, out, seed=seed, on_progress=progress.advance)
+
+
+def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Assembles beside, publishes in one rename, writes the summary next to the bundle."""
+    _need(out.out / "models", "sluice train")
+    from serving.assemble import assemble
+
+    started = time.perf_counter()
+    with step(console, "bundle"), tempfile.TemporaryDirectory(dir=out.out, prefix=".build-") as build:
+        metrics = assemble(config, out, Path(build))
+        trained = summary.read(out.out / "models")
+        manifest = bundle.publish(
+            Path(build),
+            out.bundle,
+            config.name,
+            settings=config.model_dump(mode="json"),
+            metrics={**metrics, "models": _final_metrics(trained)},
+        )
+    result = {
+        "version": manifest.version,
+        "files": len(manifest.files),
+        **metrics,
+        "bytes": sum(p.stat().st_size for p in out.bundle.rglob("*") if p.is_file()),
+        "seconds": round(time.perf_counter() - started, 2),
+    }
+    summary.write(out.out / "bundle_step", result)
+    return result
+
+
+def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+    """Logs to bundle: features ▶ train ▶ bundle."""
+    started = time.perf_counter()
+    merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
+    trained = train(config, out, console, seed)
+    merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
+    merged["bundle"] = build_bundle(config, out, console)
+    merged["seconds"] = round(time.perf_counter() - started, 1)
+    summary.write(out.out, merged)
+    return merged
+
+
+def clear(out: Path) -> None:
+    """Removes an earlier run's output. Refuses a folder that holds anything else."""
+    known = {
+        "raw",
+        "truth",
+        "ingest",
+        "features",
+        "encoding",
+        "examples",
+        "online",
+        "parity",
+        "models",
+        "bundle",
+        "bundle_step",
+        "summary.json",
+        "report.html",
+        "mlflow.db",
+        "mlartifacts",
+        "server.log",
+        "tracking.jsonl",
+        "slates.json",
+        "requests.json",
+    }
+    strangers = (
+        sorted(p.name for p in out.iterdir() if p.name not in known and not p.name.startswith("."))
+        if out.exists()
+        else []
+    )
+    if strangers:
+        raise DataError(f"{out} holds {strangers[0]!r}, which no run wrote; give an empty folder with --out")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+
+
+def _need(folder: Path, command: str) -> None:
+    if not folder.exists():
+        raise DataError(f"{folder} is missing; run `{command}` with the same --out first")
+
+
+def _final_metrics(trained: dict[str, Any]) -> dict[str, Any]:
+    keep = ("auc", "gauc", "log_loss", "ece", "predicted_over_observed")
+    return {name: {k: figures[k] for k in keep if k in figures} for name, figures in trained.get("models", {}).items()}

@@ -1,0 +1,49 @@
+"""Figures of a run as tables on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+MODEL_COLUMNS = {
+    "auc": "AUC",
+    "gauc": "GAUC",
+    "log_loss": "log loss",
+    "ece": "ECE",
+    "predicted_over_observed": "pred/obs",
+    "oracle_auc": "oracle AUC",
+    "share_of_oracle": "share of oracle",
+    "seconds": "seconds",
+}
+
+
+def figure(value: Any) -> str:
+    """Four digits behind the point for figures, nothing made up for what is missing."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def print_models(models: dict[str, dict[str, Any]], console: Console) -> None:
+    shown = [key for key in MODEL_COLUMNS if any(key in figures for figures in models.values())]
+    table = Table("model", *(MODEL_COLUMNS[key] for key in shown), title="test window")
+    for name, figures in models.items():
+        table.add_row(name, *(figure(figures.get(key)) for key in shown))
+    console.print(table)
+
+
+def print_pairs(title: str, figures: dict[str, Any], console: Console) -> None:
+    """Nested figures as rows `a.b.c  value`."""
+    table = Table("figure", "value", title=title)
+    for name, value in _flat(figures):
+        table.add_row(name, figure(value))
+    console.print(table)
+
+
+def _flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for name, value in figures.items():
+        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return rows

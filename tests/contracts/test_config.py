@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from contracts.config import Config, load, parse
+from contracts.errors import ConfigError
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+MINIMAL = """
+name = "tiny"
+[log]
+path = "{data}/log"
+user_id = "user"
+item_id = "item"
+event_time = "time"
+[label]
+expression = "clicked"
+[[fields]]
+name = "city"
+kind = "categorical"
+side = "user"
+"""
+WINDOWS = """
+[windows]
+statistics = [2026-01-01, 2026-01-03]
+train = [2026-01-03, {train_end}]
+validation = [2026-01-07, 2026-01-08]
+test = [2026-01-08, 2026-01-10]
+"""
+
+
+def problems(text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_is_valid(path):
+    assert isinstance(load(path), Config)
+
+
+def test_a_minimal_file_has_fewer_than_25_lines():
+    parse(MINIMAL)
+    assert len(MINIMAL.strip().splitlines()) < 25
+
+
+@pytest.mark.parametrize(
+    ("addition", "where", "cure"),
+    [
+        ("[trian]\nepochs = 1", "trian", "did you mean 'train'?"),
+        ("[train]\nepoch = 1", "train.epoch", "did you mean 'epochs'?"),
+        ("[label.clicks]\npath = 'x'\non = ['a']\nwindw = '1d'", "label.clicks.windw", "did you mean 'window'?"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_right_one(addition, where, cure):
+    message = problems(MINIMAL + addition)
+    assert where in message
+    assert cure in message
+
+
+def test_all_errors_come_in_one_message():
+    message = problems(MINIMAL + "[train]\nepochs = 0\nlearning_rate = -1\n[retrieve]\ncandidates = 'many'\n[spork]\n")
+    for where in ("train.epochs", "train.learning_rate", "retrieve.candidates", "spork"):
+        assert where in message
+    assert "4 problem(s)" in message
+
+
+@pytest.mark.parametrize(
+    ("field", "complaint"),
+    [
+        ("kind = 'sequence'\nside = 'user'", "needs of"),
+        ("kind = 'counter'\nside = 'user'", "needs by, windows"),
+        ("kind = 'cross'\nside = 'cross'", "needs parts"),
+        ("kind = 'cross'\nside = 'item'\nparts = ['city', 'city']", "side = 'cross'"),
+        ("kind = 'cross'\nside = 'cross'\nparts = ['city', 'cty']", "did you mean 'city'?"),
+        ("kind = 'cross'\nside = 'cross'\nparts = ['city', 'city#7']", "no granularity '7'"),
+        ("kind = 'sequence'\nside = 'user'\nof = 'city'", "categorical field of the item"),
+        ("kind = 'counter'\nside = 'context'\nby = ['city']\nwindows = ['1d']", "'user' or 'item'"),
+        ("kind = 'categorical'\nside = 'cross'", "only kind 'cross'"),
+    ],
+)
+def test_an_incomplete_field_says_what_it_needs(field, complaint):
+    assert complaint in problems(MINIMAL + f"[[fields]]\nname = 'extra'\n{field}\n")
+
+
+def test_a_field_defined_twice_is_refused():
+    assert "defined twice" in problems(MINIMAL + "[[fields]]\nname = 'city'\nkind = 'numeric'\nside = 'user'\n")
+
+
+def test_windows_that_overlap_are_refused_with_both_dates():
+    message = problems(MINIMAL + WINDOWS.format(train_end="2026-01-09"))
+    assert "'train' ends 2026-01-09" in message
+    assert "'validation' starts 2026-01-07" in message
+
+
+def test_an_empty_window_is_refused():
+    assert "'train' is empty" in problems(MINIMAL + WINDOWS.format(train_end="2026-01-03"))
+    assert "'validation' has share 0" in problems(MINIMAL + "[windows]\nvalidation = 0.0\ntrain = 0.7\n")
+
+
+def test_shares_must_add_up_and_not_mix_with_dates():
+    assert "add up to 1.1" in problems(MINIMAL + "[windows]\ntest = 0.2\n")
+    assert "all dates or all shares" in problems(MINIMAL + "[windows]\ntest = [2026-01-01, 2026-01-02]\n")
+
+
+def test_dates_are_utc():
+    config = parse(MINIMAL + WINDOWS.format(train_end="2026-01-06T12:00:00"))
+    assert config.windows.train == (datetime(2026, 1, 3, tzinfo=UTC), datetime(2026, 1, 6, 12, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("addition", "complaint"),
+    [
+        ("[windows]\nembargo = '1h'\n", "shorter than the label window"),
+        ("[prerank]\nkeep = 5000\n", "exceeds retrieve.candidates"),
+        ("[serve]\ndefault_limit = 200\nmax_limit = 150\n", "exceeds max_limit"),
+        ("[serve]\nmax_limit = 500\n", "exceeds prerank.keep"),
+        ("[rerank]\nkind = 'auction'\n", "needs log.bid"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(addition, complaint):
+    clicks = MINIMAL.replace('expression = "clicked"', "clicks = { path = 'c', on = ['item'], window = '1d' }")
+    assert complaint in problems(clicks + addition)
+
+
+def test_the_label_has_exactly_one_source():
+    both = MINIMAL.replace("[[fields]]", "[label.clicks]\npath = 'x'\non = ['a']\n[[fields]]")
+    assert "exactly one of label.expression and label.clicks" in problems(both)
+
+
+def test_a_missing_data_folder_is_named_with_its_cure():
+    config = parse(MINIMAL)
+    assert config.path(config.log, Path("here")) == "here/log"
+    with pytest.raises(ConfigError, match="give --data DIR"):
+        config.path(config.log)
+
+
+def test_a_counter_expands_into_statistic_and_window():
+    text = (
+        MINIMAL + "[[fields]]\nname = 'ctr'\nkind = 'counter'\nside = 'item'\nby = ['item']\nwindows = ['1d', '6h']\n"
+    )
+    assert [name for name, _, _ in parse(text).fields[1].counters()] == [
+        "ctr_count_1d", "ctr_rate_1d", "ctr_count_6h", "ctr_rate_6h",
+    ]  # fmt: skip
+
+
+def test_broken_toml_and_a_missing_file_are_config_errors(tmp_path):
+    assert "not valid TOML" in problems("name = ")
+    with pytest.raises(ConfigError, match=r"cannot read the configuration .*absent\.toml"):
+        load(tmp_path / "absent.toml")

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import ConfigError
+from serving.proto import sluice_pb2 as pb
+from sluice.rank_command import describe, parse_context
+
+
+def test_context_values_get_the_type_they_look_like():
+    parsed = parse_context(["hour=7", "price=1.5", "new=true", "device=phone", "zip='02139'", "note=a=b"])
+    assert parsed == {"hour": 7, "price": 1.5, "new": True, "device": "phone", "zip": "02139", "note": "a=b"}
+    assert [type(value) for value in parsed.values()] == [int, float, bool, str, str, str]
+
+
+@pytest.mark.parametrize("pair", ["hour", "=7"])
+def test_a_pair_without_name_or_equals_is_refused(pair):
+    with pytest.raises(ConfigError, match="NAME=VALUE"):
+        parse_context([pair])
+
+
+def test_the_description_shows_items_reasons_and_stages_with_their_cause():
+    answer = pb.RankResponse(
+        bundle_version="b-1", known_user=False,
+        items=[pb.RankedItem(item_id="i9", probability=0.25, score=2.0, price=0.5, channel="popularity",
+                             reasons=[pb.Reason(field="city", logit_change=-0.5)])],
+        stages=[pb.StageReport(name="rank", candidates_in=5, candidates_out=1, microseconds=70, cause="deadline")],
+    )  # fmt: skip
+    text = describe(answer)
+    for part in ("unknown user", "i9", "p 0.2500", "price 0.5000", "city -0.50", "5 -> 1 in 70 us", "(deadline)"):
+        assert part in text

@@ -1,0 +1,82 @@
+"""The report as a reader gets it: one page, nothing fetched, rendered by a real browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from contracts import summary
+from contracts.errors import DataError
+from sluice.report import write_report
+
+RUN = {
+    "name": "marketplace",
+    "marketplace_version": "1",
+    "seconds": 200.5,
+    "ranker": "dnn",
+    "models": {
+        "popularity": {"auc": 0.58, "gauc": 0.55, "oracle_auc": 0.75, "share_of_oracle": 0.32},
+        "dnn": {
+            "auc": 0.7321, "gauc": 0.7, "log_loss": 0.14, "oracle_auc": 0.75, "share_of_oracle": 0.9284,
+            "history": [{"epoch": 1, "validation_loss": 0.15}, {"epoch": 2, "validation_loss": 0.14}],
+            "curves": {"reliability": {"predicted": [0.01, 0.05], "observed": [0.011, 0.048]}},
+        },
+    },
+    "slate": {
+        "clicks": {"random": 0.2, "popularity": 0.4, "funnel": 0.8123},
+        "value": {"random": 0.1, "popularity": 0.3, "funnel": 0.7876},
+        "loss": {"retrieve": 0.05, "prerank": 0.03, "rank": 0.1, "rerank": 0.0},
+    },
+    "serving": {"requests": 800, "errors": 0, "p50_ms": 4.2, "p99_ms": 9.1},
+    "parity": {"rows": 256, "mismatches": 0},
+    "bundle": {"version": "marketplace-abc", "seconds": 3.0},
+    "features": {"seconds": 50.0, "windows": {"train": {"rows": 200_000, "positives": 7_000}}},
+    "train": {"seconds": 60.0, "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def page(tmp_path):
+    summary.write(tmp_path, RUN)
+    return write_report(tmp_path)
+
+
+def test_the_page_holds_every_figure_and_needs_nothing_else(page):
+    text = page.read_text()
+    for part in ("0.7321", "0.9284", "0.8123", "0.7876", "4.2 ms", "marketplace-abc", "Where the funnel loses value"):
+        assert part in text
+    fetched = re.findall(r"(?:src|href)=\"(?!#)([^\"]*)\"|url\((?!#)([^)]*)\)|@import", text)
+    assert [match for match in fetched if any(match)] == []
+    assert text.count("<svg") == 6
+
+
+def test_a_run_without_a_marketplace_shows_what_it_has(tmp_path):
+    own = {key: RUN[key] for key in ("name", "seconds", "ranker", "bundle")}
+    models = {"dnn": {"auc": 0.7, "gauc": 0.6}}
+    summary.write(tmp_path, own | {"models": models})
+    text = write_report(tmp_path).read_text()
+    assert "0.7000" in text
+    assert "oracle's slate" not in text
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(DataError, match="finished run or demo"):
+        write_report(tmp_path)
+
+
+def test_a_browser_renders_it(page, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert browser, "Chromium is missing; `make chromium` installs it"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    shot = tmp_path / "page.png"
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    command = [browser, *flags, profile, "--window-size=1100,1800", f"--screenshot={shot}", page.as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=90)
+    from matplotlib.image import imread
+
+    pixels = imread(shot)
+    assert pixels.shape[:2] == (1800, 1100)
+    assert len({tuple(pixel) for pixel in (pixels[::7, ::7] * 255).astype(int).reshape(-1, pixels.shape[2])}) > 20
