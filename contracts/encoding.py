@@ -21,6 +21,7 @@ from contracts.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, Fea
 from contracts.vocabulary import look_up, typed_keys
 
 Column = Sequence[Any] | np.ndarray
+LARGEST_SCALED = 1e6
 
 
 class Encoded(NamedTuple):
@@ -48,11 +49,15 @@ def bin_ids(values: np.ndarray, edges: Sequence[float]) -> np.ndarray:
 
 
 def scale(values: np.ndarray, field: FeatureField) -> np.ndarray:
-    """(x - mean) / std as float32, of log1p(max(x, 0)) where the field says so; missing or infinite -> the scaled `default`."""
+    """(x - mean) / std as float32, of log1p(max(x, 0)) where the field says so; missing, infinite -> scaled `default`.
+
+    Cut at 10^6 standard deviations, so that no finite input overflows.
+    """
     filled = np.where(np.isfinite(values), values, field.default)
     if field.log:
         filled = np.log1p(np.maximum(filled, 0.0))
-    return ((filled - field.mean) / field.std).astype(np.float32)
+    with np.errstate(over="ignore"):
+        return np.clip((filled - field.mean) / field.std, -LARGEST_SCALED, LARGEST_SCALED).astype(np.float32)
 
 
 def radix_code(parts: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:

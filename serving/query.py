@@ -27,6 +27,7 @@ class RankQuery:
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recent_items: tuple[str, ...] | None = None
     rerank: bool = True
+    explain: bool = True
 
 
 @dataclass

@@ -31,7 +31,7 @@ def test_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]
 def oracle_auc(truth: Truth, rows: dict[str, np.ndarray]) -> float:
     """AUC of the true probability at position 1, the best possible score."""
     context = {name: rows[name] for name in CONTEXT}
-    return float(auc(truth.probability(rows[USER], rows[ITEM], context, position=1), rows[LABEL]))
+    return float(auc(rows[LABEL], truth.probability(rows[USER], rows[ITEM], context, position=1)))
 
 
 def shares(models: dict[str, dict[str, Any]], best: float) -> dict[str, dict[str, Any]]:

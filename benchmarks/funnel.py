@@ -1,0 +1,182 @@
+"""The funnel in process, stage by stage, beside a floor measured in the same run.
+
+    python -m benchmarks.funnel [--items 100000] [--requests 500] [--ranker dnn]
+
+The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
+fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor is what no implementation on these libraries
+goes below: a raw faiss search, and plain perceptrons of the same sizes on matrices that are ready.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+import torch
+from torch import nn
+
+from contracts.bundle import SCHEMA_VERSION, Manifest
+from contracts.config import Prerank, Rerank, Retrieve, Serve, Train
+from contracts.encoding import Encoded, Encoder
+from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from models import calibration, registry
+from models.pre_ranker import PreRanker
+from models.two_tower import TwoTower
+from serving import item_index
+from serving.bundle_settings import BundleSettings
+from serving.deadline import Deadline
+from serving.funnel import Funnel
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery
+from serving.request_features import block
+from serving.side_table import SideTable
+
+VALUES, BUCKETS, RECENT = 1000, 10_000, 20
+USERS = 2000
+
+
+def spec() -> FeatureSpec:
+    def categorical(name: str, side: str) -> FeatureField:
+        return FeatureField.model_validate(
+            {"name": name, "kind": "categorical", "side": side, "vocabulary": "values", "size": VALUES + FIRST_ID}
+        )
+
+    def numeric(name: str, side: str) -> FeatureField:
+        return FeatureField.model_validate(
+            {"name": name, "kind": "numeric", "side": side, "edges": {10: tuple(float(e) for e in range(9))}}
+        )
+
+    history = FeatureField(
+        name="history", kind="sequence", side="user", vocabulary="values", size=VALUES + FIRST_ID, length=RECENT,
+        of="item0",
+    )
+    crosses = [
+        FeatureField(name=f"cross{i}", kind="cross", side="cross", parts=(f"user{i}", f"item{i}"), buckets=BUCKETS,
+                     size=BUCKETS + FIRST_ID)
+        for i in range(4)
+    ]
+    return FeatureSpec(has_bid=True, fields=(
+        *(categorical(f"user{i}", "user") for i in range(8)), *(numeric(f"user_count{i}", "user") for i in range(3)),
+        history, *(categorical(f"context{i}", "context") for i in range(2)),
+        *(categorical(f"item{i}", "item") for i in range(16)), *(numeric(f"item_rate{i}", "item") for i in range(6)),
+        *crosses,
+    ))
+
+
+def table(rows: int, side: str, prefix: str, encoder: Encoder, rng: np.random.Generator) -> SideTable:
+    """Random features of `rows` keys, within the sizes of the spec."""
+    slots = encoder.spec.id_slots(side)  # type: ignore[arg-type]
+    drawn = [rng.integers(1, slot.size, (rows + 1, slot.width), dtype=np.int32) for slot in slots]
+    dense = rng.standard_normal((rows + 1, len(encoder.spec.dense_slots(side))), dtype=np.float32)  # type: ignore[arg-type]
+    keys = np.sort(np.array([f"{prefix}{row}".encode() for row in range(rows)]))
+    return SideTable(keys, np.concatenate(drawn, axis=1), dense)
+
+
+def world(items: int, ranker: str, seed: int = 0) -> LoadedBundle:
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    fields, train, retrieve = spec(), Train(), Retrieve(flat_below=min(99_999, items))
+    encoder = Encoder(fields, {"values": np.sort(np.array([f"v{i}".encode() for i in range(VALUES)]))})
+    item_table, bids = table(items, "item", "i", encoder, rng), rng.lognormal(size=items).astype(np.float32)
+    towers = TwoTower(fields, train.embedding_dim, train.tower_hidden, train.tower_dim, 0.0, train.temperature).eval()
+    with torch.inference_mode():
+        vectors = towers.item_vector(block(Encoded(item_table.ids[:-1], item_table.dense[:-1]))).numpy().copy()
+    indexed = item_index.with_bids(vectors, bids, train.temperature)
+    return LoadedBundle(
+        manifest=Manifest(schema_version=SCHEMA_VERSION, name="synthetic", content_hash="0" * 64,
+                          created=datetime.now(UTC), files={}),
+        spec=fields, encoder=encoder,
+        settings=BundleSettings(ranker=ranker, auction=True, train=train, retrieve=retrieve, prerank=Prerank(),
+                                rerank=Rerank(), serve=Serve()),
+        users=table(USERS, "user", "u", encoder, rng), items=item_table, bids=bids, filters={},
+        recent=rng.integers(0, items, (USERS, RECENT)).astype(np.int32), towers=towers, item_vectors=vectors,
+        index=item_index.build(indexed, retrieve),
+        neighbours=rng.integers(0, items, (items, retrieve.neighbours)).astype(np.int32),
+        popularity=rng.permutation(items).astype(np.int32),
+        pre_ranker=PreRanker(train.tower_dim, Prerank().hidden).eval().requires_grad_(False),
+        ranker=registry.build(ranker, fields, train).eval().requires_grad_(False),
+        calibration=calibration.identity(), parity=None,
+    )
+
+
+def plain(width: int, *widths: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for out in widths:
+        layers += [nn.Linear(width, out), nn.ReLU()]
+        width = out
+    return nn.Sequential(*layers[:-1]).eval()
+
+
+def floors(bundle: LoadedBundle) -> dict[str, Callable[[int], object]]:
+    """Work that a stage cannot avoid, by stage."""
+    settings, rng = bundle.settings, np.random.default_rng(1)
+    queries = rng.standard_normal((64, bundle.index.vectors.shape[1])).astype(np.float32)
+    width = settings.train.embedding_dim * len(bundle.spec.fields) + len(bundle.spec.dense_slots("user", "item"))
+    pair = 2 * settings.train.tower_dim + 1
+    small, large = plain(pair, *settings.prerank.hidden, 1), plain(width, *settings.train.hidden, 1)
+    retrieved = torch.randn(settings.retrieve.candidates, pair)
+    kept = torch.randn(settings.prerank.keep, width)
+    variants = torch.randn((len(bundle.spec.fields) - 3) * settings.serve.default_limit, width)
+    return {
+        "retrieve": lambda n: item_index.search(bundle.index, queries[n % 64], settings.retrieve.two_tower),
+        "prerank": lambda _: small(retrieved),
+        "rank": lambda _: large(kept),
+        "explain": lambda _: large(variants),
+    }
+
+
+def clock(work: Callable[[int], object], times: int) -> list[float]:
+    """Milliseconds of each call, after a warm-up of a tenth."""
+    spent = []
+    for n in range(times + times // 10):
+        start = time.perf_counter()
+        work(n)
+        spent.append((time.perf_counter() - start) * 1000)
+    return spent[times // 10 :]
+
+
+def measure(bundle: LoadedBundle, requests: int) -> dict[str, list[float]]:
+    """Milliseconds per stage, of the stages that rank together, and of the whole with explanations."""
+    funnel = Funnel(bundle)
+    stages: dict[str, list[float]] = {}
+
+    def ask(n: int) -> None:
+        query = RankQuery(f"u{n % USERS}", bundle.settings.serve.default_limit, {"context0": f"v{n % VALUES}"})
+        for report in funnel.rank(query, Deadline(10.0)).stages:
+            stages.setdefault(report.name, []).append(report.microseconds / 1000)
+
+    clock(ask, requests)
+    recent = {name: spent[-requests:] for name, spent in stages.items()}
+    ranking = [sum(parts) for parts in zip(*(recent[name] for name in recent if name != "explain"), strict=True)]
+    return {**recent, "ranking": ranking, "whole": [r + e for r, e in zip(ranking, recent["explain"], strict=True)]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--requests", type=int, default=500)
+    parser.add_argument("--ranker", default="dnn", choices=registry.names())
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    bundle = world(asked.items, asked.ranker)
+    measured = measure(bundle, asked.requests)
+    with torch.inference_mode():
+        floor = {name: statistics.median(clock(work, asked.requests)) for name, work in floors(bundle).items()}
+    floor["whole"] = sum(floor.values())
+    floor["ranking"] = floor["whole"] - floor["explain"]
+    print(f"{asked.items} items, ranker {asked.ranker}, {asked.requests} requests, milliseconds; "
+          f"load average of the machine {os.getloadavg()[0]:.1f}")
+    print(f"{'stage':<10}{'median':>8}{'p95':>8}{'floor':>8}{'ratio':>8}")
+    for name, spent in measured.items():
+        middle, late = statistics.median(spent), float(np.quantile(spent, 0.95))
+        against = f"{floor[name]:8.3f}{middle / floor[name]:8.2f}" if name in floor else ""
+        print(f"{name:<10}{middle:8.3f}{late:8.3f}{against}")
+
+
+if __name__ == "__main__":
+    main()

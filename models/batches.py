@@ -1,0 +1,241 @@
+"""Encoded examples (Parquet) -> tensors.
+
+Reads `FOLDER/day=D/*.parquet` as the pipelines write it: one int32 column (or list of fixed length) per id slot, one
+double column of raw values per dense slot, `_label`, `_row`, and `_user`, `_position` where the log has them. Row
+groups are the unit of reading; shuffling mixes the rows of `BUFFER_ROWS` at a time, drawn from row groups in random
+order, so memory does not grow with the folder. Knows nothing about networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER
+from contracts.config import Side
+from contracts.encoding import scale
+from contracts.errors import DataError, SchemaError
+from contracts.feature_spec import BLOCK_SIDES, FeatureSpec
+
+BUFFER_ROWS = 262_144
+CHUNK_ROWS = 4096  # rows interleaved at a time, so that the row-major target stays in cache
+
+
+class Block(NamedTuple):
+    """ids [B, sum of widths] int32; dense [B, D] float32."""
+
+    ids: Tensor
+    dense: Tensor
+
+
+class Batch(NamedTuple):
+    """label [B] float32, position [B] int32 (1 where the log has none), user [B] and row [B] int64."""
+
+    shared: Block
+    own: Block
+    label: Tensor
+    position: Tensor
+    user: Tensor
+    row: Tensor
+
+    def take(self, rows: Tensor) -> Batch:
+        """The given rows (indices, or a mask) of every tensor."""
+        return self.map(lambda tensor: tensor[rows])
+
+    def to(self, device: torch.device) -> Batch:
+        if device.type == "cpu":
+            return self
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The same change to every tensor."""
+        shared, own = Block(*map(change, self.shared)), Block(*map(change, self.own))
+        return Batch(shared, own, change(self.label), change(self.position), change(self.user), change(self.row))
+
+
+class RowGroup(NamedTuple):
+    path: Path
+    number: int
+    rows: int
+
+
+class ExampleSet:
+    """The examples below one folder. `fresh` reads the event-fresh twin of every column that has one.
+
+    Raises DataError when the folder holds no row or an id lies outside its table, SchemaError when a column is missing
+    or has another type or length than the spec says.
+    """
+
+    def __init__(self, folder: Path, spec: FeatureSpec, fresh: bool = False) -> None:
+        self.folder, self.spec = folder, spec
+        self.groups = [group for path in sorted(folder.glob("day=*/*.parquet")) for group in _row_groups(path)]
+        self.rows = sum(group.rows for group in self.groups)
+        if self.rows == 0:
+            raise DataError(f"{folder} holds no examples (day=*/*.parquet); run `sluice features`, or widen the window")
+        present = set(pq.read_schema(self.groups[0].path).names)
+        self._source = {name: f"{name}{FRESH}" if fresh and f"{name}{FRESH}" in present else name
+                        for name in _slot_names(spec)}
+        self._position, self._user = POSITION in present, USER in present
+        reserved = [LABEL, ROW, *([POSITION] if self._position else []), *([USER] if self._user else [])]
+        self._columns = [*reserved, *self._source.values()]
+        missing = [name for name in self._columns if name not in present]
+        if missing:
+            raise SchemaError(f"{folder} has no column {missing[0]!r}; write the examples again with `sluice features`")
+
+    def batches(
+        self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False, *, rank: int = 0,
+        world: int = 1,
+    ) -> Iterator[Batch]:
+        """Batches in file order, or shuffled; one seed gives one order.
+
+        With `world` > 1 the row groups are dealt to the ranks, and every rank yields the same number of full batches.
+        """
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(len(self.groups)) if shuffle else np.arange(len(self.groups))
+        shards = [[self.groups[i] for i in order[r::world]] for r in range(world)]
+        limit = min(sum(group.rows for group in shard) for shard in shards) // batch_size if world > 1 else None
+        if limit == 0:
+            raise DataError(
+                f"{self.folder}: {len(self.groups)} row groups of {self.rows} rows give no full batch of {batch_size} "
+                f"to each of {world} processes; use fewer processes or a smaller batch"
+            )
+        buffers = self._buffers(shards[rank], batch_size, shuffle)
+        stream = self._cut(buffers, batch_size, generator if shuffle else None, drop_last or world > 1)
+        for number, batch in enumerate(stream):
+            if number == limit:
+                return
+            yield batch
+
+    def column(self, name: str) -> np.ndarray:
+        """One column of all rows in file order; a list column becomes [N, length]."""
+        tables = (pq.ParquetFile(path).read(columns=[name]) for path in dict.fromkeys(g.path for g in self.groups))
+        table = pa.concat_tables(tables)
+        if name not in table.column_names:
+            raise SchemaError(f"{self.folder} has no column {name!r}")
+        return _plain(table.column(name), name)
+
+    def _buffers(self, groups: list[RowGroup], batch_size: int, shuffle: bool) -> Iterator[Batch]:
+        pending: list[Batch] = []
+        files: dict[Path, pq.ParquetFile] = {}
+        for group in groups:
+            if not shuffle:
+                files = {group.path: files[group.path]} if group.path in files else {}
+            file = files.setdefault(group.path, pq.ParquetFile(group.path))
+            pending.append(self._convert(file.read_row_group(group.number, columns=self._columns), group.path))
+            if sum(len(part.row) for part in pending) >= (BUFFER_ROWS if shuffle else batch_size):
+                yield _join(pending)
+                pending = []
+        if pending:
+            yield _join(pending)
+
+    @staticmethod
+    def _cut(
+        buffers: Iterator[Batch], batch_size: int, generator: np.random.Generator | None, drop_last: bool
+    ) -> Iterator[Batch]:
+        rest: Batch | None = None
+        for part in buffers:
+            buffer = part if rest is None else _join([rest, part])
+            rows = len(buffer.row)
+            order = torch.from_numpy(generator.permutation(rows)) if generator else None
+            full = rows - rows % batch_size
+            for start in range(0, full, batch_size):
+                span = slice(start, start + batch_size)
+                yield _span(buffer, span) if order is None else buffer.take(order[span])
+            tail = slice(full, rows)
+            rest = _span(buffer, tail) if order is None else buffer.take(order[tail])
+        if rest is not None and len(rest.row) and not drop_last:
+            yield rest
+
+    def _convert(self, table: pa.Table, path: Path) -> Batch:
+        rows = table.num_rows
+        label = torch.from_numpy(_plain(table.column(LABEL), LABEL).astype(np.float32))
+        position = _plain(table.column(POSITION), POSITION) if self._position else np.ones(rows)
+        user = _plain(table.column(USER), USER) if self._user else np.zeros(rows)
+        row = _plain(table.column(ROW), ROW)
+        return Batch(
+            self._block(table, BLOCK_SIDES["shared"], path), self._block(table, BLOCK_SIDES["own"], path), label,
+            torch.from_numpy(position.astype(np.int32)), torch.from_numpy(user.astype(np.int64)),
+            torch.from_numpy(row.astype(np.int64)),
+        )
+
+    def _block(self, table: pa.Table, sides: tuple[Side, ...], path: Path) -> Block:
+        ids: list[np.ndarray] = []
+        for slot in self.spec.id_slots(*sides):
+            values = _plain(table.column(self._source[slot.name]), slot.name).reshape(table.num_rows, -1)
+            _check_ids(values, slot.name, slot.width, slot.size, path)
+            ids.extend(values.T)
+        dense = [
+            scale(_plain(table.column(self._source[slot.name]), slot.name), self.spec.by_name[slot.field])
+            for slot in self.spec.dense_slots(*sides)
+        ]
+        return Block(_interleave(ids, table.num_rows, np.int32), _interleave(dense, table.num_rows, np.float32))
+
+
+def _row_groups(path: Path) -> list[RowGroup]:
+    meta = pq.read_metadata(path)
+    groups = [RowGroup(path, index, meta.row_group(index).num_rows) for index in range(meta.num_row_groups)]
+    return [group for group in groups if group.rows]
+
+
+def _slot_names(spec: FeatureSpec) -> list[str]:
+    sides = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+    return [*(slot.name for slot in spec.id_slots(*sides)), *(slot.name for slot in spec.dense_slots(*sides))]
+
+
+def _plain(column: pa.ChunkedArray, name: str) -> np.ndarray:
+    """numpy values; missing numbers are NaN; lists of one length become [N, length]."""
+    if not pa.types.is_nested(column.type):
+        return column.to_numpy()
+    lengths = pc.min_max(pc.fill_null(pc.list_value_length(column), -1)).as_py()
+    if lengths["min"] != lengths["max"]:
+        raise SchemaError(f"column {name!r} has lists of {lengths['min']} to {lengths['max']} values (-1: null); all "
+                          "must have one length")
+    flat = pc.list_flatten(column).to_numpy()
+    return flat.reshape(len(column), -1)
+
+
+def _check_ids(values: np.ndarray, name: str, width: int, size: int, path: Path) -> None:
+    found = f"{values.dtype} x {values.shape[1]}"
+    if values.dtype.kind != "i" or values.shape[1] != width:
+        raise SchemaError(f"{path}: column {name!r} is {found}, the spec says int32 x {width}; run `sluice features`")
+    if values.min() < 0 or values.max() >= size:
+        raise DataError(
+            f"{path}: column {name!r} holds ids {values.min()} to {values.max()}, its table has {size} rows; examples "
+            "and feature spec come from different runs: run `sluice features` again"
+        )
+
+
+def _interleave(columns: list[np.ndarray], rows: int, dtype: type) -> Tensor:
+    """Columns side by side, row-major."""
+    out: np.ndarray = np.empty((rows, len(columns)), dtype=dtype)
+    for start in range(0, rows, CHUNK_ROWS):
+        span = slice(start, start + CHUNK_ROWS)
+        for index, column in enumerate(columns):
+            out[span, index] = column[span]
+    return torch.from_numpy(out)
+
+
+def _span(batch: Batch, span: slice) -> Batch:
+    return batch.map(lambda tensor: tensor[span])
+
+
+def _join(parts: list[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+
+    def blocks(blocks: list[Block]) -> Block:
+        return Block(torch.cat([block.ids for block in blocks]), torch.cat([block.dense for block in blocks]))
+
+    return Batch(
+        blocks([part.shared for part in parts]), blocks([part.own for part in parts]),
+        torch.cat([part.label for part in parts]), torch.cat([part.position for part in parts]),
+        torch.cat([part.user for part in parts]), torch.cat([part.row for part in parts]),
+    )

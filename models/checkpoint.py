@@ -1,0 +1,31 @@
+"""State dict <-> safetensors. Nothing is pickled, and every tensor must find its place again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from contracts.bundle import load_weights, save_weights
+from contracts.errors import BundleError
+
+
+def save(network: nn.Module, path: Path) -> None:
+    save_weights(path, {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()})
+
+
+def load(network: nn.Module, path: Path) -> None:
+    """Raises BundleError when a name or a shape differs from what the network has."""
+    stored = {name: torch.from_numpy(array) for name, array in load_weights(path).items()}
+    expected = network.state_dict()
+    for name in sorted(stored.keys() ^ expected.keys()):
+        where = "is missing in" if name in expected else "has no place in the network, but is in"
+        raise BundleError(f"{name!r} {where} {path}; the weights belong to other settings: train again")
+    for name, tensor in expected.items():
+        if stored[name].shape != tensor.shape:
+            raise BundleError(
+                f"{path}: {name!r} has shape {tuple(stored[name].shape)}, the network needs {tuple(tensor.shape)}; the "
+                "weights belong to another feature spec or other settings: train again"
+            )
+    network.load_state_dict(stored)

@@ -1,0 +1,54 @@
+"""DCN V2: low-rank cross layers beside a perceptron (Wang et al., 2021, arXiv 2008.13535, parallel structure).
+
+    x_0     = [shared; own]                      [B, X]
+    x_{l+1} = x_0 * (U_l (V_l x_l) + b_l) + x_l   U_l [X, rank], V_l [rank, X]
+    logit   = w . x_L + perceptron(x_0)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block, ExampleSet
+from models.embedding import FusedEmbedding
+from models.losses import prior_logit
+from models.mlp import Mlp
+
+
+class CrossLayer(nn.Module):
+    def __init__(self, width: int, rank: int) -> None:
+        super().__init__()
+        self.down = nn.Linear(width, rank, bias=False)
+        self.up = nn.Linear(rank, width)
+        nn.init.zeros_(self.up.bias)
+
+    def forward(self, start: Tensor, x: Tensor) -> Tensor:
+        return torch.addcmul(x, start, self.up(self.down(x)).to(x.dtype))
+
+
+class DcnV2(nn.Module):
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, cross_layers: int, cross_rank: int
+    ) -> None:
+        super().__init__()
+        self.embedding = FusedEmbedding(spec, dim)
+        shared, own = self.embedding.shared.width, self.embedding.own.width
+        rank = min(cross_rank, shared + own)
+        self.crosses = nn.ModuleList(CrossLayer(shared + own, rank) for _ in range(cross_layers))
+        self.mlp = Mlp(shared, own, hidden, dropout=dropout)
+        self.cross_output = nn.Linear(shared + own, 1, bias=False)
+
+    def prepare(self, examples: ExampleSet) -> None:
+        """Starts the output at the click rate of the training window."""
+        nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        left, right = self.embedding(shared, own)
+        start = torch.cat([left.expand(len(right), -1), right], dim=1)
+        x = start
+        for cross in self.crosses:
+            x = cross(start, x)
+        return (self.mlp(left, right) + self.cross_output(x)).squeeze(1)

@@ -1,0 +1,76 @@
+"""DIN: the user's history weighed by its relevance to the candidate (Zhou et al., 2018, arXiv 1706.06978).
+
+For a user-side sequence with keys k_1 .. k_L and the candidate's vector q of the same table:
+
+    s_i = perceptron([q, k_i, q - k_i, q * k_i])      one hidden layer
+    a_i = exp(s_i) / (1 + sum_j exp(s_j))             over the entries that are not padding
+    v   = sum_i a_i k_i                               joins the own inputs
+
+The 1 is a key "none of them" with value zero: as in the paper the weights need not add up to 1, an irrelevant history
+fades, and an empty one gives v = 0. Since q - k is linear in q and k, the hidden layer is kept as three
+blocks over q, k and q * k: the same functions, and the k block is computed once per request. The mean over the history
+stays among the shared inputs. A history of one entry is an ordinary field.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from contracts.feature_spec import PADDING, FeatureSpec, IdSlot
+from models.batches import Block, ExampleSet
+from models.embedding import FusedEmbedding
+from models.losses import prior_logit
+from models.mlp import Mlp
+
+ATTENTION_HIDDEN = 32
+
+
+class TargetAttention(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(dim, ATTENTION_HIDDEN)
+        self.key = nn.Linear(dim, ATTENTION_HIDDEN, bias=False)
+        self.product = nn.Linear(dim, ATTENTION_HIDDEN, bias=False)
+        self.score = nn.Linear(ATTENTION_HIDDEN, 1)
+
+    def forward(self, query: Tensor, keys: Tensor, present: Tensor) -> Tensor:
+        """query [B, D], keys [1 or B, L, D], present [1 or B, L] bool -> [B, D]."""
+        product = self.product(query[:, None] * keys)
+        hidden = torch.relu(self.query(query)[:, None] + self.key(keys) + product)
+        scores = self.score(hidden).squeeze(2).float().masked_fill(~present, -torch.inf)
+        nothing = scores.new_zeros(len(scores), 1)
+        weights = torch.softmax(torch.cat([scores, nothing], dim=1), dim=1)[:, :-1]
+        return (weights.to(keys.dtype)[:, :, None] * keys).sum(dim=1)
+
+
+class Din(nn.Module):
+    """Without a sequence in the spec this is the plain deep ranker."""
+
+    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        self.embedding = FusedEmbedding(spec, dim)
+        own = {slot.name: slot for slot in spec.block_ids("own")}
+        sequences = [slot for slot in spec.block_ids("shared") if slot.sequence and slot.width > 1]
+        self.pairs: list[tuple[IdSlot, IdSlot]] = [(slot, own[spec.by_name[slot.field].of or ""]) for slot in sequences]
+        self.attention = nn.ModuleList(TargetAttention(dim) for _ in self.pairs)
+        own_width = self.embedding.own.width + len(self.pairs) * dim
+        self.mlp = Mlp(self.embedding.shared.width, own_width, hidden, dropout=dropout)
+
+    def prepare(self, examples: ExampleSet) -> None:
+        """Starts the output at the click rate of the training window."""
+        nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        users, items = self.embedding.shared, self.embedding.own
+        user_rows, item_rows = users.rows(shared.ids), items.rows(own.ids)
+        left, right = self.embedding.vectors(user_rows, item_rows)
+        interests = []
+        for (sequence, target), attention in zip(self.pairs, self.attention, strict=True):
+            place = users.places[sequence.name]
+            span = slice(place, place + sequence.width)
+            query = right[:, items.places[target.name]]
+            interests.append(attention(query, left[:, span], user_rows[:, span] != PADDING))
+        own_inputs = torch.cat([items.join(item_rows, right, own.dense), *interests], dim=1)
+        return self.mlp(users.join(user_rows, left, shared.dense), own_inputs).squeeze(1)

@@ -1,0 +1,103 @@
+"""One table for all id slots, and the two input blocks read through it.
+
+Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
+is zero and gets no gradient. The gradient is sparse: models/row_adam.py turns it into a step of the rows seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from contracts.config import Side
+from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
+from models.batches import Block
+
+
+class BlockReader(nn.Module):
+    """Where the slots of one block lie in the fused table, and how their vectors become one row of inputs.
+
+    A slot of several columns (multi-valued, sequence) gives the mean over those that are not padding, else zero.
+    Output width S x D + number of dense inputs: slots of one column, then the others, then the dense inputs.
+    """
+
+    order: Tensor
+    offsets: Tensor
+    members: Tensor
+
+    def __init__(self, slots: Sequence[IdSlot], dense: int, starts: Mapping[str, int], dim: int) -> None:
+        super().__init__()
+        self.slots = tuple(slots)
+        self.width = len(slots) * dim + dense
+        single, several = [s for s in slots if s.width == 1], [s for s in slots if s.width > 1]
+        self.singles = len(single)
+        columns = [(slot, slot.start + i) for slot in [*single, *several] for i in range(slot.width)]
+        self.places = {slot.name: place for place, (slot, column) in reversed([*enumerate(columns)])}
+        self._buffer("order", [column for _, column in columns], torch.int64)
+        self._buffer("offsets", [starts[slot.name] for slot, _ in columns], torch.int32)
+        owner = torch.tensor([several.index(slot) for slot, _ in columns[self.singles :]], dtype=torch.int64)
+        members = F.one_hot(owner, max(len(several), 1)).float().T
+        self.register_buffer("members", members.contiguous(), persistent=False)
+
+    def _buffer(self, name: str, values: list[int], dtype: torch.dtype) -> None:
+        self.register_buffer(name, torch.tensor(values, dtype=dtype), persistent=False)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """Local ids [B, W] -> rows of the fused table [B, W], slots of one column first; padding -> row 0."""
+        ordered = ids.index_select(1, self.order)
+        return torch.where(ordered == PADDING, 0, ordered + self.offsets)
+
+    def join(self, rows: Tensor, vectors: Tensor, dense: Tensor) -> Tensor:
+        """Rows [B, W], their vectors [B, W, D] and the dense inputs -> [B, width]."""
+        parts = [vectors[:, : self.singles].flatten(1), dense]
+        if self.singles < rows.shape[1]:
+            present = (rows[:, self.singles :] != PADDING).to(vectors.dtype)
+            means = (self.members @ vectors[:, self.singles :]) / (present @ self.members.T).clamp(min=1.0)[:, :, None]
+            parts.insert(1, means.flatten(1))
+        return torch.cat(parts, dim=1)
+
+
+class FusedEmbedding(nn.Module):
+    """The fused weight and a reader per block. `own_sides` without "cross" leaves the item alone (two towers).
+
+    With `tie`, slots of one table (a sequence and its target) share their rows; a linear model needs them apart.
+    The own block may be wider than the slots of `own_sides`: items come first in it, the rest is cut off.
+    """
+
+    def __init__(
+        self, spec: FeatureSpec, dim: int, own_sides: tuple[Side, ...] = BLOCK_SIDES["own"], tie: bool = True
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        slots = spec.id_slots(*BLOCK_SIDES["shared"], *own_sides)
+        sizes = {slot.table if tie else slot.name: slot.size for slot in slots}
+        ends = dict(zip(sizes, itertools.accumulate(size - 1 for size in sizes.values()), strict=True))
+        starts = {slot.name: ends[key] - sizes[key] + 1 for slot in slots for key in [slot.table if tie else slot.name]}
+        rows = 1 + sum(size - 1 for size in sizes.values())
+        spread = torch.cat([torch.zeros(1), *(torch.full((size - 1,), size**-0.5) for size in sizes.values())])
+        self.weight = nn.Parameter(torch.randn(rows, dim) * spread[:, None])
+        sides = BLOCK_SIDES["shared"]
+        self.shared = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
+        self.own = BlockReader(spec.id_slots(*own_sides), len(spec.dense_slots(*own_sides)), starts, dim)
+
+    def vectors(self, *rows: Tensor) -> list[Tensor]:
+        """Rows [B, W] of each block -> [B, W, D], read in one go."""
+        flat = F.embedding(torch.cat([r.flatten() for r in rows]), self.weight, padding_idx=PADDING, sparse=True)
+        parts = flat.split([r.numel() for r in rows])
+        return [part.view(*r.shape, self.dim) for part, r in zip(parts, rows, strict=True)]
+
+    def forward(self, shared: Block, own: Block) -> tuple[Tensor, Tensor]:
+        """Inputs [1 or B, shared.width] and [B, own.width]."""
+        shared_rows, own_rows = self.shared.rows(shared.ids), self.own.rows(own.ids)
+        left, right = self.vectors(shared_rows, own_rows)
+        return self.shared.join(shared_rows, left, shared.dense), self.own.join(own_rows, right, own.dense)
+
+
+def item_slot(spec: FeatureSpec) -> IdSlot | None:
+    """The slot that names the item: of the item's categorical slots the one with the most values."""
+    slots = [slot for slot in spec.id_slots("item") if spec.by_name[slot.field].kind == "categorical"]
+    return max(slots, key=lambda slot: slot.size, default=None)

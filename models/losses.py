@@ -1,0 +1,86 @@
+"""What is minimised, as modules from a batch to (sum of losses, number of terms), so that means over batches are exact.
+
+A position bias enters the loss and never the network: serving is at position 1, where it is 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from contracts.artifacts import LABEL
+from contracts.errors import OneClassError
+from models.batches import Batch, ExampleSet
+
+
+def prior_logit(examples: ExampleSet) -> float:
+    """Log odds of the mean label. Raises OneClassError when all labels are equal."""
+    labels = examples.column(LABEL)
+    rate = float(labels.mean(dtype=np.float64))
+    if not 0.0 < rate < 1.0:
+        raise OneClassError(f"{examples.folder}: all {len(labels)} labels are {rate:g}; widen the window to have both")
+    return float(np.log(rate / (1.0 - rate)))
+
+
+def log_loss_sum(logits: Tensor, labels: Tensor) -> Tensor:
+    """Sum over rows of -y log p - (1 - y) log(1 - p), p = sigmoid(logit); float32 whatever the network's precision."""
+    return F.binary_cross_entropy_with_logits(logits.float(), labels, reduction="sum")
+
+
+def sampled_softmax_sum(scores: Tensor, target: Tensor, log_frequency: Tensor, hits: Tensor) -> Tensor:
+    """Sum over P rows of -log softmax(scores - log Q) at `target` (Yi et al., RecSys 2019, eq. 2-4).
+
+    scores [P, B]; target [P] column of each row's positive; log_frequency [B]; hits [P, B] bool: columns that are
+    positives of the row themselves, which are left out (the target excepted).
+    """
+    corrected = scores.float() - log_frequency
+    left_out = hits.scatter(1, target[:, None], False)
+    return F.cross_entropy(corrected.masked_fill(left_out, -torch.inf), target, reduction="sum")
+
+
+class ClickLoss(nn.Module):
+    """Log loss of a ranker's logit plus the position bias."""
+
+    def __init__(self, network: nn.Module, position_bias: nn.Module) -> None:
+        super().__init__()
+        self.network, self.position_bias = network, position_bias
+
+    def forward(self, batch: Batch) -> tuple[Tensor, int]:
+        logits = self.network(batch.shared, batch.own)
+        return log_loss_sum(logits + self.position_bias(batch.position), batch.label), len(batch.label)
+
+
+class RetrievalLoss(nn.Module):
+    """Every click against all items shown in the batch, without the clicked item again and the user's other clicks."""
+
+    def __init__(self, two_tower: nn.Module) -> None:
+        super().__init__()
+        self.two_tower = two_tower
+
+    def forward(self, batch: Batch) -> tuple[Tensor, int]:
+        towers = self.two_tower
+        target = batch.label.nonzero().squeeze(1)
+        clicked = batch.take(target)
+        users, items = towers.user_vector(clicked.shared), towers.item_vector(batch.own)  # type: ignore[operator]
+        ids = towers.item_ids(batch.own)  # type: ignore[operator]
+        same_item = ids[target][:, None] == ids[None]
+        same_user = (clicked.user[:, None] == batch.user[None]) & (batch.label[None] > 0)
+        scores = users @ items.T / towers.temperature
+        return sampled_softmax_sum(scores, target, towers.item_log_frequency[ids], same_item | same_user), len(target)  # type: ignore[index]
+
+
+class PreRankLoss(nn.Module):
+    """Log loss of the pre-ranker on vectors of frozen towers."""
+
+    def __init__(self, pre_ranker: nn.Module, two_tower: nn.Module, position_bias: nn.Module) -> None:
+        super().__init__()
+        self.pre_ranker, self.position_bias, self.two_tower = pre_ranker, position_bias, two_tower
+
+    def forward(self, batch: Batch) -> tuple[Tensor, int]:
+        towers = self.two_tower.eval()
+        with torch.no_grad():
+            users, items = towers.user_vector(batch.shared), towers.item_vector(batch.own)  # type: ignore[operator]
+        logits = self.pre_ranker(users, items) + self.position_bias(batch.position)
+        return log_loss_sum(logits, batch.label), len(batch.label)

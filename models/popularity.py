@@ -1,0 +1,45 @@
+"""Popularity: the smoothed click rate of the item in the training window, for everyone alike. The trivial baseline.
+
+    rate(i) = (clicks_i + STRENGTH * r) / (impressions_i + STRENGTH),   r the overall click rate
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contracts.artifacts import LABEL
+from contracts.errors import OneClassError
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block, ExampleSet
+from models.embedding import item_slot
+
+STRENGTH = 20.0
+
+
+class Popularity(nn.Module):
+    """Without a categorical field of the item every row gets the overall rate. Nothing in it is trained."""
+
+    logit: Tensor
+
+    def __init__(self, spec: FeatureSpec) -> None:
+        super().__init__()
+        self.slot = item_slot(spec)
+        self.register_buffer("logit", torch.zeros(self.slot.size if self.slot else 1))
+
+    def prepare(self, examples: ExampleSet) -> None:
+        labels = examples.column(LABEL).astype(np.float64)
+        ids = examples.column(self.slot.name) if self.slot else np.zeros(len(labels), dtype=np.int64)
+        overall = labels.mean()
+        if not 0.0 < overall < 1.0:
+            raise OneClassError(f"{examples.folder}: all {len(labels)} labels are {overall:g}; widen the window")
+        shown = np.bincount(ids, minlength=len(self.logit))
+        clicked = np.bincount(ids, weights=labels, minlength=len(self.logit))
+        rate = (clicked + STRENGTH * overall) / (shown + STRENGTH)
+        self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate)))
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        ids = own.ids[:, self.slot.start] if self.slot else own.ids.new_zeros(len(own.dense))
+        return self.logit[ids.long()]

@@ -1,0 +1,33 @@
+"""The pre-ranker: a small perceptron over the two tower vectors, cheap enough for every retrieved candidate.
+
+    logit = perceptron([u; u * v, v, u . v])     u once per request
+
+Trained on impressions with the towers frozen: unlike the towers' inner product it answers a click logit.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from models.batches import ExampleSet
+from models.losses import prior_logit
+from models.mlp import Mlp
+
+
+class PreRanker(nn.Module):
+    def __init__(self, tower_dim: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.mlp = Mlp(tower_dim, 2 * tower_dim + 1, hidden)
+        self.scale = tower_dim**0.5  # coordinates of a unit vector are of size 1/sqrt(d): brought to size 1
+
+    def prepare(self, examples: ExampleSet) -> None:
+        """Starts the output at the click rate of the training window."""
+        nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
+
+    def forward(self, user_vector: Tensor, item_vector: Tensor) -> Tensor:
+        """user_vector [1 or B, d], item_vector [B, d] -> logits [B]."""
+        user, item = user_vector * self.scale, item_vector * self.scale
+        product = user * item
+        own = torch.cat([product, item, product.mean(dim=1, keepdim=True)], dim=1)
+        return self.mlp(user, own).squeeze(1)

@@ -1,0 +1,168 @@
+"""One ranker from settings to files: fit, calibrate, evaluate, save, track.
+
+    FOLDER/weights.safetensors  calibration.safetensors  test_logits.npy (file order)  training.png  summary.json
+
+A folder whose summary carries the same digest (settings, feature spec, examples, seed) is taken as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from contracts import summary
+from contracts.artifacts import FRESH, LABEL, POSITION, USER, WINDOWS, Artifacts
+from contracts.bundle import save_array, save_weights
+from contracts.config import Config
+from contracts.feature_spec import SPEC_FILE, FeatureSpec
+from models import calibration, checkpoint, plots, registry, training_loop
+from models.auc_bootstrap import bootstrap
+from models.batches import ExampleSet
+from models.calibration_metrics import ece, predicted_over_observed_by
+from models.evaluate import evaluate
+from models.metrics import auc, require_both_classes
+from models.tracking import Run, Tracker
+from models.validation_half import ValidationHalf, halves
+
+WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
+TEST_LOGITS, PICTURE = "test_logits.npy", "training.png"
+DRAWS = 100
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every model of one run shares. `progress(what, done, all)` counts batches."""
+
+    config: Config
+    out: Artifacts
+    spec: FeatureSpec
+    seed: int
+    tracker: Tracker
+    force: bool
+    progress: OnProgress
+
+    def examples(self, window: str, fresh: bool = False) -> ExampleSet:
+        return ExampleSet(self.out.examples(window), self.spec, fresh)
+
+    def early_stopping(self, fresh: bool = False) -> ValidationHalf:
+        return ValidationHalf(self.out.examples("validation"), self.spec, 0, fresh)
+
+    def digest(self, name: str) -> str:
+        """Changes with whatever the weights of one model depend on."""
+        paths = [path for window in WINDOWS for path in self.out.examples(window).glob("day=*/*.parquet")]
+        files = sorted((path.relative_to(self.out.out).as_posix(), path.stat().st_size) for path in paths)
+        config = self.config
+        settings = [config.train.model_dump(mode="json", exclude={"models", "ranker"}),
+                    config.prerank.model_dump(mode="json"), config.retrieve.candidates, config.features.negative_rate]
+        parts = [name, self.seed, settings, self.spec.model_dump(mode="json"), files]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def settings(self, name: str) -> dict[str, Any]:
+        return {"model": name, "seed": self.seed, "data": self.config.name, "data_version": self.config.version,
+                "train": self.config.train.model_dump(mode="json")}
+
+    def done(self, name: str) -> dict[str, Any] | None:
+        """The summary of an equal earlier run that came to its end."""
+        found = summary.read(self.out.model(name))
+        kept = (self.out.model(name) / WEIGHTS).exists() and found.get("digest") == self.digest(name)
+        return found if kept and not self.force else None
+
+    def start(self, name: str) -> Run:
+        """Takes an older summary away, so that no summary ever stands beside weights it does not describe."""
+        (self.out.model(name) / summary.FILE).unlink(missing_ok=True)
+        return self.tracker.start(name, self.settings(name))
+
+    def batch_counter(self, name: str, epochs: int) -> Callable[[int, int], None]:
+        """Turns the batches of each epoch into one count over all epochs."""
+        finished = 0
+
+        def count(done: int, batches: int) -> None:
+            nonlocal finished
+            self.progress(name, finished * batches + done, epochs * batches)
+            finished += done == batches
+
+        return count
+
+
+def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
+    """The summary of the model. `fresh` trains on the event-fresh twins, in a folder of that suffix.
+
+    Raises OneClassError with the counts when the training or test window or the calibration half is of one class.
+    """
+    folder_name = name + FRESH if fresh else name
+    known = job.done(folder_name)
+    if known is not None:
+        return known
+    train, test = job.examples("train", fresh), job.examples("test", fresh)
+    for window in (train, test):
+        require_both_classes(window.column(LABEL), str(window.folder))
+    run = job.start(folder_name)
+    torch.manual_seed(job.seed)
+    network = registry.build(name, job.spec, job.config.train)
+    fitted = training_loop.fit(
+        network, train, job.early_stopping(fresh), job.config.train, job.seed, positions=job.spec.positions,
+        on_epoch=lambda entry: run.metrics({k: v for k, v in entry.items() if k != "epoch"}, entry["epoch"]),
+        on_batch=job.batch_counter(folder_name, job.config.train.epochs),
+    )
+    folder = job.out.model(folder_name)
+    figures = _judge(job, network, fitted, fresh, folder)
+    checkpoint.save(network, folder / WEIGHTS)
+    if plots.available():
+        plots.write(folder / PICTURE, folder_name, fitted.history, figures)
+    run.metrics({k: v for k, v in figures.items() if isinstance(v, int | float)}, len(fitted.history))
+    for path in (folder / WEIGHTS, folder / CALIBRATION, folder / PICTURE, job.out.encoding / SPEC_FILE):
+        if path.exists():
+            run.artifact(path)
+    run.end()
+    found = {
+        **figures, "seconds": fitted.seconds, "rows_per_second": fitted.rows_per_second, "epochs": len(fitted.history),
+        "best_epoch": fitted.best_epoch, "history": fitted.history, "position_bias": fitted.position_bias,
+        "digest": job.digest(folder_name),
+    }
+    summary.write(folder, found)
+    return found
+
+
+def _judge(
+    job: Job, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, folder: Path
+) -> dict[str, Any]:
+    """Calibrates on validation half 1, reads the test window once, saves the curve and the test logits."""
+    validation, test = job.examples("validation", fresh), job.examples("test", fresh)
+    logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
+    half = halves(validation) == 1
+    shown = _position_logit(validation, fitted.position_bias)
+    curve = calibration.fit(job.config.train.calibration, (logits + shown)[half], labels[half])
+    test_logits, test_labels = training_loop.predict(network, test), test.column(LABEL)
+    users = test.column(USER) if job.spec.has_users else None
+    shown = _position_logit(test, fitted.position_bias)
+    figures = evaluate(test_logits, test_labels, users, curve, position_logit=shown, where=str(test.folder))
+    raw = ece(test_labels, calibration.identity(job.config.features.negative_rate).apply(test_logits + shown))
+    groups = users if users is not None else np.arange(test.rows)
+    error = bootstrap(test_labels, test_logits, groups, draws=DRAWS, seed=job.seed).standard_error
+    save_array(folder / TEST_LOGITS, test_logits)
+    save_weights(folder / CALIBRATION, curve.arrays())
+    return {
+        **figures, "auc_standard_error": error, "ece_uncalibrated": raw, "validation_auc": auc(labels, logits),
+        "by_position": _by_position(test, curve.apply(test_logits + shown)) if job.spec.has_position else None,
+    }
+
+
+def _by_position(test: ExampleSet, probabilities: np.ndarray) -> dict[str, dict[str, float | None]]:
+    """Predicted over observed per slot: far from 1 where the position bias does not explain the clicks."""
+    found = predicted_over_observed_by(test.column(LABEL), probabilities, test.column(POSITION))
+    return {position: part._asdict() for position, part in found.items()}
+
+
+def _position_logit(examples: ExampleSet, bias: list[float]) -> np.ndarray:
+    """What the slot of each row adds to its logit; positions beyond the last count as the last."""
+    if len(bias) < 2:
+        return np.zeros(examples.rows)
+    return np.asarray(bias)[np.clip(examples.column(POSITION).astype(np.int64) - 1, 0, len(bias) - 1)]

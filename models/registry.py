@@ -1,0 +1,38 @@
+"""Ranking networks by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from torch import nn
+
+from contracts.config import Train
+from contracts.errors import ConfigError
+from contracts.feature_spec import FeatureSpec
+from models.dcn_v2 import DcnV2
+from models.din import Din
+from models.dnn import Dnn
+from models.logistic_regression import LogisticRegression
+from models.popularity import Popularity
+
+_BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
+    "popularity": lambda spec, _: Popularity(spec),
+    "logistic_regression": lambda spec, _: LogisticRegression(spec),
+    "dnn": lambda spec, s: Dnn(spec, s.embedding_dim, s.hidden, s.dropout),
+    "dcn_v2": lambda spec, s: DcnV2(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
+    "din": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout),
+}
+
+
+def names() -> tuple[str, ...]:
+    return tuple(_BUILDERS)
+
+
+def build(name: str, spec: FeatureSpec, settings: Train) -> nn.Module:
+    """Fresh weights come from torch's global generator: seed it first. Raises ConfigError on an unknown name."""
+    if name not in _BUILDERS:
+        close = difflib.get_close_matches(name, _BUILDERS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"no model is called {name!r}{hint}; there are {', '.join(_BUILDERS)}")
+    return _BUILDERS[name](spec, settings)

@@ -1,0 +1,97 @@
+"""The two towers and the pre-ranker from settings to files, with the share of clicks each lets through.
+
+Saved under models/two_tower and models/pre_ranker, restartable as the rankers are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from contracts import summary
+from contracts.feature_spec import SPEC_FILE
+from models import checkpoint, retrieval_recall, training_loop
+from models.pre_ranker import PreRanker
+from models.ranker_training import WEIGHTS, Job
+from models.retrieval_recall import Catalogue, Clicks
+from models.tracking import Run
+from models.two_tower import TwoTower
+
+TOWER, PRE_RANKER = "two_tower", "pre_ranker"
+RECALL_AT = (10, 100)
+
+
+def train_retrieval(job: Job) -> dict[str, dict[str, Any]]:
+    """{"two_tower": figures, "pre_ranker": figures}; recalls are None when no test click is on a known item."""
+    known = {name: job.done(name) for name in (TOWER, PRE_RANKER)}
+    if all(known.values()):
+        return {name: figures for name, figures in known.items() if figures}
+    towers, tower_fit = _fit_towers(job)
+    pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
+    items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
+    clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
+    found = {
+        TOWER: {**_figures(tower_fit), "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
+        PRE_RANKER: {**_figures(pre_fit), "recall": _pre_rank_recall(job, pre_ranker, items, clicked)},
+    }
+    for name, figures in found.items():
+        figures |= {"clicks": len(clicked.place), "digest": job.digest(name)}
+        summary.write(job.out.model(name), figures)
+    return found
+
+
+def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:
+    s, run = job.config.train, job.start(TOWER)
+    torch.manual_seed(job.seed)
+    towers = TwoTower(job.spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
+    fitted = training_loop.fit_towers(
+        towers, job.examples("train"), job.early_stopping(), s, job.seed,
+        on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
+    )
+    _save(job, TOWER, towers, run)
+    return towers, fitted
+
+
+def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loop.FitResult]:
+    s, run = job.config.train, job.start(PRE_RANKER)
+    torch.manual_seed(job.seed)
+    pre_ranker = PreRanker(s.tower_dim, job.config.prerank.hidden)
+    fitted = training_loop.fit_pre_ranker(
+        pre_ranker, towers, job.examples("train"), job.early_stopping(), s, job.seed, positions=job.spec.positions,
+        on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
+    )
+    _save(job, PRE_RANKER, pre_ranker, run)
+    return pre_ranker.eval(), fitted
+
+
+def _epoch(run: Run) -> training_loop.OnEpoch:
+    return lambda entry: run.metrics({name: value for name, value in entry.items() if name != "epoch"}, entry["epoch"])
+
+
+def _save(job: Job, name: str, network: torch.nn.Module, run: Run) -> None:
+    path = job.out.model(name) / WEIGHTS
+    checkpoint.save(network, path)
+    run.artifact(path)
+    run.artifact(job.out.encoding / SPEC_FILE)
+    run.end()
+
+
+def _figures(fitted: training_loop.FitResult) -> dict[str, Any]:
+    return {"seconds": fitted.seconds, "rows_per_second": fitted.rows_per_second, "epochs": len(fitted.history),
+            "best_epoch": fitted.best_epoch, "history": fitted.history}
+
+
+def _tower_recall(job: Job, items: Catalogue, clicked: Clicks) -> dict[str, Any] | None:
+    if not len(clicked.place):
+        return None
+    ks = sorted({*RECALL_AT, job.config.retrieve.candidates})
+    return {str(k): shares for k, shares in retrieval_recall.tower_recall(items, clicked, ks).items()}
+
+
+def _pre_rank_recall(job: Job, pre_ranker: PreRanker, items: Catalogue, clicked: Clicks) -> dict[str, Any] | None:
+    if not len(clicked.place):
+        return None
+    candidates, keep = job.config.retrieve.candidates, job.config.prerank.keep
+    shares = retrieval_recall.pre_rank_recall(pre_ranker, items, clicked, candidates, keep)
+    return {"candidates": candidates, "keep": keep, **shares}

@@ -1,0 +1,202 @@
+"""One loop for every network: optimiser, clipping, early stopping, precision, device, several processes.
+
+What is minimised comes in as a module of models/losses.py; nothing here knows a network. Progress leaves through
+callbacks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contracts.config import Train
+from contracts.errors import SluiceError
+from models import data_parallel
+from models.batches import Batch, ExampleSet
+from models.device import resolve
+from models.embedding import FusedEmbedding
+from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
+from models.position_bias import PositionBias
+from models.row_adam import RowAdam, row_gradient
+
+EVALUATION_BATCH = 16_384
+OnEpoch = Callable[[dict[str, Any]], None]
+OnBatch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """`history`: per epoch its number (from 1), train_loss, validation_loss, seconds. `position_bias` in logits."""
+
+    history: list[dict[str, Any]]
+    best_epoch: int
+    seconds: float
+    rows_per_second: float
+    position_bias: list[float] = field(default_factory=list)
+
+
+def fit(
+    network: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *, positions: int = 0,
+    on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+) -> FitResult:
+    """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
+
+    `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
+    """
+    network.prepare(train)  # type: ignore[operator]
+    bias = PositionBias(positions if any(True for _ in network.parameters()) else 0)
+    bias.start_at(train)
+    loop = _Loop(ClickLoss(network, bias), [network, bias], settings, seed, settings.epochs)
+    return loop.run(train, validation, on_epoch, on_batch, bias)
+
+
+def fit_towers(
+    two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *,
+    on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+) -> FitResult:
+    """As `fit`, on the sampled softmax of clicks against the items shown, for `tower_epochs`."""
+    two_tower.prepare(train)  # type: ignore[operator]
+    loop = _Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
+    return loop.run(train, validation, on_epoch, on_batch)
+
+
+def fit_pre_ranker(
+    pre_ranker: nn.Module, two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int,
+    *, positions: int = 0, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+) -> FitResult:
+    """As `fit`, for the pre-ranker on frozen tower vectors."""
+    pre_ranker.prepare(train)  # type: ignore[operator]
+    bias = PositionBias(positions)
+    bias.start_at(train)
+    loop = _Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.epochs)
+    return loop.run(train, validation, on_epoch, on_batch, bias)
+
+
+@torch.inference_mode()
+def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) -> np.ndarray:
+    """Logits at position 1, float64 [N], in file order."""
+    network.eval()
+    device = next((tensor.device for tensor in network.state_dict().values()), torch.device("cpu"))
+    parts = []
+    for batch in examples.batches(batch_size):
+        batch = batch.to(device)
+        parts.append(network(batch.shared, batch.own).double().cpu().numpy())
+    return np.concatenate(parts)
+
+
+class _Loop:
+    """`trained` are the modules whose parameters move; the fused embeddings among them get their own optimiser."""
+
+    def __init__(self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int) -> None:
+        self.settings, self.seed, self.epochs = settings, seed, epochs
+        self.device = resolve(settings.device)
+        self.world = data_parallel.join(self.device)
+        torch.manual_seed(seed + self.world.rank)
+        self.loss = loss.to(self.device)
+        self.parameters = [p for module in trained for p in module.parameters() if p.numel()]
+        if self.world.size > 1:
+            data_parallel.same_start(self.parameters)
+        tables = [m.weight for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
+        self.dense = [p for p in self.parameters if not any(p is table for table in tables)]
+        rate, decay = settings.learning_rate, settings.weight_decay
+        self.row_adams = [RowAdam(table, rate, decay) for table in tables]
+        self.adam = torch.optim.AdamW(self.dense, lr=rate, weight_decay=decay, fused=True) if self.dense else None
+
+    def run(
+        self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
+        bias: PositionBias | None = None,
+    ) -> FitResult:
+        begin, spent, best, best_epoch = time.perf_counter(), 0.0, float("inf"), 0
+        history: list[dict[str, Any]] = []
+        weights: dict[str, Tensor] = {}
+        epochs = self.epochs if self.parameters else 1
+        for epoch in range(1, epochs + 1):
+            start = time.perf_counter()
+            train_loss = self._epoch(train, epoch, on_batch) if self.parameters else self._evaluate(train)
+            spent += time.perf_counter() - start
+            entry = {"epoch": epoch, "train_loss": train_loss, "validation_loss": self._evaluate(validation),
+                     "seconds": time.perf_counter() - start}
+            history.append(entry)
+            if on_epoch:
+                on_epoch(entry)
+            if entry["validation_loss"] < best:
+                best, best_epoch = entry["validation_loss"], epoch
+                weights = {name: tensor.clone() for name, tensor in self.loss.state_dict().items()}
+            elif epoch - best_epoch >= self.settings.patience:
+                break
+        self.loss.load_state_dict(weights)
+        self.loss.cpu().eval()
+        rows = train.rows * len(history)
+        values = bias.values().tolist() if bias else []
+        return FitResult(history, best_epoch, time.perf_counter() - begin, rows / spent, values)
+
+    def _epoch(self, train: ExampleSet, epoch: int, on_batch: OnBatch | None) -> float:
+        self.loss.train()
+        size, (rank, world) = self.settings.batch_size, self.world
+        batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
+        expected = -(-train.rows // (size * world))
+        total = count = 0.0
+        for number, batch in enumerate(batches, start=1):
+            value, terms = self._step(batch.to(self.device))
+            if not np.isfinite(value):
+                raise SluiceError(
+                    f"the loss is {value} at batch {number} of epoch {epoch}; lower train.learning_rate "
+                    f"({self.settings.learning_rate:g}) or train.clip_norm ({self.settings.clip_norm:g}), and look for "
+                    "extreme values in the numeric fields"
+                )
+            total, count = total + value, count + terms
+            if on_batch:
+                on_batch(number, max(expected, number))
+        return self._mean(total, count)
+
+    def _step(self, batch: Batch) -> tuple[float, int]:
+        """One update; (sum of losses, number of terms). A batch without terms changes nothing."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        total, terms = self._loss(batch)
+        value = float(total.detach())
+        if not np.isfinite(value):
+            return value, terms
+        if terms:
+            (total / terms).backward()
+        if self.world.size > 1:
+            data_parallel.average_gradients(self.parameters, self.world.size)
+        elif not terms:
+            return value, terms
+        self._update()
+        return value, terms
+
+    def _update(self) -> None:
+        dense = [p.grad for p in self.dense if p.grad is not None]
+        sparse = [(adam, row_gradient(adam.weight.grad)) for adam in self.row_adams if adam.weight.grad is not None]
+        parts = [*dense, *(gradient.values for _, gradient in sparse)]
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(parts)))
+        torch._foreach_mul_(parts, (self.settings.clip_norm / (norm + 1e-6)).clamp(max=1.0))
+        if self.adam:
+            self.adam.step()
+        for row_adam, gradient in sparse:
+            row_adam.step(*gradient)
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, int]:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+            return self.loss(batch)
+
+    @torch.no_grad()
+    def _evaluate(self, examples: ExampleSet) -> float:
+        self.loss.eval()
+        total = count = 0.0
+        for number, batch in enumerate(examples.batches(EVALUATION_BATCH)):
+            if number % self.world.size == self.world.rank:
+                value, terms = self._loss(batch.to(self.device))
+                total, count = total + float(value), count + terms
+        return self._mean(total, count)
+
+    def _mean(self, total: float, count: float) -> float:
+        total, count = data_parallel.total([total, count], self.device, self.world)
+        return total / max(count, 1.0)

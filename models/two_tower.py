@@ -1,0 +1,66 @@
+"""Two towers: user and item vectors whose inner product ranks the catalogue: retrieval is a nearest-neighbour search.
+
+    u = normalise(perceptron(user and context)), v = normalise(perceptron(item)), logit = u . v / temperature
+
+The item tower reads the item side alone (no crosses), hence an item has one vector for all users.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block, ExampleSet
+from models.embedding import BlockReader, FusedEmbedding, item_slot
+from models.mlp import Mlp
+
+
+class TwoTower(nn.Module):
+    """`item_log_frequency` [items] is log Q of Yi et al. (RecSys 2019): how often an item is drawn into a batch."""
+
+    item_log_frequency: Tensor
+
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], tower_dim: int, dropout: float, temperature: float
+    ) -> None:
+        super().__init__()
+        self.embedding = FusedEmbedding(spec, dim, own_sides=("item",))
+        self.user = Mlp(self.embedding.shared.width, 0, hidden, tower_dim, dropout)
+        self.item = Mlp(0, self.embedding.own.width, hidden, tower_dim, dropout)
+        self.temperature = temperature
+        self.slot = item_slot(spec)
+        self.item_id_columns, self.item_dense_columns = spec.id_width("item"), len(spec.dense_slots("item"))
+        self.register_buffer("item_log_frequency", torch.zeros(self.slot.size if self.slot else 1))
+
+    def prepare(self, examples: ExampleSet) -> None:
+        """Takes log Q from the training window, each id counted at least once."""
+        if self.slot:
+            ids = torch.from_numpy(examples.column(self.slot.name).copy())
+            counts = torch.bincount(ids, minlength=self.slot.size).double()
+            self.item_log_frequency.copy_((counts.clamp(min=1.0) / counts.sum()).log())
+
+    def item_ids(self, own: Block) -> Tensor:
+        """[B] the id that names the item; zeros where the items have no id."""
+        return own.ids[:, self.slot.start].long() if self.slot else own.ids.new_zeros(len(own.dense)).long()
+
+    def user_vector(self, shared: Block) -> Tensor:
+        """shared [B, ...] -> [B, tower_dim] of length 1."""
+        inputs = self._inputs(self.embedding.shared, shared)
+        return F.normalize(self.user(inputs, inputs[:, :0]).float(), dim=1)
+
+    def item_vector(self, own: Block) -> Tensor:
+        """Item-side columns [N, ...] (further columns of an own block are ignored) -> [N, tower_dim] of length 1."""
+        item = Block(own.ids[:, : self.item_id_columns], own.dense[:, : self.item_dense_columns])
+        inputs = self._inputs(self.embedding.own, item)
+        return F.normalize(self.item(inputs[:, :0], inputs).float(), dim=1)
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        return (self.user_vector(shared) * self.item_vector(own)).sum(dim=1) / self.temperature
+
+    def _inputs(self, reader: BlockReader, block: Block) -> Tensor:
+        rows = reader.rows(block.ids)
+        (vectors,) = self.embedding.vectors(rows)
+        return reader.join(rows, vectors, block.dense)

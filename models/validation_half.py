@@ -1,0 +1,55 @@
+"""Half of the validation window, cut by user: early stopping sees half 0, calibration half 1.
+
+A probability calibrated on the rows that chose the weights would be too sure of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from contracts.artifacts import ROW, USER
+from contracts.errors import DataError
+from contracts.feature_spec import FeatureSpec
+from models.batches import Batch, ExampleSet
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: Knuth's multiplicative hash
+
+
+def half_of(keys: np.ndarray) -> np.ndarray:
+    """0 or 1 of each int64 key: the top bit of key x GOLDEN modulo 2^64."""
+    return (keys.astype(np.int64).view(np.uint64) * GOLDEN >> np.uint64(63)).astype(np.int64)
+
+
+def halves(examples: ExampleSet) -> np.ndarray:
+    """Half of every row in file order: by user, or by row where the log has no users."""
+    return half_of(examples.column(_key(examples.spec)))
+
+
+class ValidationHalf(ExampleSet):
+    """Batches keep their rows of this half, so they are smaller than asked. Raises DataError when no row is left."""
+
+    def __init__(self, folder: Path, spec: FeatureSpec, half: int, fresh: bool = False) -> None:
+        super().__init__(folder, spec, fresh)
+        self.half = half
+        self._kept = half_of(super().column(_key(spec))) == half
+        self.rows = int(self._kept.sum())
+        if self.rows == 0:
+            raise DataError(f"{folder}: half {half} of the users has no row among {len(self._kept)}; early stopping "
+                            "and calibration each need users of their own: widen the validation window")
+
+    def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
+        for batch in super().batches(*args, **kwargs):
+            keys = batch.user if self.spec.has_users else batch.row
+            yield batch.take(torch.from_numpy(half_of(keys.numpy()) == self.half))
+
+    def column(self, name: str) -> np.ndarray:
+        return super().column(name)[self._kept]
+
+
+def _key(spec: FeatureSpec) -> str:
+    return USER if spec.has_users else ROW

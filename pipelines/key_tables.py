@@ -1,0 +1,50 @@
+"""The tables of users and items: one row per key, the key as a string under its reserved name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from contracts.config import Table
+from contracts.errors import DataError
+from pipelines import quarantine
+from pipelines.content_hash import row_hash
+from pipelines.day_partitions import replace
+from pipelines.failures import explained
+from pipelines.roles import key_rules, key_text
+from pipelines.sources import CORRUPT
+
+_RANK = "_rank"
+
+
+def write_table(raw: DataFrame, table: Table, key: str, folder: Path, aside: Path, limit: float) -> dict[str, int]:
+    """Writes `folder` with `key` and every other column of the table; answers the row counts.
+
+    Rows with a null key go to quarantine (raises QuarantineError beyond `limit`); of rows with one key, the one with
+    the smallest content hash stays.
+    """
+    what = folder.name
+    columns = [name for name in raw.columns if name != CORRUPT]
+    keyed = raw.withColumn(key, key_text(raw, table.key, f"{what}.key"))
+    marked = quarantine.mark(keyed, key_rules(table.key, key))
+    with explained(what, table.path):
+        counts = quarantine.count(marked)
+        quarantine.write(marked, columns, aside, what)
+        quarantine.check_share(counts.by_reason, counts.rows, limit, what, aside)
+        order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
+        ranked = quarantine.clean(marked).withColumn(_RANK, F.row_number().over(order))
+        one = ranked.where(F.col(_RANK) == 1)
+        staging = folder.with_name(f".{what}.staging")
+        one.select(key, *[c for c in columns if c != table.key]).write.mode("overwrite").parquet(str(staging))
+    replace(staging, folder)
+    rows = raw.sparkSession.read.parquet(str(folder)).count()
+    if rows == 0:
+        raise DataError(f"{what}: no row with a usable {table.key!r} at {table.path}; check {what}.key")
+    return {
+        "rows_in": counts.rows,
+        "rows": rows,
+        "duplicates": counts.rows - counts.bad - rows,
+        "quarantined": counts.bad,
+    }

@@ -1,0 +1,100 @@
+"""Labels of impressions, and when each label became known.
+
+    expression   1 or 0 as the expression says, known with the row
+    clicks       1 when a click on the same `on` columns has t <= its event time <= t + window, known with the earliest
+                 known of those clicks; else 0, known at t + window. Never known before the impression itself.
+
+A click that becomes known after the label window still makes a positive, with its late `_label_time`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from contracts.artifacts import KNOWN, LABEL, LABEL_TIME, ROW, TIME
+from contracts.config import Clicks
+from contracts.errors import SchemaError
+from pipelines.failures import explained
+from pipelines.quarantine import Rule
+from pipelines.roles import instant, key_text, time_rules
+from pipelines.step import step
+
+CLICK_TIME, CLICK_KNOWN = "_click_time", "_click_known"
+_LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")
+
+
+def add_expression(frame: DataFrame, expression: str) -> DataFrame:
+    """Adds `_label` from the expression. Raises SchemaError on an unknown column or a result that is no number."""
+    with explained("label.expression", expression):
+        labelled = frame.withColumn(LABEL, F.expr(expression))
+        found = labelled.schema[LABEL].dataType.simpleString()
+    if found not in _LABELS and not found.startswith("decimal"):
+        raise SchemaError(f"label.expression {expression!r} is {found}, expected a boolean or a number that is 0 or 1")
+    return labelled.withColumn(LABEL, F.col(LABEL).cast("float"))
+
+
+def expression_rules() -> list[Rule]:
+    return [("the label is null", F.isnull(LABEL)), ("the label is neither 0 nor 1", ~F.col(LABEL).isin(0.0, 1.0))]
+
+
+def joined(on: Sequence[str]) -> list[str]:
+    return [f"_on_{name}" for name in on]
+
+
+def add_join_keys(frame: DataFrame, on: Sequence[str], where: str) -> DataFrame:
+    """The `on` columns as text, so that both sides agree whatever their types."""
+    columns = {key: key_text(frame, name, where) for key, name in zip(joined(on), on, strict=True)}
+    return frame.withColumns(columns)
+
+
+def add_click_roles(clicks: DataFrame, config: Clicks) -> DataFrame:
+    keyed = add_join_keys(clicks, config.on, "label.clicks.on")
+    time = instant(clicks, config.event_time, "label.clicks.event_time")
+    known = instant(clicks, config.known_time, "label.clicks.known_time") if config.known_time else time
+    return keyed.withColumns({CLICK_TIME: time, CLICK_KNOWN: known})
+
+
+def click_rules(config: Clicks) -> list[Rule]:
+    found: list[Rule] = [
+        (f"{name} is null", F.isnull(key)) for key, name in zip(joined(config.on), config.on, strict=True)
+    ]
+    found += time_rules(config.event_time, CLICK_TIME)
+    if config.known_time:
+        found += time_rules(config.known_time, CLICK_KNOWN)
+        found.append((f"{config.known_time} is before {config.event_time}", F.col(CLICK_KNOWN) < F.col(CLICK_TIME)))
+    return found
+
+
+def distinct_clicks(clicks: DataFrame, on: Sequence[str]) -> DataFrame:
+    """One row per `on` columns and click time: the one known first."""
+    return clicks.groupBy(*joined(on), CLICK_TIME).agg(F.min(CLICK_KNOWN).alias(CLICK_KNOWN))
+
+
+@step(
+    needs={ROW: "bigint", TIME: "timestamp", KNOWN: "timestamp"},
+    gives={ROW: "bigint", LABEL: "float", LABEL_TIME: "timestamp"},
+)
+def add_clicks(events: DataFrame, clicks: DataFrame, on: Sequence[str], window: int) -> DataFrame:
+    """Left join of events (unique by `_row`) and distinct clicks, both with join keys; `window` in seconds."""
+    keys = joined(on)
+    closes = F.col(TIME) + seconds(window)
+    qualifying = (F.col(CLICK_TIME) >= F.col(TIME)) & (F.col(CLICK_TIME) <= closes)
+    clicked = events.select(ROW, TIME, *keys).join(clicks, keys).where(qualifying)
+    first = clicked.groupBy(ROW).agg(F.min(CLICK_KNOWN).alias(CLICK_KNOWN))
+    decided = F.greatest(F.coalesce(F.col(CLICK_KNOWN), closes), F.col(KNOWN))
+    labelled = events.join(first, ROW, "left")
+    return labelled.withColumns({LABEL: F.col(CLICK_KNOWN).isNotNull().cast("float"), LABEL_TIME: decided}).drop(
+        CLICK_KNOWN
+    )
+
+
+def unknown_impressions(clicks: DataFrame, events: DataFrame, on: Sequence[str]) -> DataFrame:
+    """Clicks on nothing that was shown."""
+    return clicks.join(events.select(*joined(on)), joined(on), "left_anti")
+
+
+def seconds(count: int) -> Column:
+    return F.make_dt_interval(secs=F.lit(count))

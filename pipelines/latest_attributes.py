@@ -1,0 +1,34 @@
+"""One row per user or item that a table or the log knows, with the attributes of its side.
+
+Attributes come from the side's table, or, where only the log has them, from the latest event (by event time, then row
+id) in which they are present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from contracts.artifacts import ITEM, ROW, USER
+from pipelines.publish_clock import AT
+from pipelines.source_columns import Located
+
+
+def latest_attributes(
+    known: DataFrame, table: DataFrame | None, key: str, located: Sequence[Located], also: Sequence[str] = ()
+) -> DataFrame:
+    """`key` and one column per located one, named as in the joined events; `also` are further columns of the log.
+
+    known  impressions that count at the publish, with the columns of the log that are asked for
+    """
+    of_log = dict.fromkeys([*(c.name for c in located if c.origin == "log" and c.name not in (USER, ITEM)), *also])
+    order = F.struct(AT, ROW)
+    latest = [F.max_by(name, F.when(F.col(name).isNotNull(), order)).alias(name) for name in of_log]
+    grouped = known.filter(F.col(key).isNotNull()).groupBy(key)
+    seen = grouped.agg(*latest) if latest else known.filter(F.col(key).isNotNull()).select(key).distinct()
+    if table is None:
+        return seen
+    columns = {c.name: F.col(c.column).alias(c.name) for c in located if c.origin != "log"}
+    return table.select(key, *columns.values()).join(seen, key, "full")

@@ -1,0 +1,106 @@
+"""The simulated marketplace: users, ads and a logged click stream whose true click probabilities are known.
+
+    raw/impressions/part-DDD.parquet   the shown items of day DDD: request_id, event_time, known_time, user_id, item_id,
+                                       position, device, placement, bid, dwell_seconds (a leak: known after the click)
+    raw/clicks/part-DDD.parquet        request_id, user_id, item_id, event_time, known_time
+    raw/users, raw/items               one row per id
+    truth/                             what `pipelines.marketplace_truth.Truth` reads; no part of raw/
+
+One seed and one `Simulation` give byte-identical files. Memory holds the world and one day.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.config import Simulation
+from contracts.errors import ConfigError
+from pipelines.marketplace_log import DAY_US, Policy, Shown, click, click_table, impression_table, show
+from pipelines.marketplace_terms import declared, draft, make_truth
+from pipelines.marketplace_truth import Truth
+from pipelines.marketplace_world import SLATE, Codes, Population, item_table, populate, user_table
+
+SAMPLED = 200_000
+WEEKDAY_TRAFFIC = np.array([1.0, 0.97, 0.96, 1.0, 1.06, 1.12, 1.08])
+
+
+def build_world(settings: Simulation, seed: int) -> tuple[Population, Policy, Truth]:
+    """The world before its log. Raises ConfigError for a world too small or shares that do not add up."""
+    shares = declared(settings.shares)
+    population = populate(settings, np.random.default_rng([seed, 0]))
+    drawn = draft(population, np.random.default_rng([seed, 1]))
+    policy = Policy.of(population, drawn)
+
+    def sample() -> tuple[np.ndarray, np.ndarray, Codes, np.ndarray]:
+        shown = show(np.random.default_rng([seed, 2]), population, policy, 0, SAMPLED, 0)
+        return shown.users, shown.items, shown.context, shown.position
+
+    return population, policy, make_truth(population, drawn, sample, shares, settings.click_rate)
+
+
+def _events_per_day(settings: Simulation) -> np.ndarray:
+    """Whole events a day that add up to `settings.events`, following the traffic of the week."""
+    traffic = WEEKDAY_TRAFFIC[(settings.start.weekday() + np.arange(settings.days)) % 7]
+    ends = np.round(np.cumsum(traffic) / traffic.sum() * settings.events).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def _write(table: pa.Table, folder: Path, name: str) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, folder / f"{name}.parquet", coerce_timestamps="us")
+    return len(table)
+
+
+def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> dict[str, Any]:
+    """Writes the log below `raw` and the truth below `truth`; returns the summary. Raises ConfigError."""
+    started = time.perf_counter()
+    least = settings.days * SLATE * 2
+    if settings.events < least:
+        raise ConfigError(f"simulation.events is {settings.events}; {settings.days} days need at least {least}")
+    population, policy, world_truth = build_world(settings, seed)
+    world_truth.save(truth)
+    rows = {
+        "users": _write(user_table(population), raw / "users", "users"),
+        "items": _write(item_table(population), raw / "items", "items"),
+        "impressions": 0,
+        "clicks": 0,
+    }
+    start, first = int(settings.start.timestamp()) * 1_000_000, 0
+    for day, events in enumerate(_events_per_day(settings)):
+        rng = np.random.default_rng([seed, 3, day])
+        shown = show(rng, population, policy, first, int(events), start + day * DAY_US)
+        first += -(-int(events) // SLATE)
+        impressions, clicks = _write_day(rng, population, world_truth, shown, raw, day)
+        rows["impressions"] += impressions
+        rows["clicks"] += clicks
+    return _summary(settings, seed, rows, world_truth, time.perf_counter() - started)
+
+
+def _write_day(
+    rng: np.random.Generator, population: Population, truth: Truth, shown: Shown, raw: Path, day: int
+) -> tuple[int, int]:
+    clicked = click(rng, truth, shown)
+    name = f"part-{day:03d}"
+    impressions = _write(impression_table(rng, population, shown, clicked), raw / "impressions", name)
+    return impressions, _write(click_table(rng, population, shown, clicked), raw / "clicks", name)
+
+
+def _summary(settings: Simulation, seed: int, rows: dict[str, int], truth: Truth, seconds: float) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "rows": rows,
+        "events": settings.events,
+        "duplicate_rows": rows["impressions"] - settings.events,
+        "click_rate": rows["clicks"] / settings.events,
+        "shares": declared(settings.shares),
+        "planted": [list(fields) for fields in truth.planted],
+        "incidental": [list(fields) for fields in truth.incidental],
+        "seconds": seconds,
+        "events_per_minute": settings.events / seconds * 60,
+    }

@@ -1,0 +1,145 @@
+"""online/users and online/items: what the server looks up, exactly as features of an event at publish time P.
+
+One row per key that a table or the log knows at P: the side's raw features, `_published_at`, and
+
+    items   _bid (the latest), _shown and _clicks (closed impressions and their clicks of all time), filter columns
+    users   _recent_items (the last 50 clicked items, newest first)
+
+Attributes that only the log has are the latest value present in a row known at P. P is a point of the publish grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from contracts.artifacts import BID, ITEM, PUBLISHED_AT, USER, Artifacts
+from contracts.config import Config, FieldConfig, Side
+from contracts.errors import ConfigError, EmptyLogError
+from pipelines.history_features import HistoryFeatures
+from pipelines.ingested_tables import read_tables
+from pipelines.latest_attributes import latest_attributes
+from pipelines.prior_rate import prior_of_run
+from pipelines.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
+from pipelines.raw_features import STATIC
+from pipelines.running_counters import Measure, running_counts
+from pipelines.sequences import HISTORY, last_clicked
+from pipelines.source_columns import Located, SourceColumns, typed
+
+RECENT_ITEMS, RECENT = "_recent_items", 50
+SHOWN, CLICKS = "_shown", "_clicks"
+TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
+
+
+def write_online(spark: SparkSession, config: Config, out: Artifacts, at: datetime | None = None) -> dict[str, Any]:
+    """Replaces the tables of the sides that the log has keys for; answers their rows and the publish time.
+
+    `at` defaults to the first publish after the last event; event-fresh, to a microsecond after the last row is known.
+    Raises ConfigError when `at` is not on the publish grid, EmptyLogError when there are no events.
+    """
+    tables = read_tables(spark, config, out)
+    columns, clock = tables.columns(config), published(config.features)
+    prior = prior_of_run(tables, config, out, refit=False)
+    sides = [_SideTable(config, columns, prior, side) for side in ("user", "item") if _key(side) in columns.log.names]
+    impressions = tables.impressions([c for side in sides for c in side.sources()], config.label_window).persist()
+    figures: dict[str, Any] = {}
+    try:
+        moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
+        known = impressions.filter(F.col(ENTER) <= moment)
+        for side in sides:
+            table, folder = (
+                (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
+            )
+            side.rows(known, table, moment, clock).write.mode("overwrite").parquet(str(folder))
+            figures[folder.name] = spark.read.parquet(str(folder)).count()
+    finally:
+        impressions.unpersist()
+    return {"published_at": from_micros(moment).isoformat(), **figures}
+
+
+@dataclass(frozen=True)
+class _SideTable:
+    """How the rows of one side are made."""
+
+    config: Config
+    columns: SourceColumns
+    prior: float
+    side: Side
+
+    @property
+    def fields(self) -> list[FieldConfig]:
+        return [f for f in self.config.fields if f.kind in STATIC and f.side == self.side]
+
+    @property
+    def history(self) -> HistoryFeatures:
+        return HistoryFeatures(self.config, self.columns, self.prior, (self.side,))
+
+    def filters(self) -> dict[str, Located]:
+        """Filter columns that are not features already."""
+        names = (
+            set(self.config.retrieve.filter_fields) - {f.name for f in self.fields} if self.side == "item" else set()
+        )
+        return {name: self.columns.locate("retrieve.filter_fields", "item", name) for name in sorted(names)}
+
+    def attributes(self) -> list[Located]:
+        """Columns that belong to a key of this side."""
+        keys = [located for field in self.history.counters for located in self.columns.keys_of(field)]
+        return [*(self.columns.of_field(field) for field in self.fields), *keys, *self.filters().values()]
+
+    def sources(self) -> list[Located]:
+        return [*self.attributes(), *self.history.sources()]
+
+    def rows(self, known: DataFrame, table: DataFrame | None, moment: int, clock: PublishClock) -> DataFrame:
+        """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
+        key = _key(self.side)
+        also = [BID] if self.side == "item" and BID in self.columns.log.names else []
+        keyed = latest_attributes(known, table, key, self.attributes(), also).withColumn(AT, F.lit(moment))
+        wide = keyed.select(key, *also, *[column.alias(name) for name, column in self._static().items()])
+        queries = keyed.select(*dict.fromkeys([key, AT, *self.history.query_columns()]))
+        wide = self.history.add(wide, queries, known, clock, key)
+        extra = _recent_items if self.side == "user" else _totals
+        if self.side == "item" or ITEM in self.columns.log.names:
+            wide = extra(wide, queries, known, clock)
+        return wide.withColumn(PUBLISHED_AT, F.timestamp_micros(F.lit(moment)))
+
+    def _static(self) -> dict[str, Column]:
+        filters = {name: F.col(located.name) for name, located in self.filters().items()}
+        return {f.name: typed(f, self.columns.of_field(f)) for f in self.fields} | filters
+
+
+def _key(side: Side) -> str:
+    return USER if side == "user" else ITEM
+
+
+def _recent_items(users: DataFrame, queries: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
+    found = last_clicked(known, queries, F.col(ITEM), RECENT, clock, USER).withColumnRenamed(HISTORY, RECENT_ITEMS)
+    empty = F.array().cast("array<string>")
+    return users.join(found, USER, "left").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
+
+
+def _totals(items: DataFrame, queries: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
+    found = running_counts(known, queries, [ITEM], list(TOTALS.values()), clock, ITEM)
+    totals = found.select(ITEM, *[F.col(measure.column).alias(name) for name, measure in TOTALS.items()])
+    return items.join(totals, ITEM, "left")
+
+
+def _next_publish(impressions: DataFrame, clock: PublishClock) -> int:
+    last = impressions.agg(F.max(ENTER if clock.step == 1 else AT)).first()
+    if last is None or last[0] is None:
+        raise EmptyLogError("there are no events to publish tables of; ingest a log first")
+    return int(last[0]) // clock.step * clock.step + clock.step
+
+
+def _on_grid(at: datetime, clock: PublishClock) -> int:
+    moment = to_micros(at)
+    early = moment % clock.step
+    if early:
+        raise ConfigError(
+            f"{at.isoformat()} is no publish time: features.publish_every is {clock.step // SECOND} s, counted from "
+            f"1970 in UTC; take {from_micros(moment - early).isoformat()}"
+        )
+    return moment

@@ -1,0 +1,31 @@
+"""A few test rows, raw and encoded, by which a server proves that it computes the same ids as the pipeline did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from contracts.artifacts import ITEM, ROW, USER, Artifacts
+from contracts.feature_spec import FeatureSpec
+from pipelines.encode_examples import ID, SIDES, with_ids
+from pipelines.windows import WINDOW
+
+
+def write(
+    windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], rows: int, out: Artifacts,
+) -> int:
+    """Replaces `parity` with the `rows` test rows of smallest hash; answers how many there were.
+
+    Columns: `_row`, `_user` and `_item` as in the log, the published raw features by name, `id:SLOT` per id slot.
+    """
+    test = windowed.where(F.col(WINDOW) == "test")
+    chosen = test.orderBy(F.xxhash64(F.lit("parity"), F.col(ROW)), ROW).limit(rows)
+    keys = [column for column in (ROW, USER, ITEM) if column in windowed.columns]
+    raw = [field.name for field in spec.fields if field.kind != "cross"]
+    ids = [ID + slot.name for slot in spec.id_slots(*SIDES)]
+    encoded = with_ids(chosen.select(*keys, *raw), spec, vocabularies).select(*keys, *raw, *ids)
+    encoded.coalesce(1).sortWithinPartitions(ROW).write.mode("overwrite").parquet(str(out.parity))
+    return encoded.sparkSession.read.parquet(str(out.parity)).count()

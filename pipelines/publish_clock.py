@@ -1,0 +1,81 @@
+"""When a row becomes visible, and as of when a query looks: all in whole microseconds since the Unix epoch, UTC.
+
+Two clocks decide about an impression shown at `event_time` and known at `known_time`:
+
+    enter    max(event_time + 1 us, known_time)        it counts as shown
+    close    max(enter, event_time + label window)     it counts as decided: the denominator of a rate
+    learned  max(enter, label_time), clicks only       the click is known: sequences
+    click    max(close, learned), clicks only          the click counts in a rate
+
+With a publish grid of `step`, a query at t reads the tables published at the last grid point P <= t. Since P is a grid
+point, `x <= P` holds exactly when `visible(x) <= P`: snapping entries and exits up to the grid changes no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from contracts.artifacts import FRESH, KNOWN, LABEL, LABEL_TIME, TIME
+from contracts.config import Features
+
+SECOND = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+AT, ENTER, CLOSE, LEARNED, CLICK = "_at", "_enter", "_close", "_learned", "_click"
+
+
+@dataclass(frozen=True)
+class PublishClock:
+    """`step` in microseconds; 1 is event-fresh. `suffix` is appended to the names of the features it makes."""
+
+    step: int
+    suffix: str = ""
+
+    def asked(self, micros: Column) -> Column:
+        """The last publish at or before."""
+        return micros - F.pmod(micros, F.lit(self.step))
+
+    def visible(self, micros: Column) -> Column:
+        """The first publish at or after."""
+        return micros + F.pmod(-micros, F.lit(self.step))
+
+
+def published(features: Features) -> PublishClock:
+    return PublishClock(max(features.publish_every * SECOND, 1))
+
+
+def clocks(features: Features) -> list[PublishClock]:
+    """The clock of the features, and that of their event-fresh twins where they are asked for."""
+    return [published(features), PublishClock(1, FRESH)] if features.also_fresh else [published(features)]
+
+
+def with_times(events: DataFrame, label_window: int) -> DataFrame:
+    """Adds the columns AT, ENTER, CLOSE, LEARNED and CLICK (bigint microseconds) as defined above.
+
+    A log without times is one instant: all its rows happen, and their labels are known, at the epoch.
+    """
+    timed = TIME in events.columns
+    at, known, learned = (
+        F.unix_micros(name) if timed else F.lit(0).cast("bigint") for name in (TIME, KNOWN, LABEL_TIME)
+    )
+    clicked = F.col(LABEL) == 1
+    return (
+        events.withColumn(AT, at)
+        .withColumn(ENTER, F.greatest(F.col(AT) + 1, known))
+        .withColumn(CLOSE, F.greatest(F.col(ENTER), F.col(AT) + label_window * SECOND))
+        .withColumn(LEARNED, F.when(clicked, F.greatest(F.col(ENTER), learned)))
+        .withColumn(CLICK, F.when(clicked, F.greatest(F.col(CLOSE), F.col(LEARNED))))
+    )
+
+
+def to_micros(at: datetime) -> int:
+    """Whole microseconds since the epoch; a time without zone is read as UTC."""
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (aware - EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)

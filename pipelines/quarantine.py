@@ -1,0 +1,86 @@
+"""Malformed rows: marked with a reason, written aside as JSON text, counted, and refused when they are too many.
+
+ingest/quarantine/table=T/day=D/      columns reason, row; D is "unknown" where the event time cannot be read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from contracts.artifacts import DAY
+from contracts.errors import QuarantineError
+from pipelines.day_partitions import write_days
+from pipelines.sources import CORRUPT
+
+REASON, ROW_TEXT, TABLE = "reason", "row", "table"
+MARK = "_reason"
+UNKNOWN_DAY, NO_DAY = "unknown", "all"
+MALFORMED = "the record does not fit the schema"
+
+Rule = tuple[str, Column]
+
+
+def mark(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+    """Adds `_reason`: the first rule that applies, null for a clean row. A condition that is null does not apply."""
+    every = [(MALFORMED, F.col(CORRUPT).isNotNull()), *rules]
+    return frame.withColumn(MARK, F.coalesce(*[F.when(condition, F.lit(reason)) for reason, condition in every]))
+
+
+def clean(marked: DataFrame) -> DataFrame:
+    return marked.where(F.col(MARK).isNull()).drop(MARK, CORRUPT)
+
+
+def write(
+    marked: DataFrame,
+    raw: Sequence[str],
+    folder: Path,
+    table: str,
+    day: Column | None = None,
+    only: Sequence[str] | None = None,
+) -> None:
+    """Replaces the table's quarantine (of the days `only`); the row is its own text, or its `raw` columns as JSON."""
+    day = F.lit(NO_DAY) if day is None else day
+    text = F.to_json(F.struct(*[F.col(f"`{name}`") for name in raw]), {"ignoreNullFields": "false"})
+    rows = marked.where(F.col(MARK).isNotNull()).select(
+        F.col(MARK).alias(REASON),
+        F.coalesce(F.col(CORRUPT), text).alias(ROW_TEXT),
+        F.coalesce(day, F.lit(UNKNOWN_DAY)).alias(DAY),
+    )
+    write_days(rows, folder / f"{TABLE}={table}", only)
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    """Columns reason, row, table, day; no rows where nothing was quarantined."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return spark.read.schema(f"{REASON} string, {ROW_TEXT} string, {TABLE} string, {DAY} string").parquet(str(folder))
+
+
+def check_share(counts: Mapping[str, int], rows: int, limit: float, table: str, folder: Path) -> None:
+    """`counts` per reason. Raises QuarantineError when their share of `rows` exceeds `limit`."""
+    bad = sum(counts.values())
+    if rows and bad > limit * rows:
+        top = max(counts, key=lambda reason: counts[reason])
+        raise QuarantineError(
+            f"{table}: {bad} of {rows} rows ({bad / rows:.2%}) are malformed, log.max_bad_share allows {limit:.2%}; "
+            f"most often: {top} ({counts[top]}). See {folder / f'{TABLE}={table}'}, mend the data or raise the limit"
+        )
+
+
+@dataclass(frozen=True)
+class Counts:
+    rows: int
+    by_reason: dict[str, int]
+
+    @property
+    def bad(self) -> int:
+        return sum(self.by_reason.values())
+
+
+def count(marked: DataFrame) -> Counts:
+    rows = {row[MARK]: row["count"] for row in marked.groupBy(MARK).count().collect()}
+    return Counts(sum(rows.values()), {reason: rows[reason] for reason in sorted(r for r in rows if r is not None)})

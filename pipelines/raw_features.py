@@ -1,0 +1,83 @@
+"""features/day=D: one row per event with its reserved columns and one column per feature, as known at its time.
+
+    categorical   string, bigint or boolean, by key_type
+    numeric       double
+    multi_valued  array of keys
+    counter       one double per statistic and window        also as NAME@fresh, where the event-fresh
+    sequence      array of the target's keys, newest first   twins are asked for
+
+Steps: read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
+Rate counters are smoothed towards a rate known only at the end of the statistics window; models train on later rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from contracts.artifacts import DAY, ROW, Artifacts
+from contracts.config import Config
+from contracts.errors import EmptyLogError
+from pipelines.day_partitions import write_days
+from pipelines.history_features import HistoryFeatures
+from pipelines.ingested_tables import read_tables
+from pipelines.prior_rate import prior_of_run
+from pipelines.publish_clock import AT, clocks
+from pipelines.source_columns import Located, SourceColumns, typed
+
+STATIC = ("categorical", "numeric", "multi_valued")
+
+
+def build_features(
+    spark: SparkSession, config: Config, out: Artifacts, days: list[str] | None = None
+) -> dict[str, Any]:
+    """Writes the partitions of `days` (all when None), each replaced as a whole; answers figures of the run.
+
+    Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
+    rate counters have no statistics window to take their prior from.
+    """
+    tables = read_tables(spark, config, out)
+    columns = tables.columns(config)
+    rows_of_day = _rows_of_day(tables.events, days)
+    seen = tables.seen_from(list(rows_of_day), config) if days else tables
+    needed = [*static_sources(config, columns), *HistoryFeatures(config, columns).sources()]
+    impressions = seen.impressions(needed, config.label_window).persist()
+    try:
+        prior = prior_of_run(tables, config, out, refit=days is None)
+        rows = impressions.filter(F.col(DAY).isin(list(rows_of_day))) if days else impressions
+        features = point_in_time(rows, impressions, HistoryFeatures(config, columns, prior), seen.reserved)
+        write_days(features, out.features, only=days)
+    finally:
+        impressions.unpersist()
+    return {"rows": sum(rows_of_day.values()), "rows_of_day": rows_of_day, "prior_rate": prior}
+
+
+def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
+    return [columns.of_field(field) for field in config.fields if field.kind in STATIC]
+
+
+def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatures, reserved: list[str]) -> DataFrame:
+    """Reserved columns, static features and histories of `rows`, in the order of the configuration's fields."""
+    config, columns = history.config, history.columns
+    static = {f.name: typed(f, columns.of_field(f)) for f in config.fields if f.kind in STATIC}
+    keys = dict.fromkeys([ROW, AT, *history.query_columns()])
+    queries = rows.select(*keys)
+    wide = rows.select(*reserved, *[column.alias(name) for name, column in static.items()])
+    for clock in clocks(config.features):
+        wide = history.add(wide, queries, impressions, clock, ROW)
+    names = [name for clock in clocks(config.features) for name in history.names(clock)]
+    return wide.select(*reserved, *static, *names)
+
+
+def _rows_of_day(events: DataFrame, days: list[str] | None) -> dict[str, int]:
+    """Raises EmptyLogError on an asked day without events."""
+    asked = events.filter(F.col(DAY).isin(days)) if days else events
+    found = {row[DAY]: row["count"] for row in asked.groupBy(DAY).count().orderBy(DAY).collect()}
+    missing = sorted(set(days or []) - found.keys())
+    if missing:
+        raise EmptyLogError(f"there are no events on {', '.join(missing)}; ingest that day first, or name another")
+    if not found:
+        raise EmptyLogError("there are no events to make features of; ingest a log first")
+    return found

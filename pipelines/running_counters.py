@@ -1,0 +1,98 @@
+"""Windowed counts of impressions and clicks per key, as of each query: running sums over one sort per key.
+
+An impression of a window W adds 1 to a measure when it enters (see `pipelines.publish_clock`) and takes it away at
+event_time + W; it never enters where that is not later than its entry. All windows and measures of a key share one
+pass: entries and exits become rows of deltas, summed per (key, visible time) where the publish grid is coarse, then
+
+    key, time, kind        kind 0 = deltas, 1 = query, so that what happens at t is applied before a query at t
+
+is sorted once per key and the deltas are summed from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Literal, NamedTuple
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipelines.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
+from pipelines.step import step
+
+Event = Literal["shown", "closed", "clicked"]
+ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}
+MOMENT, QUERY, ASKER = "_moment", "_query", "_asker"
+
+
+class Measure(NamedTuple):
+    """How many impressions have had this event and are younger than `window` seconds (None: of any age)."""
+
+    event: Event
+    window: int | None
+
+    @property
+    def column(self) -> str:
+        return f"_{self.event}_{'all' if self.window is None else self.window}"
+
+
+@step(needs={AT: "bigint", ENTER: "bigint", CLOSE: "bigint", CLICK: "bigint"}, gives={})
+def running_counts(
+    impressions: DataFrame,
+    queries: DataFrame,
+    keys: Sequence[str],
+    measures: Sequence[Measure],
+    clock: PublishClock,
+    identity: str,
+) -> DataFrame:
+    """One row per query whose keys are all present: `identity` and one bigint column per measure.
+
+    impressions  `keys` and the time columns of `with_times`
+    queries      `identity` (unique), `keys`, AT (microseconds; the clock moves it to its publish)
+    """
+    deltas = _deltas(_keyed(impressions, keys), keys, measures, clock)
+    asked = _keyed(queries, keys).select(
+        F.col(identity).alias(ASKER), *keys, clock.asked(F.col(AT)).alias(MOMENT), F.lit(1).alias(QUERY)
+    )
+    order = Window.partitionBy(*keys).orderBy(MOMENT, QUERY)
+    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    totals = [F.coalesce(F.sum(m.column).over(so_far), F.lit(0)).alias(m.column) for m in measures]
+    merged = deltas.withColumn(QUERY, F.lit(0)).unionByName(asked, allowMissingColumns=True)
+    return merged.select(F.col(ASKER).alias(identity), QUERY, *totals).filter(F.col(QUERY) == 1).drop(QUERY)
+
+
+def _keyed(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    return frame.filter(reduce(Column.__and__, [F.col(key).isNotNull() for key in keys]))
+
+
+def _deltas(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock) -> DataFrame:
+    """(keys, MOMENT, one delta per measure). Coarse grids are summed before the sort, fine ones would not shrink."""
+    entries = [_entry(event, measures, clock) for event in dict.fromkeys(m.event for m in measures)]
+    exits = [
+        _exit(window, measures, clock) for window in dict.fromkeys(m.window for m in measures) if window is not None
+    ]
+    moves = impressions.select(*keys, F.inline(F.array(*entries, *exits))).filter(F.col(MOMENT).isNotNull())
+    if clock.step == 1:
+        return moves
+    return moves.groupBy(*keys, MOMENT).agg(*[F.sum(m.column).alias(m.column) for m in measures])
+
+
+def _entry(event: Event, measures: Sequence[Measure], clock: PublishClock) -> Column:
+    moment = clock.visible(F.col(ENTERS[event])).alias(MOMENT)
+    return F.struct(moment, *[_when(_enters(m) & F.lit(m.event == event), 1).alias(m.column) for m in measures])
+
+
+def _exit(window: int, measures: Sequence[Measure], clock: PublishClock) -> Column:
+    moment = clock.visible(F.col(AT) + window * SECOND).alias(MOMENT)
+    return F.struct(moment, *[_when(_enters(m) & F.lit(m.window == window), -1).alias(m.column) for m in measures])
+
+
+def _when(condition: Column, delta: int) -> Column:
+    return F.when(condition, F.lit(delta)).otherwise(F.lit(0)).cast("bigint")
+
+
+def _enters(measure: Measure) -> Column:
+    """False also where the event never happened: its time is null."""
+    entry = F.col(ENTERS[measure.event])
+    return entry.isNotNull() if measure.window is None else entry < F.col(AT) + measure.window * SECOND

@@ -1,0 +1,101 @@
+"""The Spark session every pipeline step runs in: UTC, ANSI, adaptive, and quiet.
+
+Nothing here or elsewhere in pipelines/ touches the SparkContext, so that the same code runs on Spark Connect.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import gettempdir
+
+from pyspark.sql import SparkSession
+
+from contracts.config import SparkSettings
+from contracts.errors import SluiceError
+
+JAVA_NEEDED = 17
+CURE = f"install a Java runtime {JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME at one"
+
+# What the results depend on; settings of the configuration cannot change these.
+FIXED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # `day` stays text
+}
+DEFAULTS = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+LOCAL_DEFAULTS = {
+    "spark.driver.memory": "4g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+}
+
+
+def open_session(settings: SparkSettings, name: str) -> SparkSession:
+    """The session as configured; an empty master leaves master and deployment to spark-submit.
+
+    Raises SluiceError when there is no Java to run Spark on, or when a setting contradicts what results depend on.
+    """
+    options = session_options(settings)
+    if settings.master.startswith("local"):
+        check_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers of this machine run this Python
+    builder = SparkSession.builder.appName(name)
+    if settings.master:
+        builder = builder.master(settings.master)
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def session_options(settings: SparkSettings) -> dict[str, str]:
+    """Defaults, then the configured settings, then what is fixed. Raises SluiceError on a contradiction."""
+    for key, value in FIXED.items():
+        found = settings.settings.get(key, value)
+        if found.lower() != value.lower():
+            raise SluiceError(
+                f"spark.settings has {key} = {found!r}, Sluice's results need {value!r}; remove the setting"
+            )
+    local = LOCAL_DEFAULTS | _local_paths() if settings.master.startswith("local") else {}
+    return {**DEFAULTS, **local, **settings.settings, **FIXED}
+
+
+def _local_paths() -> dict[str, str]:
+    """Local sessions keep their warehouse out of the working folder."""
+    return {"spark.sql.warehouse.dir": str(Path(gettempdir()) / "sluice-warehouse")}
+
+
+def check_java() -> None:
+    """Raises SluiceError when no Java 17 or newer is found where Spark looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    if shutil.which(java) is None:
+        raise SluiceError(f"Spark needs Java {JAVA_NEEDED} or newer and {java!r} is not there; {CURE}")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = java_version(answer.stderr + answer.stdout)
+    if version is None or version < JAVA_NEEDED:
+        raise SluiceError(
+            f"Spark needs Java {JAVA_NEEDED} or newer, {java!r} is {version or 'of an unknown version'}; {CURE}"
+        )
+
+
+def java_version(text: str) -> int | None:
+    """Major version in what `java -version` prints; 8 for the old style 1.8."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if found is None:
+        return None
+    major = int(found[1])
+    return int(found[2] or 0) if major == 1 else major

@@ -1,0 +1,42 @@
+"""What a training run at the end of the training window could have known.
+
+The embargo leaves out impressions whose label window was still open. On top of that, knowledge can be late: a row that
+had not arrived by the end of the window is dropped, and a positive whose click was known only later is a negative, as
+it was at the time. Validation and test keep their final labels: they measure against the truth.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
+from contracts.config import Config
+from pipelines import windows
+from pipelines.windows import WINDOW
+
+
+def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
+    """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end."""
+    resolved = windows.read(out.windows)
+    features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
+    assigned = windows.assign(features.withColumn(DAY, F.col(DAY).cast("string")), resolved, config.embargo)
+    return as_known(assigned, resolved["train"][1])
+
+
+def training_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
+    return windowed(spark, config, out).where(F.col(WINDOW) == "train")
+
+
+def as_known(df: DataFrame, end: datetime) -> DataFrame:
+    """Drops training rows that arrived after `end` and relabels positives that became known after it."""
+    late = F.lit(end)
+    training = F.col(WINDOW).eqNullSafe("train")
+    if KNOWN in df.columns:
+        df = df.where(~(training & (F.col(KNOWN) > late)))
+    if LABEL_TIME in df.columns:
+        unknown = training & (F.col(LABEL_TIME) > late)
+        df = df.withColumn(LABEL, F.when(unknown, F.lit(0.0)).otherwise(F.col(LABEL)).cast("float"))
+    return df

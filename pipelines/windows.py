@@ -1,0 +1,137 @@
+"""The time windows statistics, train, validation and test: resolved, written, and assigned to rows.
+
+Shares are resolved by exact order statistics of `_time`: rows are counted per day, then per second of the days in
+question, then per microsecond of the seconds in question, so that the driver only ever sees counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from contracts.artifacts import TIME
+from contracts.config import Config, Window
+from contracts.errors import ConfigError, DataError, EmptyLogError, WindowError
+
+WINDOW = "_window"
+Span = tuple[datetime, datetime]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_BUCKETS = (86_400_000_000, 1_000_000, 1)
+
+
+def resolve(events: DataFrame, config: Config) -> dict[str, Span]:
+    """Spans [start, end) in time order. The last ends where labels are closed: `embargo` before the log's end.
+
+    Raises ConfigError without an event time, EmptyLogError without rows, WindowError when a window has no rows.
+    """
+    if TIME not in events.columns:
+        raise ConfigError("windows need log.event_time; set it to the column that says when a row happened")
+    first, last = log_span(events)
+    named = config.windows.named()
+    dates = {name: window for name, window in named.items() if isinstance(window, tuple)}
+    spans = dates or _by_share(events, named, first, last)
+    name, (start, end) = list(spans.items())[-1]
+    spans = {**spans, name: (start, min(end, last - timedelta(seconds=config.embargo)))}
+    _check(events, spans, config.embargo, (first, last))
+    return spans
+
+
+def log_span(events: DataFrame) -> Span:
+    """[first event, one microsecond after the last event)."""
+    micros = F.unix_micros(TIME)
+    first, last = events.select(F.min(micros), F.max(micros)).collect()[0]
+    if first is None:
+        raise EmptyLogError("there are no events to cut into windows; run ingest on a log with rows")
+    return _instant(first), _instant(last + 1)
+
+
+def _by_share(events: DataFrame, named: Mapping[str, Window], first: datetime, last: datetime) -> dict[str, Span]:
+    """Row k in time order starts the window whose predecessors' shares add up to k / rows; share 0 gives no window."""
+    shares = {name: float(share) for name, share in named.items() if not isinstance(share, tuple) and share > 0}
+    cuts = list(accumulate(shares.values()))[:-1]
+    rows = events.count()
+    inner = order_statistics(events, [min(round(cut * rows), rows - 1) for cut in cuts])
+    bounds = [first, *inner, last]
+    return {name: (bounds[i], bounds[i + 1]) for i, name in enumerate(shares)}
+
+
+def order_statistics(events: DataFrame, ranks: Sequence[int]) -> list[datetime]:
+    """The times of the rows of these ranks (0 = earliest)."""
+    found: list[tuple[int, int]] = [(0, rank) for rank in ranks]  # (bucket, rank inside it)
+    parent: Column = F.lit(0)
+    for size in _BUCKETS:
+        bucket = _bucket(size)
+        inside = events.where(parent.isin(sorted({b for b, _ in found})))
+        counts = inside.groupBy(parent.alias("parent"), bucket.alias("bucket")).count().collect()
+        by_parent: dict[int, list[tuple[int, int]]] = {}
+        for row in counts:
+            by_parent.setdefault(row["parent"], []).append((row["bucket"], row["count"]))
+        found = [_descend(sorted(by_parent[b]), rank) for b, rank in found]
+        parent = bucket
+    return [_instant(b) for b, _ in found]
+
+
+def _bucket(size: int) -> Column:
+    """Start of the row's bucket of `size` microseconds; exact for times before 1970 too."""
+    return F.expr(f"unix_micros({TIME}) - pmod(unix_micros({TIME}), {size}L)")
+
+
+def _descend(counts: Sequence[tuple[int, int]], rank: int) -> tuple[int, int]:
+    for bucket, count in counts:
+        if rank < count:
+            return bucket, rank
+        rank -= count
+    raise DataError("the log changed while its windows were being cut; run the step again on a log at rest")
+
+
+def assign(events: DataFrame, windows: Mapping[str, Span], embargo: int) -> DataFrame:
+    """Adds `_window`: null outside all windows and in the last `embargo` seconds of each but the last."""
+    names = list(windows)
+    chosen = F.lit(None).cast("string")
+    for name, (start, end) in windows.items():
+        end = end if name == names[-1] else end - timedelta(seconds=embargo)
+        chosen = F.when((F.col(TIME) >= F.lit(start)) & (F.col(TIME) < F.lit(end)), F.lit(name)).otherwise(chosen)
+    return events.withColumn(WINDOW, chosen)
+
+
+def _check(events: DataFrame, spans: Mapping[str, Span], embargo: int, log: Span) -> None:
+    counted = {row[WINDOW] for row in assign(events, spans, embargo).groupBy(WINDOW).count().collect()}
+    for name, span in spans.items():
+        if name not in counted:
+            raise WindowError(
+                f"window {name!r} ({_text(span)}) has no rows outside its embargo of {embargo} s; the log spans "
+                f"{_text(log)}; move the windows, shorten the embargo or bring a longer log"
+            )
+
+
+def write(path: Path, windows: Mapping[str, Span]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}")
+    aside.write_text(
+        json.dumps({name: [t.isoformat() for t in span] for name, span in windows.items()}, indent=1) + "\n"
+    )
+    aside.replace(path)
+
+
+def read(path: Path) -> dict[str, Span]:
+    """In time order. Raises DataError when there is no such file."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"no windows at {path} ({error.strerror}); run `sluice features` first") from None
+    return {name: (datetime.fromisoformat(start), datetime.fromisoformat(end)) for name, (start, end) in raw.items()}
+
+
+def _instant(micros: int) -> datetime:
+    return _EPOCH + micros * _MICROSECOND
+
+
+def _text(span: Span) -> str:
+    return " to ".join(f"{t:%Y-%m-%d %H:%M:%S}" for t in span)

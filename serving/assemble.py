@@ -1,0 +1,184 @@
+"""The outputs of the pipelines and of training -> the folder that is published as a bundle."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from contracts import summary, vocabulary
+from contracts.artifacts import BID, ITEM, USER, Artifacts
+from contracts.bundle import load_weights, save_array
+from contracts.config import Config, Side
+from contracts.encoding import Encoder
+from contracts.errors import BundleError, DataError
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block
+from models.calibration import Calibration
+from models.two_tower import TwoTower
+from serving import filter_column, item_index, parity
+from serving.bundle_settings import BundleSettings
+from serving.index_recall import index_recall
+from serving.item_to_item import neighbours
+from serving.loaded_bundle import PARITY, PRERANK, RANK, RETRIEVAL, TABLES
+from serving.networks import load_pre_ranker, load_ranker, load_towers
+from serving.raw_columns import column, raw_columns
+from serving.side_table import SideTable, sort_order
+
+RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
+TOWERS, PRE_RANKER = "two_tower", "pre_ranker"
+CHUNK_ROWS = 65_536
+PRIOR_IMPRESSIONS = 20.0
+
+
+def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
+    """Writes the bundle's files into `build` (emptied first) and returns the figures for its manifest.
+
+    Raises BundleError or DataError when a part is missing or does not fit.
+    """
+    spec = FeatureSpec.read(out.encoding)
+    if not spec.has_items:
+        raise DataError("a bundle ranks items and this log has none; set log.item_id, or stop after `sluice train`")
+    shutil.rmtree(build, ignore_errors=True)
+    build.mkdir(parents=True)
+    settings = BundleSettings.of(config, spec, _ranker(out))
+    encoder = Encoder(spec, vocabulary.read_all(out.encoding))
+    settings.write(build)
+    spec.write(build)
+    shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
+    _rank_parts(out, build, settings, spec)
+    items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
+    users = _users(out, build / TABLES, encoder, items)
+    items.save(build / TABLES, "items")
+    _item_columns(raw_items, build / TABLES, settings, out.online_items)
+    index = _retrieval_parts(out, build, settings, spec, items, raw_items, config.seed)
+    towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
+    return {
+        "ranker": settings.ranker, "users": len(users), "items": len(items),
+        "parity": _check(build, encoder, settings),
+        "index": index_recall(index, users, encoder, towers, settings),
+    }
+
+
+def _ranker(out: Artifacts) -> str:
+    models = out.model(TOWERS).parent
+    ranker = summary.read(models).get("ranker")
+    if not ranker:
+        raise BundleError(f"{models / summary.FILE} names no ranker; run `sluice train` first")
+    return str(ranker)
+
+
+def _copy(source: Path, target: Path, command: str) -> None:
+    if not source.exists():
+        raise BundleError(f"{source} is not there; run `sluice {command}` first")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec) -> None:
+    """Weights and calibration of the ranker, weights of the pre-ranker, and the parity rows scored with them."""
+    weights, calibration = build / RANK / "weights.safetensors", build / RANK / "calibration.safetensors"
+    _copy(out.model(settings.ranker) / weights.name, weights, "train")
+    _copy(out.model(settings.ranker) / calibration.name, calibration, "train")
+    _copy(out.model(PRE_RANKER) / "weights.safetensors", build / PRERANK / "weights.safetensors", "prerank")
+    load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
+    ranker = load_ranker(weights, settings.ranker, spec, settings.train)
+    parity.write(out.parity, build / PARITY, settings.serve.parity_rows, spec, ranker,
+                 Calibration.from_arrays(load_weights(calibration)))
+
+
+def _check(build: Path, encoder: Encoder, settings: BundleSettings) -> dict[str, float]:
+    """Refuses a bundle that the server would refuse."""
+    ranker = load_ranker(build / RANK / "weights.safetensors", settings.ranker, encoder.spec, settings.train)
+    calibration = Calibration.from_arrays(load_weights(build / RANK / "calibration.safetensors"))
+    return parity.check(build / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train)).figures()
+
+
+def _side_table(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[SideTable, pa.Table]:
+    """The encoded table, sorted by key, and the raw rows in the same order."""
+    if not source.exists():
+        raise DataError(f"{source} is not there; run `sluice features` first")
+    raw = pq.read_table(source).combine_chunks()
+    keys, order = sort_order(column(raw, key, source).to_pylist(), side + "s")
+    raw = raw.take(pa.array(order))
+    parts = []
+    for start in range(0, raw.num_rows, CHUNK_ROWS):
+        chunk = raw.slice(start, CHUNK_ROWS)
+        columns = raw_columns(chunk, encoder.spec.of_side(side), source)
+        parts.append(encoder.encode({key: range(chunk.num_rows), **columns}, side))
+    parts.append(encoder.encode({}, side))
+    ids, dense = np.concatenate([part.ids for part in parts]), np.concatenate([part.dense for part in parts])
+    return SideTable(keys, ids, dense), raw
+
+
+def _users(out: Artifacts, folder: Path, encoder: Encoder, items: SideTable) -> SideTable:
+    """The user table and each user's recent items; a log without users has an empty one."""
+    if encoder.spec.has_users:
+        users, raw = _side_table(out.online_users, USER, "user", encoder)
+        lists = raw.column(RECENT) if RECENT in raw.column_names else None
+    else:
+        users, lists = SideTable(np.empty(0, dtype="S1"), *encoder.encode({}, "user")), None
+    users.save(folder, "users")
+    save_array(folder / "users_recent.npy", _recent_rows(lists, len(users), items))
+    return users
+
+
+def _recent_rows(lists: pa.ChunkedArray | None, count: int, items: SideTable) -> np.ndarray:
+    """int32 [U, longest list]: rows of the known items in their order, padded right with -1."""
+    if lists is None or not count:
+        return np.empty((count, 0), dtype=np.int32)
+    array = lists.combine_chunks()
+    lengths = np.nan_to_num(array.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
+    rows = items.rows(array.flatten().to_pylist())
+    owner = np.repeat(np.arange(count), lengths)[rows >= 0]
+    kept = np.bincount(owner, minlength=count)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(kept) - kept, kept)
+    recent = np.full((count, int(kept.max())), -1, dtype=np.int32)
+    recent[owner, place] = rows[rows >= 0]
+    return recent
+
+
+def _item_columns(raw: pa.Table, folder: Path, settings: BundleSettings, source: Path) -> None:
+    """Filter columns and the popularity order: smoothed click rate, then impressions, then key."""
+    for name in settings.retrieve.filter_fields:
+        filter_column.from_raw(column(raw, name, source).to_pylist(), name).save(folder, name)
+    shown, clicks = (column(raw, name, source).fill_null(0).to_numpy().astype(np.float64) for name in (SHOWN, CLICKS))
+    overall = clicks.sum() / max(shown.sum(), 1.0)
+    rate = (clicks + PRIOR_IMPRESSIONS * overall) / (shown + PRIOR_IMPRESSIONS)
+    save_array(folder / "popularity.npy", np.lexsort((-shown, -rate)).astype(np.int32))
+
+
+def _retrieval_parts(
+    out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable, raw: pa.Table, seed: int
+) -> item_index.ItemIndex:
+    folder = build / RETRIEVAL
+    _copy(out.model(TOWERS) / "weights.safetensors", folder / "towers.safetensors", "train")
+    towers = load_towers(folder / "towers.safetensors", spec, settings.train)
+    vectors = _item_vectors(towers, items)
+    save_array(folder / "neighbours.npy", neighbours(vectors, settings.retrieve))
+    if spec.has_bid:
+        bids = column(raw, BID, out.online_items).fill_null(0).to_numpy().astype(np.float32)
+        save_array(build / TABLES / "items_bid.npy", bids)
+        vectors = item_index.with_bids(vectors, bids, settings.train.temperature)
+    save_array(folder / "vectors.npy", vectors)
+    index = item_index.build(vectors, settings.retrieve, seed)
+    item_index.save(index, folder / "index.faiss")
+    return index
+
+
+def _item_vectors(towers: TwoTower, items: SideTable) -> np.ndarray:
+    """float32 [I, d]."""
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(items), CHUNK_ROWS):
+            rows = slice(start, min(start + CHUNK_ROWS, len(items)))
+            block = Block(torch.from_numpy(items.ids[rows]), torch.from_numpy(items.dense[rows]))
+            parts.append(towers.item_vector(block).numpy())
+    if not parts:
+        raise DataError("the online item table is empty; run `sluice features` again")
+    return np.concatenate(parts)

@@ -1,0 +1,42 @@
+"""Generalised second price auction on expected revenue per thousand impressions.
+
+B. Edelman, M. Ostrovsky, M. Schwarz, "Internet Advertising and the Generalized Second-Price Auction", 2007, with
+quality scores p (calibrated click probability): slots go by eCPM = 1000 x bid x p, and the winner of slot k pays, per
+click, the smallest bid that would have kept the slot: eCPM of slot k + 1 (or the reserve) / (1000 p of slot k).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from serving.candidates import best_first
+
+PER_THOUSAND = 1000.0
+
+
+class Slate(NamedTuple):
+    """`order` [n] positions in the input, best slot first; `score` [n] eCPM; `price` [n] per click."""
+
+    order: np.ndarray
+    score: np.ndarray
+    price: np.ndarray
+
+
+def expected_revenue(bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """eCPM, in the currency of the bids."""
+    return PER_THOUSAND * bids.astype(np.float64) * probabilities.astype(np.float64)
+
+
+def second_price(bids: np.ndarray, probabilities: np.ndarray, rows: np.ndarray, slots: int, reserve: float) -> Slate:
+    """bids, probabilities and item rows [K] -> at most `slots` winners. Bids below the reserve (an eCPM) stay out;
+    ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
+    revenue = expected_revenue(bids, probabilities)
+    eligible = np.flatnonzero(revenue >= reserve)
+    ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
+    to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]
+    winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)
+    per_impression = PER_THOUSAND * probabilities[winners].astype(np.float64)
+    price = np.divide(to_beat, per_impression, out=np.zeros(len(winners)), where=per_impression > 0)
+    return Slate(winners, revenue[winners], np.minimum(price, bids[winners]))

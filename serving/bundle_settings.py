@@ -1,0 +1,45 @@
+"""The sections of a run's configuration that a server needs, as written into its bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from contracts.config import Config, Prerank, Rerank, Retrieve, Section, Serve, Train
+from contracts.errors import BundleError
+from contracts.feature_spec import FeatureSpec
+
+FILE = "settings.json"
+
+
+class BundleSettings(Section):
+    """`ranker` names the served model; `auction` says that slates are ranked by bid x probability."""
+
+    ranker: str
+    auction: bool
+    train: Train
+    retrieve: Retrieve
+    prerank: Prerank
+    rerank: Rerank
+    serve: Serve
+
+    @classmethod
+    def of(cls, config: Config, spec: FeatureSpec, ranker: str) -> BundleSettings:
+        auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
+        return cls(ranker=ranker, auction=auction, train=config.train, retrieve=config.retrieve, prerank=config.prerank,
+                   rerank=config.rerank, serve=config.serve)
+
+    def write(self, folder: Path) -> None:
+        (folder / FILE).write_text(self.model_dump_json(indent=1), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> BundleSettings:
+        try:
+            return cls.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BundleError(f"no {FILE} in {folder} ({error.strerror}); assemble the bundle again") from None
+        except ValidationError as error:
+            found = error.errors()[0]
+            where = ".".join(str(step) for step in found["loc"])
+            raise BundleError(f"{folder / FILE}: {where}: {found['msg']}; assemble the bundle again") from None

@@ -1,0 +1,42 @@
+"""The candidates of one request as parallel arrays; every stage takes a subset, reorders it and adds its scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """`rows` [K] item rows, `channels` [K] indices into CHANNELS, `scores` [K] float per stage name.
+
+    The order is the order of preference so far: a stage that is cut short loses the tail.
+    """
+
+    rows: np.ndarray
+    channels: np.ndarray
+    scores: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, order: np.ndarray | slice) -> Candidates:
+        scores = {stage: values[order] for stage, values in self.scores.items()}
+        return Candidates(self.rows[order], self.channels[order], scores)
+
+    def scored(self, stage: str, values: np.ndarray) -> Candidates:
+        """The same candidates with one more column of scores."""
+        return Candidates(self.rows, self.channels, {**self.scores, stage: values})
+
+
+def best_first(values: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
+    """Positions of the `keep` largest values, best first; equal values in the order of their item rows."""
+    if keep < len(values):
+        threshold = np.partition(values, len(values) - keep)[len(values) - keep]
+        pool = np.flatnonzero(values >= threshold)
+    else:
+        pool = np.arange(len(values))
+    return pool[np.lexsort((rows[pool], -values[pool]))][:keep]

@@ -1,0 +1,167 @@
+"""Maximum inner product search over the items' vectors.
+
+    up to `flat_below` items     Flat: exact
+    beyond                       IVF with 4 sqrt(I) lists and 8-bit codes; a search reads lists in the order of their
+                                 centroids' scores until it has seen `max_codes` vectors, which bounds its time
+    filter passing under 5%      exact over the allowed rows: there an IVF search finds too few of them
+    filter passing a share p     IVF reads max_codes / p vectors, so that as many allowed ones are seen
+
+With bids, the objective is the expected value bid x p. Its logarithm is (u . v) / temperature + ln(bid) + constant, one
+inner product when each item vector gets one more dimension, temperature x ln(bid), and each query a 1 there (a 0 where
+clicks alone count). The weight of ln(bid) on the scale of log-odds is thus 1; towers and vectors stay as trained.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faiss
+import numpy as np
+
+from contracts.config import Retrieve
+from contracts.errors import BundleError
+
+EXACT_BELOW_PASS_RATE = 0.05
+MAX_LISTS_READ = 512
+GPU_MAX_K = 2048
+TRAINING_VECTORS_PER_LIST = 64
+# An item with bid 0 is worth nothing; the floor keeps its coordinate finite, far below the smallest real bid.
+ZERO_BID_SHARE = 1e-3
+
+faiss.omp_set_num_threads(1)
+
+
+class Hits(NamedTuple):
+    """Best first: scores float32 [H], rows int64 [H]."""
+
+    scores: np.ndarray
+    rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ItemIndex:
+    """`faiss_index` over `vectors` float32 [I, d]; the vectors themselves serve the exact search.
+
+    `gpu_index` is its copy on the GPU, where faiss sees one; it answers searches without a filter.
+    """
+
+    faiss_index: Any
+    vectors: np.ndarray
+    max_codes: int
+    gpu_index: Any = None
+
+    @property
+    def exact(self) -> bool:
+        return isinstance(self.faiss_index, faiss.IndexFlat)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+
+def with_bids(vectors: np.ndarray, bids: np.ndarray, temperature: float) -> np.ndarray:
+    """[I, d] and bids [I] -> [I, d + 1]; the last dimension is temperature x ln(bid)."""
+    positive = bids[bids > 0]
+    floor = float(positive.min()) * ZERO_BID_SHARE if len(positive) else 1.0
+    value = temperature * np.log(np.maximum(bids, floor))
+    return np.concatenate([vectors, value[:, None]], axis=1).astype(np.float32)
+
+
+def with_bid_weight(queries: np.ndarray) -> np.ndarray:
+    """[Q, d] -> [Q, d + 1], the other half of `with_bids`; a 0 in place of the 1 would leave the bid out."""
+    return np.concatenate([queries, np.ones((len(queries), 1))], axis=1).astype(np.float32)
+
+
+def build(vectors: np.ndarray, settings: Retrieve, seed: int = 0) -> ItemIndex:
+    """Index over float32 [I, d]. The same vectors give the same index."""
+    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    count, width = vectors.shape
+    if count <= settings.flat_below:
+        index: Any = faiss.IndexFlatIP(width)
+    else:
+        lists = max(1, min(int(4 * math.sqrt(count)), count // 39))
+        index = faiss.index_factory(width, f"IVF{lists},SQ8", faiss.METRIC_INNER_PRODUCT)
+        sample = np.random.default_rng(seed).permutation(count)[: lists * TRAINING_VECTORS_PER_LIST]
+        index.train(vectors[np.sort(sample)])
+        # What a search on the GPU reads: it knows no max_codes.
+        index.nprobe = max(1, min(lists, settings.max_codes * lists // count))
+    index.add(vectors)
+    return ItemIndex(index, vectors, settings.max_codes)
+
+
+def save(index: ItemIndex, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    faiss.write_index(index.faiss_index, str(path))
+
+
+def load(path: Path, vectors: np.ndarray, settings: Retrieve) -> ItemIndex:
+    """Copied to the GPU where faiss sees one. Raises BundleError when the file does not belong to these vectors."""
+    try:
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    except RuntimeError as error:
+        raise BundleError(f"the index {path} cannot be read ({error}); assemble the bundle again") from None
+    if (index.ntotal, index.d) != vectors.shape:
+        raise BundleError(f"the index {path} holds {index.ntotal} vectors of {index.d} dimensions, the item table "
+                          f"{vectors.shape[0]} of {vectors.shape[1]}; assemble the bundle again")
+    return ItemIndex(index, vectors, settings.max_codes, _on_gpu(index))
+
+
+def _on_gpu(index: Any) -> Any:
+    return faiss.index_cpu_to_all_gpus(index) if faiss.get_num_gpus() else None
+
+
+def search(index: ItemIndex, query: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Hits:
+    """The k best items for one query [d]; `allowed` bool [I] restricts the search. Fewer come back when fewer may."""
+    passing = len(index) if allowed is None else int(np.count_nonzero(allowed))
+    k, rate = min(k, passing), passing / max(len(index), 1)
+    if k == 0:
+        return Hits(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
+    if allowed is not None and rate < EXACT_BELOW_PASS_RATE:
+        return exact_search(index.vectors, query, k, np.flatnonzero(allowed))
+    selector = None
+    if allowed is not None and rate < 1.0:
+        selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[arg-type, call-arg]
+    scores, rows = search_many(index, query.reshape(1, -1), k, selector, rate)
+    found = rows[0] >= 0
+    return Hits(scores[0][found], rows[0][found])
+
+
+def search_many(
+    index: ItemIndex, queries: np.ndarray, k: int, selector: faiss.IDSelector | None = None, rate: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and rows [Q, k] for queries [Q, d], row -1 where there are fewer; `selector` passes the share `rate`."""
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    if index.gpu_index is not None and selector is None and k <= GPU_MAX_K:
+        return index.gpu_index.search(queries, k)
+    bounds: dict[str, Any] = {"sel": selector}
+    if not index.exact:
+        bounds["nprobe"] = min(index.faiss_index.nlist, math.ceil(MAX_LISTS_READ / rate))
+        bounds["max_codes"] = math.ceil(max(index.max_codes, k) / rate)
+    kind = faiss.SearchParameters if index.exact else faiss.SearchParametersIVF
+    return index.faiss_index.search(queries, k, params=kind(**bounds))
+
+
+def exact_search(vectors: np.ndarray, query: np.ndarray, k: int, rows: np.ndarray) -> Hits:
+    """The k best of `rows` [R], every one of them scored; ties go to the smaller row."""
+    scores = vectors[rows] @ query
+    best = np.lexsort((rows, -scores))[:k]
+    return Hits(scores[best].astype(np.float32), rows[best].astype(np.int64))
+
+
+def recall(index: ItemIndex, queries: np.ndarray, k: int) -> dict[str, float]:
+    """Share of a search's k hits that score as high as the k-th best item, mean and worst over queries [Q, d].
+
+    Measured by score, so that items with one and the same vector may stand for each other.
+    """
+    k = min(k, len(index))
+    if not len(queries) or k == 0:
+        return {"k": k, "queries": 0, "mean": 1.0, "worst": 1.0}
+    shares = []
+    for query in queries:
+        scores = index.vectors @ query
+        limit = np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows = search(index, query, k).rows
+        shares.append(np.count_nonzero(scores[rows] >= limit - 1e-5) / k)
+    return {"k": k, "queries": len(shares), "mean": float(np.mean(shares)), "worst": float(np.min(shares))}

@@ -1,0 +1,39 @@
+"""The bundle's networks: built from its settings, filled from its files, ready to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from torch import nn
+
+from contracts.config import Prerank, Train
+from contracts.errors import BundleError
+from contracts.feature_spec import FeatureSpec
+from models import checkpoint, registry
+from models.pre_ranker import PreRanker
+from models.two_tower import TwoTower
+
+N = TypeVar("N", bound=nn.Module)
+
+
+def load_towers(path: Path, spec: FeatureSpec, train: Train) -> TwoTower:
+    towers = TwoTower(
+        spec, train.embedding_dim, train.tower_hidden, train.tower_dim, train.dropout, train.temperature)
+    return _filled(towers, path)
+
+
+def load_pre_ranker(path: Path, train: Train, prerank: Prerank) -> PreRanker:
+    return _filled(PreRanker(train.tower_dim, prerank.hidden), path)
+
+
+def load_ranker(path: Path, name: str, spec: FeatureSpec, train: Train) -> nn.Module:
+    return _filled(registry.build(name, spec, train), path)
+
+
+def _filled(network: N, path: Path) -> N:
+    """In evaluation mode, without gradients. Raises BundleError when the weights are missing or do not fit."""
+    if not path.exists():
+        raise BundleError(f"no weights at {path}; run `sluice train`, then assemble the bundle again")
+    checkpoint.load(network, path)
+    return network.eval().requires_grad_(False)

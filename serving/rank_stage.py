@@ -1,0 +1,48 @@
+"""Ranking: the full network over user, context, item and cross inputs, then the calibration.
+
+The requester's block goes in once (batch 1); the candidates' block is one `take` from the item table and the crosses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contracts.encoding import Encoded
+from serving.auction import expected_revenue
+from serving.candidates import Candidates, best_first
+from serving.deadline import Deadline
+from serving.loaded_bundle import LoadedBundle
+from serving.query import StageStatus
+from serving.request_features import Requester, RequestFeatures, block
+from serving.scoring_stage import Stage, cut_status, score_in_chunks
+
+CHUNK = 200
+NAME = "rank"
+SKIPPED = "the deadline passed before it began; probabilities are the pre-ranker's, not calibrated"
+
+
+class RankStage:
+    def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
+        self._bundle = bundle
+        self._features = features
+        self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
+
+    def run(
+        self, candidates: Candidates, requester: Requester, by_value: bool, limit: int, deadline: Deadline
+    ) -> Stage:
+        """Adds calibrated probabilities under "rank"; best first by bid x probability where `by_value`, by probability
+        otherwise. Without time the candidates stay as they came."""
+        if deadline.expired:
+            return Stage(candidates, StageStatus.SKIPPED, SKIPPED)
+        own, shared = self._features.own(candidates.rows, requester.shared.ids), block(requester.shared)
+        network = self._bundle.ranker
+        logits = score_in_chunks(
+            len(candidates), max(CHUNK, limit), deadline,
+            lambda part: network(shared, block(Encoded(own.ids[part], own.dense[part]))),
+        )
+        probabilities = self._bundle.calibration.apply(logits)
+        scored = candidates.take(slice(len(logits))).scored(NAME, probabilities)
+        bids = self._bids if by_value else None
+        objective = probabilities if bids is None else expected_revenue(bids[scored.rows], probabilities)
+        ordered = scored.take(best_first(objective, scored.rows, len(scored)))
+        return Stage(ordered, *cut_status(len(scored), len(candidates)))

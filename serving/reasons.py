@@ -1,0 +1,90 @@
+"""Why an item is in the slate: how far its logit falls when one field is set to missing (unknown id, default number).
+
+Ablation one field at a time, for the final items alone: all (item, field) variants and the unchanged items go through
+the ranker in one call. Crosses are no fields here: they are recomputed from the changed parts, so that what a cross
+contributes counts for each of its parts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contracts.encoding import Encoded
+from contracts.feature_spec import DenseSlot, IdSlot
+from serving.loaded_bundle import LoadedBundle
+from serving.query import Reason
+from serving.request_features import Requester, RequestFeatures, block
+
+TOP = 3
+ROUNDING = 1e-5  # rows of one call may round differently; a smaller change is none
+
+
+class Ablation(NamedTuple):
+    """One field: the columns it owns in its block, and what they hold when it is missing."""
+
+    field: str
+    shared: bool
+    id_columns: slice
+    ids: np.ndarray
+    dense_columns: slice
+    dense: np.ndarray
+
+
+class Reasons:
+    def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
+        self._ranker = bundle.ranker
+        self._features = features
+        spec = bundle.spec
+        self._fields = [
+            *_ablations(True, spec.block_ids("shared"), spec.block_dense("shared"), features.missing_shared),
+            *_ablations(False, spec.id_slots("item"), spec.dense_slots("item"), features.missing_item),
+        ]
+
+    def top(self, rows: np.ndarray, requester: Requester) -> list[list[Reason]]:
+        """Per item of `rows` [n], up to three fields with the largest changes, without those that change nothing."""
+        if not len(rows):
+            return []
+        changes = self.changes(rows, requester)
+        order = np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :TOP]
+        return [
+            [Reason(self._fields[f].field, float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
+            for item, best in zip(changes, order, strict=True)
+        ]
+
+    def changes(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
+        """[n, number of fields]: logit as it is minus logit without the field, in the order of `fields`."""
+        shared, own = self._variants(rows, requester)
+        logits = self._ranker(block(shared), block(own)).numpy().reshape(len(self._fields) + 1, len(rows))
+        return (logits[0] - logits[1:]).T.astype(np.float64)
+
+    @property
+    def fields(self) -> list[str]:
+        return [ablation.field for ablation in self._fields]
+
+    def _variants(self, rows: np.ndarray, requester: Requester) -> tuple[Encoded, Encoded]:
+        """Both blocks for variant 0 (unchanged) and one variant per field, each over all items."""
+        count, variants = len(rows), len(self._fields) + 1
+        own = self._features.own(rows, requester.shared.ids)
+        shared_ids, shared_dense = (part.repeat(variants * count, axis=0) for part in requester.shared)
+        own_ids, own_dense = (np.tile(part, (variants, 1)) for part in own)
+        for variant, ablation in enumerate(self._fields, start=1):
+            span = slice(variant * count, (variant + 1) * count)
+            ids, dense = (shared_ids, shared_dense) if ablation.shared else (own_ids, own_dense)
+            ids[span, ablation.id_columns] = ablation.ids
+            dense[span, ablation.dense_columns] = ablation.dense
+        self._features.write_crosses(own_ids, shared_ids)
+        return Encoded(shared_ids, shared_dense), Encoded(own_ids, own_dense)
+
+
+def _ablations(shared: bool, id_slots: list[IdSlot], dense_slots: list[DenseSlot], missing: Encoded) -> list[Ablation]:
+    """One per field, in the order of its first slot; the id slots of a field lie side by side."""
+    ablations = []
+    dense = {slot.field: slot.start for slot in dense_slots}
+    for name in dict.fromkeys([slot.field for slot in id_slots] + list(dense)):
+        own = [slot for slot in id_slots if slot.field == name]
+        ids = slice(own[0].start, own[-1].start + own[-1].width) if own else slice(0, 0)
+        numbers = slice(dense[name], dense[name] + 1) if name in dense else slice(0, 0)
+        ablations.append(Ablation(name, shared, ids, missing.ids[0, ids], numbers, missing.dense[0, numbers]))
+    return ablations

@@ -1,0 +1,66 @@
+"""What a request may ask for. Every refusal is a RequestError with the field, the value, the limit and the cure."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Iterable
+
+from contracts.config import Serve
+from contracts.errors import RequestError
+from contracts.feature_spec import FeatureField, FeatureSpec
+from serving.query import ContextValue, RankQuery
+
+MAX_RECENT = 200  # the longest sequence a field may have
+INT64 = range(-(2**63), 2**63)
+KEY_TYPES: dict[str, type] = {"string": str, "int64": int, "bool": bool}
+
+
+def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Collection[str]) -> None:
+    """Raises RequestError on the first thing wrong."""
+    if not 1 <= query.limit <= serve.max_limit:
+        raise RequestError("limit", f"is {query.limit}, must lie between 1 and {serve.max_limit}")
+    _at_most("candidates", query.candidates, serve.max_candidates)
+    _at_most("recent_items", query.recent_items, MAX_RECENT)
+    context_fields = {field.name: field for field in spec.of_side("context")}
+    for name, value in query.context.items():
+        if name not in context_fields:
+            near = _nearest(name, context_fields)
+            raise RequestError(f"context[{name}]", f"is no context field of this bundle{near}")
+        _check_value(context_fields[name], value)
+    for name, values in query.filters.items():
+        if name not in filter_fields:
+            near = _nearest(name, filter_fields)
+            raise RequestError(f"filters[{name}]", f"is not among the filter fields of this bundle{near}")
+        if not values:
+            raise RequestError(f"filters[{name}]", "has no values and would keep no item; give one or leave it out")
+
+
+def _at_most(field: str, values: tuple[str, ...] | None, limit: int) -> None:
+    if values is not None and len(values) > limit:
+        raise RequestError(field, f"has {len(values)} entries, at most {limit} are allowed; send the best of them")
+
+
+def _check_value(field: FeatureField, value: ContextValue) -> None:
+    where = f"context[{field.name}]"
+    if isinstance(value, int) and value not in INT64:
+        raise RequestError(where, f"is {value}, beyond the 64 bits of an integer")
+    if field.dense:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise RequestError(where, f"is {value!r} of type {type(value).__name__}, a number is needed")
+        if not math.isfinite(value):
+            raise RequestError(where, f"is {value!r}, must be finite; leave it out when it is not known")
+        return
+    wanted = KEY_TYPES[field.key_type]
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise RequestError(where, f"is {value!r} of type {type(value).__name__}, {field.key_type} is needed")
+    if isinstance(value, str) and "\0" in value:
+        raise RequestError(where, f"is {value!r} and holds a NUL character; no stored value does, remove it")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are {', '.join(known)}" if known else "; it has none"

@@ -1,0 +1,220 @@
+"""A bundle is whole or not there: checksums, versions, full disks and kills while publishing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.bundle import (
+    MANIFEST,
+    load_array,
+    load_weights,
+    publish,
+    read_manifest,
+    save_array,
+    save_weights,
+    verify,
+)
+from contracts.errors import BundleError, BundleVersionError, ChecksumError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write_build(folder: Path, text: str = "one", size: int = 1000) -> Path:
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "keys.npy").write_bytes(bytes(size))
+    (folder / "spec.json").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    return write_build(tmp_path / "build")
+
+
+@pytest.fixture
+def bundle(build: Path, tmp_path: Path) -> Path:
+    publish(build, tmp_path / "bundle", "demo", parents=("p-1",), settings={"a": 1}, metrics={"auc": 0.7})
+    return tmp_path / "bundle"
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_published_bundle_is_complete(bundle: Path) -> None:
+    manifest = verify(bundle)
+    assert set(manifest.files) == {"tables/keys.npy", "spec.json"}
+    assert (manifest.parents, manifest.settings, manifest.metrics) == (("p-1",), {"a": 1}, {"auc": 0.7})
+    assert manifest.version == f"demo-{manifest.content_hash[:12]}"
+    assert names(bundle.parent) == {"build", "bundle"}
+
+
+def test_version_follows_the_content_alone(bundle: Path, tmp_path: Path) -> None:
+    same = publish(write_build(tmp_path / "same"), tmp_path / "b2", "demo", metrics={"auc": 0.1})
+    other = publish(write_build(tmp_path / "other", "two"), tmp_path / "b3", "demo")
+    assert same.version == read_manifest(bundle).version != other.version
+
+
+def test_newer_bundle_replaces_the_older_whole(bundle: Path, tmp_path: Path) -> None:
+    later = tmp_path / "later"
+    later.mkdir()
+    (later / "only.json").write_text("{}")
+    publish(later, bundle, "demo")
+    assert names(bundle) == {"only.json", MANIFEST}
+    verify(bundle)
+
+
+def test_one_changed_byte(bundle: Path) -> None:
+    content = bytearray((bundle / "tables" / "keys.npy").read_bytes())
+    content[500] ^= 1
+    (bundle / "tables" / "keys.npy").write_bytes(content)
+    with pytest.raises(ChecksumError, match=r"tables/keys\.npy differs"):
+        verify(bundle)
+
+
+def test_missing_file(bundle: Path) -> None:
+    (bundle / "spec.json").unlink()
+    with pytest.raises(ChecksumError, match=r"spec\.json is missing"):
+        verify(bundle)
+
+
+def test_extra_file(bundle: Path) -> None:
+    (bundle / "tables" / "more.npy").write_bytes(b"x")
+    with pytest.raises(ChecksumError, match=r"tables/more\.npy differs"):
+        verify(bundle)
+
+
+def test_newer_schema_is_refused_even_when_its_keys_are_unknown(bundle: Path) -> None:
+    raw = json.loads((bundle / MANIFEST).read_text())
+    (bundle / MANIFEST).write_text(json.dumps({**raw, "schema_version": 99, "new": True}))
+    with pytest.raises(BundleVersionError, match=r"schema 99.*upgrade"):
+        verify(bundle)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 1, "name": "x"}'])
+def test_damaged_manifest(bundle: Path, text: str) -> None:
+    (bundle / MANIFEST).write_text(text)
+    with pytest.raises(BundleError, match="damaged"):
+        verify(bundle)
+
+
+def test_folder_without_a_manifest(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="is no bundle"):
+        verify(tmp_path)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 64 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("mounting a file system needs root")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine does not allow mounts")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_full_disk_changes_nothing(tiny_disk: Path, build: Path, tmp_path: Path) -> None:
+    before = publish(build, tiny_disk / "bundle", "demo")
+    large = write_build(tmp_path / "large", "two", 200_000)
+    with pytest.raises(BundleError, match="nothing was changed"):
+        publish(large, tiny_disk / "bundle", "demo")
+    assert verify(tiny_disk / "bundle") == before
+    assert names(tiny_disk) == {"bundle"}
+
+
+def test_refused_write_changes_nothing(bundle: Path, tmp_path: Path) -> None:
+    """The limit on file size makes the kernel refuse the write in the middle of a file, on any machine."""
+    before = verify(bundle)
+    large = write_build(tmp_path / "large", "two", 200_000)
+    child = textwrap.dedent("""
+        import resource, sys
+        from pathlib import Path
+        from contracts.bundle import publish
+        from contracts.errors import BundleError
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+        try:
+            publish(Path(sys.argv[1]), Path(sys.argv[2]), "demo")
+        except BundleError as error:
+            print(error)
+    """)
+    command = [sys.executable, "-c", child, str(large), str(bundle)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert "nothing was changed" in done.stdout, done.stderr
+    assert verify(bundle) == before
+    assert names(tmp_path) == {"build", "bundle", "large"}
+
+
+# Forks once for every system event of a publication; the fork kills itself at that event.
+KILLS = textwrap.dedent("""
+    import os, shutil, signal, sys
+    from pathlib import Path
+    from contracts.bundle import publish
+    from contracts.errors import BundleError
+
+    old, new, destination = (Path(path) for path in sys.argv[1:])
+    versions = [publish(build, destination, "demo").version for build in (new, old)]
+    event = 0
+    while True:
+        event += 1
+        child = os.fork()
+        if child == 0:
+            left = [event]
+            def hook(name, arguments):
+                if name in ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove"):
+                    left[0] -= 1
+                    if left[0] == 0:
+                        os.kill(os.getpid(), signal.SIGKILL)
+            sys.addaudithook(hook)
+            publish(new, destination, "demo")
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status):
+            break
+        from contracts.bundle import verify
+        print("absent" if not destination.exists() else ["new", "old"][versions.index(verify(destination).version)])
+        for left_over in destination.parent.glob(".*"):
+            shutil.rmtree(left_over)
+        publish(old, destination, "demo")
+""")
+
+
+def test_killed_at_any_moment_leaves_a_whole_bundle_or_none(build: Path, tmp_path: Path) -> None:
+    new = write_build(tmp_path / "new", "two")
+    place = tmp_path / "place"
+    place.mkdir()
+    done = subprocess.run([sys.executable, "-c", KILLS, str(build), str(new), str(place / "bundle")], cwd=ROOT,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    moments = done.stdout.split()
+    assert {"old", "new"} <= set(moments)
+    assert moments == sorted(moments, key=["old", "absent", "new"].index)
+    assert moments.count("absent") <= 1
+
+
+def test_weights_and_arrays_come_back(tmp_path: Path) -> None:
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    save_weights(tmp_path / "a" / "w.safetensors", {"x": array.T})
+    np.testing.assert_array_equal(load_weights(tmp_path / "a" / "w.safetensors")["x"], array.T)
+    save_array(tmp_path / "b" / "x.npy", array.T)
+    found = load_array(tmp_path / "b" / "x.npy")
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, array.T)
+
+
+def test_objects_are_never_pickled(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="pickle"):
+        save_array(tmp_path / "x.npy", np.array([{}], dtype=object))

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from contracts.bundle import load_weights
+from contracts.config import Train
+from contracts.feature_spec import FeatureSpec
+from models.data_parallel import World, join
+
+WORKER = """
+import sys
+from pathlib import Path
+import torch
+from contracts.config import Train
+from contracts.feature_spec import FeatureSpec
+from models import checkpoint, registry, training_loop
+from models.batches import ExampleSet
+
+out, train, validation, settings = map(Path, sys.argv[1:])
+spec, settings = FeatureSpec.read(out), Train.model_validate_json(settings.read_text())
+network = registry.build("dnn", spec, settings)
+result = training_loop.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
+assert result.history[-1]["train_loss"] < result.history[0]["train_loss"], result.history
+checkpoint.save(network, out / f"rank{torch.distributed.get_rank()}.safetensors")
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_one_process_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert join(torch.device("cpu")) == World(0, 1)
+
+
+def test_two_processes_end_with_the_same_weights(
+    item_world: Any, spec: FeatureSpec, settings: Train, tmp_path: Path
+) -> None:
+    spec.write(tmp_path)
+    (tmp_path / "settings.json").write_text(settings.model_dump_json(), encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    arguments = [tmp_path, item_world.train.folder, item_world.validation.folder, tmp_path / "settings.json"]
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": root,
+                   "OMP_NUM_THREADS": "1"}
+    workers = [subprocess.Popen([sys.executable, "-c", WORKER, *map(str, arguments)], env={**environment, "RANK": rank})
+               for rank in ("0", "1")]
+    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
+    left, right = (load_weights(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1))
+    assert all((left[name] == right[name]).all() for name in left)

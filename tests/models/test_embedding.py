@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import torch
+
+from contracts.feature_spec import FeatureSpec, IdSlot
+from models.batches import Batch, Block
+from models.embedding import FusedEmbedding, item_slot
+
+
+def _slow(embedding: FusedEmbedding, starts: dict[str, int], slots: list[IdSlot], block: Block) -> torch.Tensor:
+    """One row and one slot at a time; slots of one column first."""
+    rows = []
+    for ids, dense in zip(block.ids.tolist(), block.dense, strict=True):
+        parts = []
+        for slot in sorted(slots, key=lambda slot: slot.width > 1):
+            real = [starts[slot.table] + i for i in ids[slot.start : slot.start + slot.width] if i]
+            parts.append(embedding.weight[real].mean(dim=0) if real else torch.zeros(embedding.dim))
+        rows.append(torch.cat([*parts, dense]))
+    return torch.stack(rows)
+
+
+def test_inputs_equal_a_loop_over_tables(spec: FeatureSpec, batch: Batch) -> None:
+    embedding = FusedEmbedding(spec, 4)
+    starts, end = {}, 0
+    for table, size in spec.tables().items():
+        starts[table], end = end, end + size - 1
+    assert len(embedding.weight) == end + 1
+    shared, own = embedding(batch.shared, batch.own)
+    torch.testing.assert_close(shared, _slow(embedding, starts, spec.block_ids("shared"), batch.shared))
+    torch.testing.assert_close(own, _slow(embedding, starts, spec.block_ids("own"), batch.own))
+    assert shared.shape[1] == embedding.shared.width
+    assert own.shape[1] == embedding.own.width
+
+
+def test_a_sequence_and_its_target_share_rows_unless_untied(spec: FeatureSpec) -> None:
+    tied, untied = FusedEmbedding(spec, 2), FusedEmbedding(spec, 2, tie=False)
+    assert len(untied.weight) - len(tied.weight) == spec.slot("item").size - 1
+
+
+def test_padding_is_zero_and_gets_no_gradient(spec: FeatureSpec, batch: Batch) -> None:
+    embedding = FusedEmbedding(spec, 4)
+    sum(part.sum() for part in embedding(batch.shared, batch.own)).backward()
+    assert embedding.weight.grad is not None
+    gradient = embedding.weight.grad.to_dense()
+    assert not embedding.weight[0].any()
+    assert not gradient[0].any()
+    assert gradient[1:].any()
+
+
+def test_the_item_is_named_by_its_largest_table(spec: FeatureSpec) -> None:
+    slot = item_slot(spec)
+    assert slot is not None
+    assert slot.name == "item"
+    assert item_slot(spec.model_copy(update={"fields": spec.fields[:2]})) is None

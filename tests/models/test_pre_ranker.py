@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from contracts.config import Train
+from contracts.feature_spec import FeatureSpec
+from models import training_loop
+from models.pre_ranker import PreRanker
+from models.two_tower import TwoTower
+
+
+def test_one_user_vector_is_broadcast() -> None:
+    ranker = PreRanker(8, (16,))
+    user, items = torch.randn(1, 8), torch.randn(5, 8)
+    torch.testing.assert_close(ranker(user, items), ranker(user.expand(5, 8), items))
+
+
+def test_training_leaves_the_towers_as_they_were(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
+    towers, ranker = TwoTower(spec, 8, (16,), 8, 0.0, 0.2), PreRanker(8, (16,))
+    before = {name: tensor.clone() for name, tensor in towers.state_dict().items()}
+    train, validation = item_world.train, item_world.validation
+    result = training_loop.fit_pre_ranker(ranker, towers, train, validation, settings, 1, positions=4)
+    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    assert all(torch.equal(before[name], tensor) for name, tensor in towers.state_dict().items())
+    assert all(parameter.requires_grad for parameter in towers.parameters())

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from models.pre_ranker import PreRanker
+from models.retrieval_recall import Catalogue, catalogue, clicks, pre_rank_recall, tower_recall
+from models.two_tower import TwoTower
+
+
+@pytest.fixture
+def towers(spec) -> TwoTower:
+    return TwoTower(spec, 8, (16,), 8, 0.0, 0.1).eval()
+
+
+@pytest.fixture
+def items(towers, item_world) -> Catalogue:
+    return catalogue(towers, [item_world.train, item_world.validation])
+
+
+def test_the_catalogue_holds_every_shown_item_once_with_its_last_features(towers, items, item_world) -> None:
+    shown = np.concatenate([item_world.train.column("item"), item_world.validation.column("item")])
+    ids, counts = np.unique(shown, return_counts=True)
+    assert items.ids.tolist() == ids.tolist()
+    assert items.impressions.tolist() == counts.tolist()
+    (batch,) = item_world.validation.batches(100_000)
+    last = (towers.item_ids(batch.own) == items.ids[3]).nonzero()[-1]
+    torch.testing.assert_close(items.vectors[3], towers.item_vector(batch.take(last).own)[0].detach())
+
+
+def test_recall_agrees_with_sorting_click_by_click(towers, items, item_world) -> None:
+    clicked = clicks(towers, items, item_world.validation, limit=200)
+    assert len(clicked.place) == 200
+    labels = item_world.validation.column("_label")
+    assert items.ids[clicked.place].tolist() == item_world.validation.column("item")[labels > 0][:200].tolist()
+    for k, shares in tower_recall(items, clicked, (1, 5, 30)).items():
+        best = [torch.argsort(items.vectors @ user, descending=True)[:k] for user in clicked.users]
+        expected = np.mean([int(place) in top for place, top in zip(clicked.place, best, strict=True)])
+        assert shares["two_tower"] == pytest.approx(expected)
+    assert tower_recall(items, clicked, (30,))[30] == {"two_tower": 1.0, "popularity": 1.0}
+
+
+def test_the_pre_ranker_keeps_at_most_what_was_retrieved(towers, items, item_world) -> None:
+    clicked = clicks(towers, items, item_world.validation, limit=100)
+    network = PreRanker(8, (4,)).eval()
+    some = pre_rank_recall(network, items, clicked, candidates=20, keep=5)
+    assert 0 < some["kept"] < some["retrieved"] < 1
+    assert some["retrieved"] == pytest.approx(tower_recall(items, clicked, (20,))[20]["two_tower"])
+    everything = pre_rank_recall(network, items, clicked, candidates=20, keep=20)
+    assert everything["kept"] == everything["retrieved"]
+
+
+def test_clicks_on_items_outside_the_catalogue_are_left_out(towers, items, item_world) -> None:
+    fewer = Catalogue(items.ids[:10], items.vectors[:10], items.impressions[:10])
+    clicked = clicks(towers, fewer, item_world.validation, limit=10_000)
+    item, label = item_world.validation.column("item"), item_world.validation.column("_label")
+    assert len(clicked.place) == int(((label > 0) & np.isin(item, fewer.ids.numpy())).sum())

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import torch
+
+from models.row_adam import RowAdam, row_gradient
+
+
+def test_each_row_moves_as_torch_adam_moves_it_alone() -> None:
+    """A row seen in k batches equals an own parameter that torch's Adam stepped k times."""
+    weight = torch.nn.Parameter(torch.randn(5, 3))
+    alone = [torch.nn.Parameter(row.clone()) for row in weight.detach()]
+    reference = [torch.optim.Adam([row], lr=0.1) for row in alone]
+    adam = RowAdam(weight, 0.1, 0.0)
+    for step in range(6):
+        rows = torch.tensor([0, 1 + step % 2, 3])
+        gradient = torch.randn(3, 3)
+        adam.step(rows, gradient)
+        for row, value in zip(rows.tolist(), gradient, strict=True):
+            alone[row].grad = value
+            reference[row].step()
+    torch.testing.assert_close(weight.detach(), torch.stack([row.detach() for row in alone]))
+
+
+def test_decay_falls_on_seen_rows_alone() -> None:
+    weight = torch.nn.Parameter(torch.ones(2, 1))
+    RowAdam(weight, 0.1, 0.5).step(torch.tensor([1]), torch.zeros(1, 1))
+    torch.testing.assert_close(weight.detach(), torch.tensor([[1.0], [0.95]]))
+
+
+def test_gradients_of_equal_rows_are_summed() -> None:
+    rows, values = torch.tensor([[3, 1, 3]]), torch.tensor([[1.0], [2.0], [4.0]])
+    gradient = torch.sparse_coo_tensor(rows, values, (5, 1), check_invariants=True)
+    rows, values = row_gradient(gradient)
+    assert (rows.tolist(), values.flatten().tolist()) == ([1, 3], [2.0, 5.0])

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from contracts import summary
+from contracts.artifacts import WINDOWS, Artifacts
+from contracts.bundle import load_array, load_weights
+from contracts.config import Config
+from contracts.errors import ConfigError, OneClassError
+from contracts.feature_spec import FeatureSpec
+from models import checkpoint, registry, training_loop
+from models.batches import ExampleSet
+from models.calibration import Calibration
+from models.train_step import run
+
+POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
+EFFECT = np.random.default_rng(5).normal(0, 1.5, 64)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_data_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All runs of this file track into one real store: opening a new one takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path_factory.mktemp('tracking') / 'mlflow.db'}")
+        yield
+
+
+def config(**train: object) -> Config:
+    defaults = {
+        "models": ("popularity", "logistic_regression", "dnn"), "embedding_dim": 8, "hidden": (16,), "batch_size": 256,
+        "epochs": 3, "learning_rate": 5e-3, "device": "cpu", "tower_dim": 8, "tower_hidden": (16,), "tower_epochs": 2,
+    }
+    return Config.model_validate({
+        "name": "tiny", "seed": 11, "log": {"path": "log"}, "label": {"expression": "clicked"},
+        "fields": [{"name": "item", "kind": "categorical", "side": "item"}], "features": {"also_fresh": True},
+        "train": {**defaults, **train}, "retrieve": {"candidates": 20}, "prerank": {"keep": 10},
+        "serve": {"max_limit": 10},
+    })
+
+
+@pytest.fixture(scope="module")
+def write_examples(columns, write, spec: FeatureSpec) -> Callable[..., Artifacts]:
+    def make(out: Path, rate_shift: float = 0.0, all_negative: str = "") -> Artifacts:
+        artifacts = Artifacts(out)
+        artifacts.encoding.mkdir(parents=True)
+        spec.write(artifacts.encoding)
+        for number, window in enumerate(WINDOWS):
+            drawn = columns(spec, 3000, number)
+            logit = EFFECT[drawn["item"]] + POSITION_EFFECT[drawn["_position"] - 1] + rate_shift
+            chance = np.random.default_rng(50 + number).random(3000)
+            drawn["_label"] = (chance < 1 / (1 + np.exp(-logit))).astype(np.float64)
+            drawn["price@fresh"] = logit + 1.5
+            if window == all_negative:
+                drawn["_label"][:] = 0.0
+            write(artifacts.examples(window), drawn)
+        return artifacts
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def trained(write_examples, tmp_path_factory: pytest.TempPathFactory) -> tuple[Artifacts, dict]:
+    out = write_examples(tmp_path_factory.mktemp("out") / "run")
+    return out, run(config(), out)
+
+
+def test_the_summary_names_every_part_and_is_what_is_written(trained) -> None:
+    out, found = trained
+    assert list(found["models"]) == ["popularity", "logistic_regression", "dnn"]
+    assert json.loads(json.dumps(found)) == summary.read(out.out / "models")
+    for figures in found["models"].values():
+        assert {"auc", "gauc", "log_loss", "ece", "predicted_over_observed", "seconds", "rows_per_second", "epochs",
+                "history", "validation_auc", "auc_standard_error"} <= figures.keys()
+
+
+def test_models_find_the_planted_item_effect(trained) -> None:
+    """The true logit of position 1 ranks the logged clicks with a known AUC; no model may be far below or above it."""
+    out, found = trained
+    test = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding))
+    ceiling = roc_auc_score(test.column("_label"), EFFECT[test.column("item")])
+    for figures in found["models"].values():
+        assert ceiling - 0.05 < figures["auc"] < ceiling + 0.01
+
+
+def test_stored_files_reproduce_the_figures(trained) -> None:
+    out, found = trained
+    spec = FeatureSpec.read(out.encoding)
+    test = ExampleSet(out.examples("test"), spec)
+    network = registry.build("dnn", spec, config().train)
+    checkpoint.load(network, out.model("dnn") / "weights.safetensors")
+    logits = training_loop.predict(network, test)
+    np.testing.assert_allclose(load_array(out.model("dnn") / "test_logits.npy"), logits, atol=1e-5)
+    assert found["models"]["dnn"]["auc"] == pytest.approx(roc_auc_score(test.column("_label"), logits), abs=1e-5)
+    assert (out.model("dnn") / "training.png").exists()
+
+
+def test_probabilities_are_those_of_position_one(trained) -> None:
+    """Labels were logged at positions 1 to 4; the calibrated probability must be the one of position 1."""
+    out, found = trained
+    test = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding))
+    stored = Calibration.from_arrays(load_weights(out.model("dnn") / "calibration.safetensors"))
+    probabilities = stored.apply(load_array(out.model("dnn") / "test_logits.npy"))
+    truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
+    assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.04)
+    assert found["models"]["dnn"]["predicted_over_observed"] == pytest.approx(1, abs=0.1)
+    assert found["models"]["dnn"]["ece"] < 0.06
+    assert list(found["models"]["dnn"]["by_position"]) == ["1", "2", "3", "4"]
+    for part in found["models"]["dnn"]["by_position"].values():
+        assert part["ratio"] == pytest.approx(1, abs=0.2)
+
+
+def test_the_ranker_is_the_best_by_validation_and_never_popularity(trained) -> None:
+    models = {name: f["validation_auc"] for name, f in trained[1]["models"].items() if name != "popularity"}
+    assert trained[1]["ranker"] == max(models, key=lambda name: models[name])
+
+
+def test_fresh_features_that_tell_more_show_as_a_gain(trained) -> None:
+    freshness = trained[1]["freshness"]
+    assert freshness["fresh"]["auc"] > freshness["published"]["auc"] + 0.02
+
+
+def test_recalls_are_reported_and_ordered(trained) -> None:
+    towers, pre_ranker = trained[1]["two_tower"], trained[1]["pre_ranker"]
+    assert 0 < towers["recall"]["10"]["two_tower"] <= towers["recall"]["20"]["two_tower"] <= 1
+    assert pre_ranker["recall"]["kept"] <= pre_ranker["recall"]["retrieved"]
+    assert (pre_ranker["recall"]["candidates"], pre_ranker["recall"]["keep"]) == (20, 10)
+
+
+def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp_path) -> None:
+    out = Artifacts(tmp_path / "copy")
+    shutil.copytree(trained[0].out, out.out)
+    seen: list[str] = []
+    again = run(config(), out, on_progress=lambda what, done, total: seen.append(what))
+    assert seen == []
+    assert again["models"] == trained[1]["models"]
+    run(config(models=("dnn",), dropout=0.3), out, on_progress=lambda what, done, total: seen.append(what))
+    assert set(seen) == {"dnn", "dnn@fresh", "two_tower", "pre_ranker"}
+
+
+def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> None:
+    out = Artifacts(tmp_path / "copy")
+    shutil.copytree(trained[0].out, out.out)
+    progress: list[tuple[str, int, int]] = []
+    again = run(config(models=("dnn",)), out, force=True, on_progress=lambda *entry: progress.append(entry))
+    assert {what for what, _, _ in progress} == {"dnn", "dnn@fresh", "two_tower", "pre_ranker"}
+    assert all(0 < done <= total for _, done, total in progress)
+    for name in ("auc", "log_loss", "ece"):
+        assert again["models"]["dnn"][name] == trained[1]["models"]["dnn"][name]
+    assert again["two_tower"]["recall"] == trained[1]["two_tower"]["recall"]
+    other = run(config(models=("dnn",)), out, seed=12)
+    assert other["models"]["dnn"]["log_loss"] != again["models"]["dnn"]["log_loss"]
+
+
+def test_an_interrupted_model_is_trained_again(trained, tmp_path) -> None:
+    out, settings = Artifacts(tmp_path / "copy"), config(models=("dnn",))
+    shutil.copytree(trained[0].out, out.out)
+
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == "dnn":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(settings, out, force=True, on_progress=interrupt)
+    assert not (out.model("dnn") / summary.FILE).exists()
+    assert run(settings, out)["models"]["dnn"]["auc"] == trained[1]["models"]["dnn"]["auc"]
+
+
+@pytest.mark.parametrize("window", ["train", "test"])
+def test_a_window_of_one_class_is_refused_with_counts(write_examples, tmp_path, window: str) -> None:
+    out = write_examples(tmp_path / "run", all_negative=window)
+    with pytest.raises(OneClassError, match=f"{window}: 0 of 3000 labels are positive"):
+        run(config(models=("logistic_regression",)), out)
+
+
+@pytest.mark.parametrize(("train", "message"), [
+    ({"models": ("popularity",)}, "no model to serve"),
+    ({"models": ("dnn",), "ranker": "din"}, "not among train.models"),
+])
+def test_a_run_without_a_ranker_is_refused_before_training(tmp_path, train: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run(config(**train), Artifacts(tmp_path))

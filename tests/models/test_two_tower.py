@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from contracts.config import Train
+from contracts.feature_spec import FeatureSpec
+from models import training_loop
+from models.batches import Batch, Block
+from models.two_tower import TwoTower
+
+
+@pytest.fixture
+def towers(spec: FeatureSpec) -> TwoTower:
+    return TwoTower(spec, 8, (16,), 8, 0.0, 0.2).eval()
+
+
+def test_the_logit_is_the_product_of_unit_vectors(towers: TwoTower, batch: Batch) -> None:
+    users, items = towers.user_vector(batch.shared), towers.item_vector(batch.own)
+    torch.testing.assert_close(users.norm(dim=1), torch.ones(64))
+    torch.testing.assert_close(items.norm(dim=1), torch.ones(64))
+    torch.testing.assert_close(towers(batch.shared, batch.own), (users * items).sum(1) / 0.2)
+
+
+def test_the_item_vector_ignores_crosses(towers: TwoTower, batch: Batch, spec: FeatureSpec) -> None:
+    width = spec.id_width("item")
+    item = Block(batch.own.ids[:, :width], batch.own.dense)
+    torch.testing.assert_close(towers.item_vector(item), towers.item_vector(batch.own))
+
+
+def test_clicked_items_come_first(make_world: Any, spec: FeatureSpec, settings: Train, auc: Any) -> None:
+    world = make_world(lambda c: 3.0 * (c["user_group"] == c["item_group"]) - 3.0, rows=8000, seed=21)
+    towers = TwoTower(spec, 8, (16,), 8, 0.0, 0.2)
+    longer = settings.model_copy(update={"tower_epochs": 10, "patience": 10})
+    result = training_loop.fit_towers(towers, world.train, world.validation, longer, seed=1)
+    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    labels, scores = world.validation.column("_label"), training_loop.predict(towers, world.validation)
+    assert auc(labels, scores) > auc(labels, world.logits) - 0.05

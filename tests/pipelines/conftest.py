@@ -1,0 +1,28 @@
+"""One Spark session for every pipeline test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contracts.config import SparkSettings
+from pipelines.session import open_session
+
+TEST_SETTINGS = SparkSettings(
+    master="local[2]",
+    settings={
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short jobs: compile less
+    },
+)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = open_session(TEST_SETTINGS, "sluice-tests")
+    yield session
+    session.stop()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipelines.day_partitions import publish, stage, write_days
+
+
+def days(spark: SparkSession, rows: dict[str, int]) -> DataFrame:
+    return spark.createDataFrame(list(rows.items()), "day string, x int")
+
+
+def content(spark: SparkSession, folder: Path) -> dict[str, int]:
+    return {
+        path.name.removeprefix("day="): spark.read.parquet(str(path)).collect()[0]["x"] for path in folder.glob("day=*")
+    }
+
+
+def test_a_day_is_replaced_alone(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    assert write_days(days(spark, {"2026-01-05": 1, "2026-01-06": 2}), folder) == ["2026-01-05", "2026-01-06"]
+    other = {p: p.stat().st_mtime_ns for p in (folder / "day=2026-01-05").iterdir()}
+    write_days(days(spark, {"2026-01-06": 3}), folder, ["2026-01-06"])
+    assert content(spark, folder) == {"2026-01-05": 1, "2026-01-06": 3}
+    assert {p: p.stat().st_mtime_ns for p in (folder / "day=2026-01-05").iterdir()} == other
+    assert [p.name for p in tmp_path.iterdir()] == ["events"]
+
+
+def test_a_day_without_rows_any_more_goes(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    write_days(days(spark, {"2026-01-05": 1, "2026-01-06": 2}), folder)
+    write_days(days(spark, {}), folder, ["2026-01-06"])
+    assert content(spark, folder) == {"2026-01-05": 1}
+    write_days(days(spark, {"2026-01-07": 3}), folder)
+    assert content(spark, folder) == {"2026-01-07": 3}
+
+
+def test_a_write_that_dies_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    write_days(days(spark, {"2026-01-05": 1}), folder)
+    broken = days(spark, {"2026-01-05": 2, "2026-01-06": 0}).withColumn("x", F.expr("10 div x"))
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        write_days(broken, folder)
+    assert content(spark, folder) == {"2026-01-05": 1}
+    publish(stage(days(spark, {"2026-01-05": 4}), folder), folder)
+    assert content(spark, folder) == {"2026-01-05": 4}

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pipelines.duplicates import add_row, drop_duplicates
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+RAW = ["key", "x"]
+
+
+def log(spark: SparkSession, order: int) -> DataFrame:
+    rows = [("a", 1, 5, "d1"), ("a", 2, 3, "d1"), ("a", 3, 3, "d1"), ("b", 4, 1, "d1"), ("b", 4, 1, "d2")]
+    timed = [(k, x, START + timedelta(seconds=s), day) for k, x, s, day in rows]
+    return spark.createDataFrame(timed[::order], "key string, x int, _known timestamp, day string")
+
+
+def test_one_copy_stays_whatever_the_order(spark: SparkSession) -> None:
+    kept = [
+        {
+            tuple(row)
+            for row in drop_duplicates(add_row(log(spark, order), ["key"], RAW), RAW)
+            .select("key", "x", "day")
+            .collect()
+        }
+        for order in (1, -1)
+    ]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 3
+    assert kept[0] > {("b", 4, "d1"), ("b", 4, "d2")}
+    assert ("a", 1, "d1") not in kept[0]
+
+
+def test_without_a_key_the_whole_row_counts(spark: SparkSession) -> None:
+    rows = add_row(log(spark, 1), [], RAW)
+    assert rows.select("_row").distinct().count() == 5
+    assert drop_duplicates(rows.union(rows), RAW).count() == 5

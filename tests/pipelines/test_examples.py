@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
+from contracts.config import Config
+from contracts.feature_spec import FeatureField, FeatureSpec
+from pipelines import examples
+from pipelines.windows import WINDOW
+
+SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))
+STORED = {"city": np.array([b"a", b"b"])}
+DAYS = {
+    "train": ["2026-01-05", "2026-01-06"], "validation": ["2026-01-06"], "test": ["2026-01-07"], None: ["2026-01-05"],
+}
+CONFIG = Config.model_validate({
+    "name": "t", "log": {"path": "x"}, "label": {"expression": "y"}, "features": {"negative_rate": 0.5},
+    "fields": [{"name": "city", "kind": "categorical", "side": "user"}],
+})
+
+
+def windowed(spark, partitions=2, city="a"):
+    """60 rows per window and day, every third positive."""
+    spans = [(window, day) for window, days in DAYS.items() for day in days for _ in range(60)]
+    count = len(spans)
+    table = pa.table({
+        ROW: pa.array(range(count), pa.int64()),
+        LABEL: pa.array([float(i % 3 == 0) for i in range(count)], pa.float32()),
+        WINDOW: pa.array([window for window, _ in spans]), "day": [day for _, day in spans], "city": [city] * count,
+    })
+    return spark.createDataFrame(table).repartition(partitions)
+
+
+def files(out):
+    found = sorted(path for window in WINDOWS for path in out.examples(window).glob("day=*/*.parquet"))
+    return {path: pq.ParquetFile(path).read().to_pydict() for path in found}
+
+
+def rows(out, window):
+    tables = [table for path, table in files(out).items() if out.examples(window) in path.parents]
+    return sorted(row for table in tables for row in table[ROW])
+
+
+@pytest.fixture
+def out(tmp_path):
+    return Artifacts(tmp_path)
+
+
+def test_every_window_has_its_days_and_training_alone_is_thinned(spark, out):
+    assert examples.write(windowed(spark), SPEC, STORED, CONFIG, out) == {name: DAYS[name] for name in WINDOWS}
+    assert len(rows(out, "validation")) == len(rows(out, "test")) == 60
+    train = rows(out, "train")
+    assert {row for row in range(120) if row % 3 == 0} <= set(train)
+    assert 60 < len(train) < 100
+    assert not list(out.examples("train").parent.glob(".*"))
+
+
+def test_rows_are_sorted_in_a_few_files_whatever_the_partitioning(spark, out, tmp_path):
+    examples.write(windowed(spark), SPEC, STORED, CONFIG, out)
+    found = files(out)
+    assert all(table[ROW] == sorted(table[ROW]) for table in found.values())
+    assert all(len(list(path.parent.glob("*.parquet"))) <= examples.FILES_PER_DAY for path in found)
+    other = Artifacts(tmp_path / "other")
+    examples.write(windowed(spark, partitions=5), SPEC, STORED, CONFIG, other)
+    assert [rows(other, window) for window in WINDOWS] == [rows(out, window) for window in WINDOWS]
+
+
+def test_a_day_replaces_its_own_rows_in_every_window_and_no_others(spark, out):
+    examples.write(windowed(spark), SPEC, STORED, CONFIG, out)
+    before = {window: rows(out, window) for window in WINDOWS}
+    written = examples.write(windowed(spark, city="b"), SPEC, STORED, CONFIG, out, day="2026-01-06")
+    assert written == {"train": ["2026-01-06"], "validation": ["2026-01-06"], "test": []}
+    assert {window: rows(out, window) for window in WINDOWS} == before
+    ids = {path: set(table["city"]) for path, table in files(out).items()}
+    assert all(found == ({3} if path.parent.name == "day=2026-01-06" else {2}) for path, found in ids.items())

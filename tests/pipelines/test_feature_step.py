@@ -1,0 +1,158 @@
+"""The whole step on a small log: raw Parquet in, encoded examples out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from contracts import summary, vocabulary
+from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
+from contracts.config import Config
+from contracts.encoding import Encoder
+from contracts.errors import DataError, OneClassError
+from contracts.feature_spec import FeatureSpec
+from pipelines import windows
+from pipelines.feature_step import run
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+DAYS, ROWS = 10, 1500
+FIELDS = [
+    {"name": "user", "kind": "categorical", "side": "user", "column": "user_id"},
+    {"name": "item", "kind": "categorical", "side": "item", "column": "item_id", "min_count": 1},
+    {"name": "place", "kind": "categorical", "side": "context", "min_count": 1},
+    {"name": "price", "kind": "numeric", "side": "item", "granularities": [4]},
+    {"name": "recent", "kind": "sequence", "side": "user", "of": "item", "length": 3},
+    {"name": "of_item", "kind": "counter", "side": "item", "by": ["item_id"], "windows": ["2d"]},
+    {"name": "pair", "kind": "cross", "side": "cross", "parts": ["place", "price#4"]},
+]
+
+
+def config(**features):
+    return Config.model_validate({
+        "name": "small", "fields": FIELDS, "features": {"also_fresh": True} | features, "serve": {"parity_rows": 40},
+        "log": {"path": "{data}/log.parquet", "user_id": "user_id", "item_id": "item_id", "event_time": "time",
+                "position": "position", "key": ["id"]},
+        "label": {"clicks": {"path": "{data}/clicks.parquet", "on": ["id"], "event_time": "time", "window": "6h"}},
+    })
+
+
+def write_log(folder, click_rate=0.3):
+    """The last day alone knows the place "late"."""
+    random = np.random.default_rng(7)
+    hours = np.sort(random.uniform(0, 24 * DAYS, ROWS))
+    times = [START + timedelta(hours=float(hour)) for hour in hours]
+    item = random.integers(0, 12, ROWS)
+    place = np.where(hours > 24 * (DAYS - 2), "late", random.choice(["x", "y"], ROWS))
+    folder.mkdir(parents=True, exist_ok=True)
+    log = {"id": np.arange(ROWS), "user_id": [f"u{u}" for u in random.integers(0, 20, ROWS)],
+           "item_id": [f"i{i}" for i in item], "time": times, "position": random.integers(1, 6, ROWS), "place": place,
+           "price": item * 1.5}
+    pq.write_table(pa.table(log), folder / "log.parquet")
+    clicked = np.flatnonzero(random.random(ROWS) < click_rate)
+    moments = pa.array([times[i] + timedelta(minutes=5) for i in clicked], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"id": clicked, "time": moments}), folder / "clicks.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_log(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return Artifacts(tmp_path_factory.mktemp("out"))
+
+
+@pytest.fixture(scope="module")
+def done(spark, data, out):
+    """(summary, names of the steps as told)."""
+    told = []
+    return run(config(), data, out, on_progress=told.append), told
+
+
+def table(out, window):
+    return ds.dataset(out.examples(window), format="parquet", partitioning="hive").to_table()
+
+
+def test_every_step_is_told_timed_and_summed_up(done, out):
+    figures, told = done
+    assert told == ["ingest", "windows", "features", "check", "fit", "examples", "parity", "online"]
+    assert list(figures["seconds"]) == told
+    assert summary.read(out.features)["examples"] == figures["examples"]
+    assert figures["parity_rows"] == 40
+    assert figures["vocabularies"]["item"] == 12
+
+
+def test_examples_are_the_rows_of_their_window(done, out):
+    spans = windows.read(out.windows)
+    for window in WINDOWS:
+        found = table(out, window)
+        assert len(found) == done[0]["examples"][window]["rows"] == done[0]["check"][window]["rows"]
+        assert sum(found[LABEL].to_pylist()) == done[0]["examples"][window]["positives"]
+        times = found["_time"].to_pylist()
+        assert spans[window][0] <= min(times)
+        assert max(times) < spans[window][1]
+
+
+def test_keys_of_the_test_window_alone_are_unknown(done, out):
+    assert b"late" not in vocabulary.read_all(out.encoding)["place"].tolist()
+    assert set(table(out, "test")["place"].to_pylist()) == {1}
+
+
+def test_columns_are_the_slots_and_the_twins_of_histories(done, out):
+    names = set(table(out, "train").column_names)
+    spec = FeatureSpec.read(out.encoding)
+    assert {slot.name for slot in spec.id_slots("user", "context", "item", "cross")} <= names
+    twins = {"recent", "of_item_count_2d#10", "of_item_count_2d", "of_item_rate_2d#10", "of_item_rate_2d"}
+    assert {name for name in names if name.endswith("@fresh")} == {f"{name}@fresh" for name in twins}
+
+
+def test_the_parity_sample_encodes_to_its_ids(done, out):
+    rows = pq.read_table(out.parity)
+    spec = FeatureSpec.read(out.encoding)
+    encoder = Encoder(spec, vocabulary.read_all(out.encoding))
+    columns = {f.name: rows[f.name].to_pylist() for f in spec.fields if f.kind != "cross"}
+    ids = encoder.encode(columns, "user", "context", "item").ids
+    plain = spec.id_slots("user", "context", "item")
+    slots = {slot.name: ids[:, slot.start : slot.start + slot.width] for slot in plain}
+    slots["pair"] = encoder.cross_ids({name: block[:, 0] for name, block in slots.items()})
+    for name, block in slots.items():
+        assert np.array(rows[f"id:{name}"].to_pylist()).reshape(len(rows), -1).tolist() == block.tolist(), name
+    assert set(rows[ROW].to_pylist()) <= set(table(out, "test")[ROW].to_pylist())
+    assert {"_user", "_item"} <= set(rows.column_names)
+
+
+def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
+    days = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
+    day = sorted(days)[0].parent.name.removeprefix("day=")
+    again = run(config(), data, out, day=day)
+    assert again["day"] == day
+    assert again["examples"] == done[0]["examples"]
+    after = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
+    assert {path for path in days if path.parent.name != f"day={day}"} == set(days) & set(after)
+    assert all(after[path] == days[path] for path in set(days) & set(after))
+
+
+def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):
+    thinned = run(config(negative_rate=0.25), data, Artifacts(tmp_path))["examples"]
+    whole = done[0]["examples"]
+    assert all(thinned[window] == whole[window] for window in ("validation", "test"))
+    assert thinned["train"]["positives"] == whole["train"]["positives"]
+    negatives = [part["train"]["rows"] - part["train"]["positives"] for part in (thinned, whole)]
+    assert 0.15 < negatives[0] / negatives[1] < 0.35
+
+
+def test_a_day_before_any_whole_run_is_refused(spark, data, tmp_path):
+    with pytest.raises(DataError, match="without --day first"):
+        run(config(), data, Artifacts(tmp_path), day="2026-01-07")
+
+
+def test_labels_of_one_class_are_refused(spark, tmp_path):
+    with pytest.raises(OneClassError):
+        run(config(), write_log(tmp_path / "data", click_rate=0.0), Artifacts(tmp_path / "out"))

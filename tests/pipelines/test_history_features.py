@@ -1,0 +1,173 @@
+"""Counters and sequences against the definition, written down row by row in plain Python."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from contracts.artifacts import ROW
+from contracts.config import Config, FieldConfig
+from pipelines.history_features import HistoryFeatures
+from pipelines.publish_clock import clocks, with_times
+from pipelines.source_columns import SourceColumns
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = 1_000_000
+LOGS, PRIOR = 150, 0.2
+SCHEMA = (
+    "_row bigint, _user string, _item string, _time timestamp, _known timestamp, _label float, _label_time timestamp, "
+    "place string, kind bigint"
+)
+
+
+class Event(NamedTuple):
+    row: int
+    user: str | None
+    item: str
+    time: int
+    known: int
+    label: int
+    label_time: int
+    place: str | None
+    kind: int | None
+
+    @property
+    def enter(self) -> int:
+        return max(self.time + 1, self.known)
+
+    def closed_at(self, label_window: int) -> int:
+        return max(self.enter, self.time + label_window * SECOND)
+
+    @property
+    def learned(self) -> int:
+        return max(self.enter, self.label_time)
+
+
+class Trial(NamedTuple):
+    publish_every: int
+    label_window: int
+    windows: tuple[int, ...]
+    length: int
+    seed: int
+
+
+TRIALS = st.builds(
+    Trial,
+    publish_every=st.sampled_from([0, 1, 7, 10]),
+    label_window=st.sampled_from([0, 4, 15]),
+    windows=st.lists(st.sampled_from([1, 3, 10, 25, 1000]), min_size=1, max_size=3, unique=True).map(tuple),
+    length=st.integers(1, 4),
+    seed=st.integers(0, 10**9),
+)
+
+
+def random_log(number: int, random_: random.Random) -> list[Event]:
+    """Few keys and whole seconds, give or take a microsecond, so that times often coincide."""
+    events = []
+    for index in range(random_.randint(10, 40)):
+        time = random_.randint(1, 40) * SECOND + random_.choice([0, 0, 0, 1, -1])
+        known = time + random_.choice([0, 0, 1, random_.randint(0, 20) * SECOND])
+        label_time = max(known, time + random_.randint(0, 25) * SECOND)
+        user = random_.choice([f"{number}a", f"{number}b", None])
+        place = random_.choice([f"{number}p", f"{number}q", None])
+        kind = random_.choice([1, 2, 3, None])
+        label = int(random_.random() < 0.5)
+        item = f"{number}i{random_.randint(0, 1)}"
+        events.append(Event(number * 1000 + index, user, item, time, known, label, label_time, place, kind))
+    return events
+
+
+def configuration(trial: Trial) -> Config:
+    counter = {"kind": "counter", "windows": trial.windows}
+    return Config.model_validate(
+        {
+            "name": "test",
+            "log": {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time"},
+            "label": {"expression": "clicked"},
+            "features": {"publish_every": trial.publish_every, "also_fresh": True},
+            "fields": [
+                {"name": "kind", "kind": "categorical", "side": "item", "key_type": "int64"},
+                {"name": "user", "side": "user", "by": ["uid"], **counter},
+                {
+                    "name": "again",
+                    "side": "user",
+                    "by": ["uid"],
+                    "statistics": ["count"],
+                    "prior_strength": 3,
+                    **counter,
+                },
+                {"name": "pair", "side": "item", "by": ["iid", "place"], "prior_strength": 2, **counter},
+                {"name": "recent", "kind": "sequence", "side": "user", "of": "kind", "length": trial.length},
+            ],
+        }
+    )
+
+
+def keys_of(name: str, e: Event) -> tuple[str | None, ...]:
+    return (e.item, e.place) if name == "pair" else (e.user,)
+
+
+def counter_by_definition(
+    field: FieldConfig, statistic: str, window: int, asker: Event, now: int, events: list[Event], trial: Trial
+) -> float:
+    mine = keys_of(field.name, asker)
+    same = [e for e in events if keys_of(field.name, e) == mine and None not in mine and now - e.time < window * SECOND]
+    if statistic == "count":
+        return float(sum(e.enter <= now for e in same))
+    closed = [e for e in same if e.closed_at(trial.label_window) <= now]
+    clicks = sum(1 for e in closed if e.label and e.learned <= now)
+    return (clicks + PRIOR * field.prior_strength) / (len(closed) + field.prior_strength)
+
+
+def history_by_definition(asker: Event, now: int, events: list[Event], length: int, step: int) -> list[int]:
+    clicks = [e for e in events if e.user == asker.user is not None and e.label and e.learned <= now and e.kind]
+    ordered = sorted(clicks, key=lambda e: (-(-e.learned // step) * step, e.time, e.row), reverse=True)
+    return [e.kind for e in ordered[:length] if e.kind is not None]
+
+
+def expected(config: Config, events: list[Event], trial: Trial) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {e.row: {} for e in events}
+    for suffix, step in (("", max(trial.publish_every * SECOND, 1)), ("@fresh", 1)):
+        for e in events:
+            now = e.time // step * step
+            for field in config.fields:
+                for name, statistic, window in field.counters():
+                    value = counter_by_definition(field, statistic, window, e, now, events, trial)
+                    found[e.row][name + suffix] = pytest.approx(value, abs=1e-12)
+            found[e.row]["recent" + suffix] = history_by_definition(e, now, events, trial.length, step)
+    return found
+
+
+@settings(max_examples=3, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trial=TRIALS)
+def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> None:
+    random_ = random.Random(trial.seed)
+    logs = [random_log(number, random_) for number in range(LOGS)]
+    config = configuration(trial)
+    rows = [
+        e._replace(time=_moment(e.time), known=_moment(e.known), label_time=_moment(e.label_time), label=float(e.label))
+        for log in logs
+        for e in log
+    ]
+    frame = spark.createDataFrame(rows, SCHEMA)
+    history = HistoryFeatures(config, SourceColumns(config, frame.schema, None, None), PRIOR)
+    impressions = with_times(frame, trial.label_window).persist()
+    wide = impressions.select(ROW)
+    for clock in clocks(config.features):
+        wide = history.add(wide, impressions, impressions, clock, ROW)
+    found = {row[ROW]: row.asDict() for row in wide.collect()}
+    impressions.unpersist()
+    assert len(found) == len(rows)
+    for log in logs:
+        for row, features in expected(config, log, trial).items():
+            assert {name: found[row][name] for name in features} == features
+
+
+def _moment(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from contracts.errors import SchemaError
+from pipelines.labels import add_clicks, distinct_clicks, unknown_impressions
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+WINDOW = 5
+Impression = tuple[int, str, int, int]  # row, key, event second, delay of knowledge
+Click = tuple[str, int, int]  # key, event second, delay of knowledge
+
+times = st.integers(0, 12)
+keys = st.sampled_from(["a", "b", "c"])
+impressions_of = st.lists(st.tuples(keys, times, st.integers(0, 9)), min_size=1, max_size=12)
+clicks_of = st.lists(st.tuples(keys, times, st.integers(0, 9)), max_size=12)
+
+
+def at(second: int) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+def reference(impressions: list[Impression], clicks: list[Click]) -> dict[int, tuple[float, int]]:
+    """(label, second at which it is known) by looking at every pair."""
+    found = {}
+    for row, key, time, delay in impressions:
+        known = [t + d for k, t, d in clicks if k == key and time <= t <= time + WINDOW]
+        found[row] = (1.0, max(min(known), time + delay)) if known else (0.0, max(time + WINDOW, time + delay))
+    return found
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(shown=impressions_of, clicks=clicks_of)
+def test_labels_agree_with_looking_at_every_pair(
+    spark: SparkSession, shown: list[tuple[str, int, int]], clicks: list[Click]
+) -> None:
+    impressions = [(row, *rest) for row, rest in enumerate(shown)]
+    events = spark.createDataFrame(
+        [(row, key, at(t), at(t + d)) for row, key, t, d in impressions],
+        "_row bigint, _on_key string, _time timestamp, _known timestamp",
+    )
+    clicked = spark.createDataFrame(
+        [(k, at(t), at(t + d)) for k, t, d in clicks], "_on_key string, _click_time timestamp, _click_known timestamp"
+    )
+    one = distinct_clicks(clicked, ["key"])
+    labelled = (
+        add_clicks(events, one, ["key"], WINDOW)
+        .selectExpr("_row", "_label", "unix_seconds(_label_time) as known")
+        .collect()
+    )
+    begin = int(START.timestamp())
+    assert {r["_row"]: (r["_label"], r["known"] - begin) for r in labelled} == reference(impressions, clicks)
+    assert len(labelled) == len(impressions)
+    assert one.count() == len({(k, t) for k, t, _ in clicks})
+    shown_keys = {key for _, key, _, _ in impressions}
+    assert unknown_impressions(one, events, ["key"]).count() == len(
+        {(k, t) for k, t, _ in clicks if k not in shown_keys}
+    )
+
+
+def test_the_step_checks_its_input(spark: SparkSession) -> None:
+    with pytest.raises(SchemaError, match="input of step add_clicks: column '_row' is missing"):
+        add_clicks(spark.range(1), spark.range(1), ["key"], WINDOW)

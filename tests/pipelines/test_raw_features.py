@@ -1,0 +1,188 @@
+"""From ingested files to features/: types, days, and that nothing is known before its time."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from contracts.errors import EmptyLogError, SchemaError
+from pipelines.raw_features import build_features
+from tests.pipelines.ingested_log import event, write_ingested
+
+COUNTER = {"kind": "counter", "windows": ["1d", "30h"]}
+FIELDS: list[dict[str, Any]] = [
+    {"name": "age", "kind": "numeric", "side": "user"},
+    {"name": "uid", "kind": "categorical", "side": "user"},
+    {"name": "brand", "kind": "categorical", "side": "item", "key_type": "int64"},
+    {"name": "tags", "kind": "multi_valued", "side": "item"},
+    {"name": "place", "kind": "categorical", "side": "context"},
+    {"name": "of_user", "side": "user", "by": ["uid"], **COUNTER},
+    {"name": "of_age", "side": "user", "by": ["age"], "statistics": ["count"], **COUNTER},
+    {"name": "of_brand", "side": "item", "by": ["brand"], **COUNTER},
+    {"name": "recent", "kind": "sequence", "side": "user", "of": "brand", "length": 3},
+]
+USERS = [{"_user": "u0", "age": 30}, {"_user": "u1", "age": None}]
+ITEMS = [{"_item": f"i{n}", "brand": n % 2, "tags": ["a", str(n)]} for n in range(3)]
+DAYS = ["2026-01-05", "2026-01-06", "2026-01-07"]
+
+
+def config(fields: list[dict[str, Any]] = FIELDS, **features: Any) -> Config:
+    return Config.model_validate(
+        {
+            "name": "t",
+            "log": {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time"},
+            "label": {"clicks": {"path": "clicks", "on": ["uid"], "window": "2h"}},
+            "users": {"path": "users", "key": "uid"},
+            "items": {"path": "items", "key": "iid"},
+            "features": {"publish_every": "6h", "also_fresh": True} | features,
+            "fields": fields,
+        }
+    )
+
+
+def random_events(seed: int = 1, rows: int = 120) -> list[dict[str, Any]]:
+    """Three days; user u2 is in no table; a third of the clicks is learned after the label window."""
+    random_ = random.Random(seed)
+    events = []
+    for row in range(rows):
+        hours = random_.randint(0, 71 * 4) / 4
+        known = hours + random_.choice([0, 0, 0.5, 9])
+        clicked = known + random_.choice([0.1, 1, 7]) if random_.random() < 0.4 else None
+        user, item = f"u{random_.randint(0, 2)}", f"i{random_.randint(0, 3)}"
+        events.append(event(row, hours, user, item, known=known, clicked=clicked, place=random_.choice(["x", None])))
+    return events
+
+
+def features(spark: SparkSession, out: Artifacts) -> dict[int, dict[str, Any]]:
+    return {row["_row"]: row.asDict() for row in spark.read.parquet(str(out.features)).collect()}
+
+
+@pytest.fixture(scope="module")
+def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Artifacts, dict[int, dict[str, Any]]]:
+    out = write_ingested(Artifacts(tmp_path_factory.mktemp("log")), random_events(), USERS, ITEMS)
+    summary = build_features(spark, config(), out)
+    assert summary["rows"] == 120
+    assert list(summary["rows_of_day"]) == DAYS
+    return out, features(spark, out)
+
+
+def of_log(
+    events: list[dict[str, Any]], folder: Path, spark: SparkSession, prior_of: Artifacts
+) -> dict[int, dict[str, Any]]:
+    """Features of a changed log, with the prior of the first."""
+    out = write_ingested(Artifacts(folder), events, USERS, ITEMS)
+    out.features.mkdir()
+    (out.features / "_prior.json").write_bytes((prior_of.features / "_prior.json").read_bytes())
+    build_features(spark, config(), out, DAYS)
+    return features(spark, out)
+
+
+def test_columns_and_types(spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]]) -> None:
+    schema = spark.read.parquet(str(built[0].features)).schema
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    counters = [f"{name}_{s}_{w}" for name in ("of_user", "of_brand") for w in ("1d", "30h") for s in ("count", "rate")]
+    counters += ["of_age_count_1d", "of_age_count_30h"]
+    assert {name: types[name] for name in types if not name.startswith("_") and name != "day"} == {
+        "age": "double",
+        "uid": "string",
+        "brand": "bigint",
+        "tags": "array<string>",
+        "place": "string",
+        **{name + suffix: "double" for name in counters for suffix in ("", "@fresh")},
+        "recent": "array<bigint>",
+        "recent@fresh": "array<bigint>",
+    }
+    roles = {"_row", "_user", "_item", "_time", "_known", "_label", "_label_time", "_bid"}
+    assert {name for name in types if name.startswith("_")} == roles
+
+
+def test_tables_are_joined_and_unknown_keys_are_missing(built: tuple[Artifacts, dict[int, dict[str, Any]]]) -> None:
+    ages, brands = {"u0": 30.0, "u1": None, "u2": None}, {"i0": 0, "i1": 1, "i2": 0, "i3": None}
+    for row in built[1].values():
+        assert (row["age"], row["brand"], row["uid"]) == (ages[row["_user"]], brands[row["_item"]], row["_user"])
+        assert row["tags"] == (None if row["_item"] == "i3" else ["a", row["_item"][1]])
+        if row["age"] is None:
+            assert row["of_age_count_1d"] == row["of_age_count_1d@fresh"] == 0.0
+
+
+def test_a_missing_key_has_the_prior_rate(built: tuple[Artifacts, dict[int, dict[str, Any]]]) -> None:
+    first = min(built[1].values(), key=lambda row: row["_time"])
+    missing = [row for row in built[1].values() if row["brand"] is None]
+    assert {row["of_brand_rate_1d"] for row in missing} == {first["of_user_rate_1d"]}
+
+
+def test_one_day_again_is_the_same_and_touches_no_other(
+    spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]]
+) -> None:
+    out, before = built
+    stamps = {path: path.stat().st_mtime_ns for path in out.features.rglob("*.parquet")}
+    summary = build_features(spark, config(), out, [DAYS[1]])
+    assert list(summary["rows_of_day"]) == [DAYS[1]]
+    assert features(spark, out) == before
+    untouched = {path for path in stamps if f"day={DAYS[1]}" not in str(path)}
+    assert untouched
+    assert all(path.stat().st_mtime_ns == stamps[path] for path in untouched)
+    assert not any(path.exists() for path in stamps.keys() - untouched)
+
+
+def test_counters_of_one_day_need_no_older_events_than_their_windows(spark: SparkSession, tmp_path: Path) -> None:
+    fields = [field for field in FIELDS if field["kind"] != "sequence"]
+    out = write_ingested(Artifacts(tmp_path), [*random_events(), event(500, 24 * 5)], USERS, ITEMS)
+    build_features(spark, config(fields), out)
+    before = features(spark, out)
+    build_features(spark, config(fields), out, [DAYS[2]])
+    assert features(spark, out) == before
+
+
+def test_what_becomes_known_later_changes_no_earlier_feature(
+    spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]], tmp_path: Path
+) -> None:
+    """After hour 40: labels reversed where they were learned later, and rows added that are known later."""
+    now = datetime(2026, 1, 6, 16, tzinfo=UTC)
+    changed = [{**e, "_label": 1 - e["_label"]} if e["_label_time"] > now else {**e} for e in random_events()]
+    late = [
+        event(1000 + n, 5 + n, f"u{n % 3}", f"i{n % 3}", known=41 + n, clicked=42 + n, place="x") for n in range(30)
+    ]
+    found = of_log([*changed, *late], tmp_path, spark, built[0])
+    names = [name for name in found[0] if not name.startswith("_label")]
+    early = [row for row in built[1].values() if row["_time"] <= now]
+    assert len(early) > 40
+    for row in early:
+        assert {name: found[row["_row"]][name] for name in names} == {name: row[name] for name in names}
+    assert any(found[row]["recent"] != before["recent"] for row, before in built[1].items())
+
+
+def test_a_day_without_events_is_refused(
+    spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]]
+) -> None:
+    with pytest.raises(EmptyLogError, match="2026-02-01"):
+        build_features(spark, config(), built[0], ["2026-02-01"])
+
+
+def test_a_field_without_column_is_refused(
+    spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]]
+) -> None:
+    with pytest.raises(SchemaError, match=r"'where'.*'plase'.*'place'"):
+        build_features(
+            spark, config([{"name": "where", "kind": "categorical", "side": "context", "column": "plase"}]), built[0]
+        )
+
+
+def test_a_plain_table_has_static_features_only(spark: SparkSession, tmp_path: Path) -> None:
+    out = Artifacts(tmp_path)
+    frame = spark.createDataFrame([(1, 1.0, "x"), (2, 0.0, None)], "_row bigint, _label float, place string")
+    frame.selectExpr("*", "'all' AS day").write.partitionBy("day").parquet(str(out.events))
+    plain = {"name": "t", "log": {"path": "log"}, "label": {"expression": "y"}}
+    place = {"name": "place", "kind": "categorical", "side": "context"}
+    assert build_features(spark, Config.model_validate({**plain, "fields": [place]}), out)["rows_of_day"] == {"all": 2}
+    assert {row: found["place"] for row, found in features(spark, out).items()} == {1: "x", 2: None}
+    counter = {"name": "seen", "side": "user", "by": ["place"], **COUNTER}
+    with pytest.raises(SchemaError, match=r"log\.event_time"):
+        build_features(spark, Config.model_validate({**plain, "fields": [place, counter]}), out)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contracts.config import SparkSettings
+from contracts.errors import SluiceError
+from pipelines.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, session_options
+
+
+def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> None:
+    assert {key: spark.conf.get(key) for key in FIXED} == FIXED
+    assert spark.sql("select timestamp'2026-01-05 00:00:00' = timestamp'2026-01-05T00:00:00Z'").collect()[0][0]
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        spark.sql("select cast('x' as int)").collect()
+
+
+def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
+    assert session_options(SparkSettings(master="")) == {**DEFAULTS, **FIXED}
+    assert LOCAL_DEFAULTS.keys() <= session_options(SparkSettings()).keys()
+
+
+def test_settings_win_over_defaults_but_not_over_what_is_fixed() -> None:
+    assert session_options(SparkSettings(settings={"spark.driver.memory": "9g"}))["spark.driver.memory"] == "9g"
+    with pytest.raises(SluiceError, match=r"timeZone = 'Europe/Berlin'.*need 'UTC'; remove"):
+        session_options(SparkSettings(settings={"spark.sql.session.timeZone": "Europe/Berlin"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("?", None),
+    ],
+)
+def test_java_versions_are_read(text: str, version: int | None) -> None:
+    assert java_version(text) == version
+
+
+def test_missing_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SluiceError, match=r"Spark needs Java 17 or newer and .* is not there; install"):
+        check_java()
+
+
+def test_old_java_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SluiceError, match=r"needs Java 17 or newer, .* is 11"):
+        check_java()

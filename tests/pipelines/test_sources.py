@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from contracts.config import Source
+from contracts.errors import ConfigError, DataError, SchemaError
+from pipelines.failures import explained
+from pipelines.sources import CORRUPT, read
+
+DDL = "a INT, t TIMESTAMP"
+
+
+def texts(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_csv_rows_that_do_not_fit_are_marked_with_their_text(spark: SparkSession, tmp_path: Path) -> None:
+    path = texts(tmp_path / "log.csv", "a,t\n1,2026-01-05 00:00:00\nx,2026-01-05 00:00:00\n3,never\n4\n")
+    frame = read(spark, Source(path=path, format="csv", options={"header": "true"}, schema_ddl=DDL), path)
+    assert [r[0] for r in frame.where(f"{CORRUPT} is null").select("a").collect()] == [1]
+    assert {r[0] for r in frame.where(f"{CORRUPT} is not null").select("a", CORRUPT).select(CORRUPT).collect()} == {
+        "x,2026-01-05 00:00:00",
+        "3,never",
+        "4",
+    }
+
+
+def test_csv_without_a_schema_is_text(spark: SparkSession, tmp_path: Path) -> None:
+    path = texts(tmp_path / "log.csv", "a;b\n1;x\n2\n")
+    frame = read(spark, Source(path=path, format="csv", options={"header": "true", "sep": ";"}), path)
+    assert frame.dtypes == [("a", "string"), ("b", "string"), (CORRUPT, "string")]
+    assert frame.where(f"{CORRUPT} is not null").count() == 1
+
+
+@pytest.mark.parametrize("ddl", [None, "a BIGINT, b STRING"])
+def test_json_rows_that_do_not_parse_are_marked(spark: SparkSession, tmp_path: Path, ddl: str | None) -> None:
+    path = texts(tmp_path / "log.json", '{"a": 1, "b": "x"}\n{"a": \n{"a": 3, "b": "y"}\n')
+    frame = read(spark, Source(path=path, format="json", schema_ddl=ddl), path)
+    assert frame.dtypes == [("a", "bigint"), ("b", "string"), (CORRUPT, "string")]
+    assert {r["a"]: r[CORRUPT] for r in frame.collect()} == {1: None, None: '{"a": ', 3: None}
+
+
+def test_a_csv_header_in_another_order_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = texts(tmp_path / "log.csv", "t,a\n2026-01-05 00:00:00,1\n")
+    frame = read(spark, Source(path=path, format="csv", options={"header": "true"}, schema_ddl=DDL), path)
+    with pytest.raises(SchemaError, match="header does not conform to schema_ddl"), explained("log", path):
+        frame.collect()
+
+
+def test_derived_columns_may_use_earlier_ones(spark: SparkSession, tmp_path: Path) -> None:
+    path = texts(tmp_path / "log.json", '{"a": 1}\n')
+    source = Source(path=path, format="json", derive={"b": "a + 1", "c": "try_cast(concat('x', b) AS INT)"})
+    assert read(spark, source, path).select("b", "c").collect() == [(2, None)]
+
+
+def test_a_derived_column_over_nothing_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    path = texts(tmp_path / "log.json", '{"a": 1}\n')
+    with pytest.raises(SchemaError, match=r"log.derive.b: unknown column `z`"):
+        read(spark, Source(path=path, format="json", derive={"b": "z + 1"}), path)
+
+
+def test_a_derived_column_that_is_no_sql_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    path = texts(tmp_path / "log.json", '{"a": 1}\n')
+    with pytest.raises(DataError, match=r"log.derive.b .*PARSE_SYNTAX_ERROR"):
+        read(spark, Source(path=path, format="json", derive={"b": "1 +"}), path)
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.99])
+def test_a_truncated_parquet_file_is_named_with_the_cure(spark: SparkSession, tmp_path: Path, cut: float) -> None:
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"x": list(range(1000))}), tmp_path / f"{name}.parquet")
+    broken = tmp_path / "b.parquet"
+    broken.write_bytes(broken.read_bytes()[: int(broken.stat().st_size * cut)])
+    with (
+        pytest.raises(DataError, match=r"b\.parquet is damaged or cut short; copy or write"),
+        explained("log", str(tmp_path)),
+    ):
+        read(spark, Source(path=str(tmp_path)), str(tmp_path)).selectExpr("sum(x)").collect()
+
+
+def test_nothing_to_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    for path in (str(tmp_path / "nowhere"), str(tmp_path)):
+        with pytest.raises(DataError, match=f"items: nothing to read at {path}"):
+            read(spark, Source(path=path), path, "items")
+
+
+def test_a_schema_that_is_no_ddl_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="schema_ddl 'a NOTYPE' is no Spark DDL"):
+        read(spark, Source(path="x", format="csv", schema_ddl="a NOTYPE"), str(tmp_path))

@@ -1,0 +1,286 @@
+"""A small marketplace whose bundle is real: encoded, trained, assembled and published by the product's own code.
+
+60 users and 80 items; a user clicks what lies in the category of their taste, so the networks have something to learn.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch import nn
+
+from contracts import bundle, summary, vocabulary
+from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
+from contracts.config import Config
+from contracts.encoding import Encoded, Encoder
+from contracts.feature_spec import FeatureField, FeatureSpec
+from models import calibration, checkpoint, registry
+from models.batches import Block
+from models.pre_ranker import PreRanker
+from models.two_tower import TwoTower
+from serving.assemble import assemble
+from serving.loaded_bundle import LoadedBundle
+
+USERS, ITEMS, EVENTS = 60, 80, 3000
+TASTES = ["books", "games", "music", "sport"]
+TAGS = ["cheap", "new", "red", "soft"]
+STEPS = 40
+
+torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Market:
+    """Raw values: one row per user, per item, per event."""
+
+    config: Config
+    spec: FeatureSpec
+    vocabularies: dict[str, np.ndarray]
+    users: dict[str, list[Any]]
+    items: dict[str, list[Any]]
+    events: dict[str, list[Any]]
+    labels: np.ndarray
+
+    @property
+    def encoder(self) -> Encoder:
+        return Encoder(self.spec, self.vocabularies)
+
+
+def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
+    settings: dict[str, dict[str, Any]] = {
+        "train": {"ranker": "dnn", "models": ["dnn"], "embedding_dim": 4, "hidden": [16], "dropout": 0.0,
+                  "tower_dim": 8, "tower_hidden": [16]},
+        "retrieve": {"candidates": 40, "two_tower": 20, "item_to_item": 10, "popularity": 10, "neighbours": 5,
+                     "filter_fields": ["category", "brand"]},
+        "prerank": {"keep": 20, "hidden": [8]},
+        "serve": {"default_limit": 5, "max_limit": 10, "max_candidates": 50, "parity_rows": 64, "deadline_ms": 60_000},
+    }
+    for name, changes in sections.items():
+        settings[name] = {**settings.get(name, {}), **changes}
+    log = {"path": "log", "user_id": "user", "item_id": "item", "bid": "bid" if has_bid else None}
+    return Config.model_validate({
+        "name": "market", "log": log, "label": {"expression": "clicked"},
+        "fields": [{"name": "category", "kind": "categorical", "side": "item"}], **settings,
+    })
+
+
+def make_spec(vocabularies: dict[str, np.ndarray], has_bid: bool) -> FeatureSpec:
+    def known(name: str) -> dict[str, Any]:
+        return {"vocabulary": name, "size": len(vocabularies[name]) + 2}
+
+    fields = (
+        FeatureField(name="taste", kind="categorical", side="user", **known("taste")),
+        FeatureField(name="visits", kind="numeric", side="user", edges={2: (3.0,)}, log=True, mean=1.5, default=4),
+        FeatureField(name="history", kind="sequence", side="user", of="item_id", length=3, **known("item_id")),
+        FeatureField(name="device", kind="categorical", side="context", **known("device")),
+        FeatureField(name="hour", kind="numeric", side="context", edges={4: (6, 12, 18)}, mean=12, std=7, default=12),
+        FeatureField(name="item_id", kind="categorical", side="item", **known("item_id")),
+        FeatureField(name="category", kind="categorical", side="item", **known("category")),
+        FeatureField(name="brand", kind="categorical", side="item", key_type="int64", **known("brand")),
+        FeatureField(name="tags", kind="multi_valued", side="item", length=2, **known("tags")),
+        FeatureField(name="price", kind="counter", side="item", edges={3: (2.0, 5.0)}, mean=4.0, std=2.0, default=4.0),
+        FeatureField(name="taste_category", kind="cross", side="cross", parts=("taste", "category"),
+                     **known("taste_category")),
+        FeatureField(name="hour_brand", kind="cross", side="cross", parts=("hour#4", "brand"), buckets=7, size=9),
+    )
+    return FeatureSpec(fields=fields, has_bid=has_bid)
+
+
+def make_market(config: Config, seed: int = 5) -> Market:
+    draw = np.random.default_rng(seed)
+    item_keys = [f"i{number:02d}" for number in range(ITEMS)]
+    items: dict[str, list[Any]] = {
+        ITEM: item_keys, "item_id": item_keys,
+        "category": [None if n == 7 else TASTES[n % 4] for n in range(ITEMS)],
+        "brand": [None if n == 9 else int(n % 6) * 10**12 for n in range(ITEMS)],
+        "tags": [sorted(draw.choice(TAGS, draw.integers(0, 4), replace=False).tolist()) for _ in range(ITEMS)],
+        "price": [None if n == 11 else float(draw.uniform(0, 9)) for n in range(ITEMS)],
+        BID: draw.uniform(0.2, 3.0, ITEMS).tolist(),
+    }
+    users: dict[str, list[Any]] = {
+        USER: [f"u{number:02d}" for number in range(USERS)],
+        "taste": [None if n == 3 else TASTES[n % 4] for n in range(USERS)],
+        "visits": [None if n == 4 else float(draw.poisson(4)) for n in range(USERS)],
+        "history": [draw.choice(item_keys, n % 5, replace=False).tolist() for n in range(USERS)],
+    }
+    users["_recent_items"] = [[*history, "gone"] for history in users["history"]]
+    user, item = draw.integers(0, USERS, EVENTS), draw.integers(0, ITEMS, EVENTS)
+    events: dict[str, list[Any]] = {
+        name: [values[row] for row in rows] for table, rows in ((users, user), (items, item))
+        for name, values in table.items() if not name.startswith("_")}
+    devices = np.array(["phone", "desk", None], dtype=object)
+    events |= {"device": draw.choice(devices, EVENTS).tolist(), "hour": draw.uniform(0, 24, EVENTS).tolist()}
+    labels = (draw.random(EVENTS) < np.where(user % 4 == item % 4, 0.6, 0.1)).astype(np.float32)
+    items["_shown"] = np.bincount(item, minlength=ITEMS).tolist()
+    items["_clicks"] = np.bincount(item, weights=labels, minlength=ITEMS).astype(int).tolist()
+    vocabularies = make_vocabularies(item_keys)
+    spec = make_spec(vocabularies, config.log.bid is not None)
+    return Market(config, spec, vocabularies, users, items, events, labels)
+
+
+def make_vocabularies(item_keys: list[str]) -> dict[str, np.ndarray]:
+    """The last five items are too new for the vocabulary; one pair of taste and category is unseen."""
+    texts = {"taste": TASTES, "category": TASTES, "device": ["desk", "phone"], "tags": TAGS[:3],
+             "item_id": item_keys[:-5]}
+    known = {name: vocabulary.fit_order(np.array([v.encode() for v in values])) for name, values in texts.items()}
+    known["brand"] = np.arange(6) * 10**12
+    codes = (np.arange(2, 6)[:, None] * (len(TASTES) + 2) + np.arange(2, 6)).ravel()
+    return {**known, "taste_category": np.sort(codes)[:-1]}
+
+
+def encode_events(market: Market) -> tuple[Encoded, Encoded]:
+    """Shared and own blocks of all events."""
+    encoder, spec = market.encoder, market.spec
+    shared, item = encoder.encode(market.events, "user", "context"), encoder.encode(market.events, "item")
+    part_ids = {}
+    for slot in encoder.part_slots.values():
+        sides, block = (("item",), item) if slot.side == "item" else (("user", "context"), shared)
+        start = next(s.start for s in spec.id_slots(*sides) if s.name == slot.name)
+        part_ids[slot.name] = block.ids[:, start]
+    return shared, Encoded(np.concatenate([item.ids, encoder.cross_ids(part_ids)], axis=1), item.dense)
+
+
+def train(network: nn.Module, score: Callable[[], torch.Tensor], labels: np.ndarray) -> None:
+    parameters = list(network.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=0.03)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        nn.functional.binary_cross_entropy_with_logits(score(), torch.from_numpy(labels)).backward()
+        for parameter in parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:  # Adam takes no sparse gradient
+                parameter.grad = parameter.grad.to_dense()
+        optimizer.step()
+    network.eval()
+
+
+def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None:
+    """Towers, pre-ranker, ranker and its calibration, where `sluice train` and `sluice prerank` leave them."""
+    torch.manual_seed(1)
+    settings = market.config.train
+    towers = TwoTower(
+        market.spec, settings.embedding_dim, settings.tower_hidden, settings.tower_dim, 0.0, settings.temperature)
+    train(towers, lambda: towers(shared, own), market.labels)
+    pre_ranker = PreRanker(settings.tower_dim, market.config.prerank.hidden)
+    with torch.no_grad():
+        user, item = towers.user_vector(shared), towers.item_vector(own)
+    train(pre_ranker, lambda: pre_ranker(user, item), market.labels)
+    ranker = registry.build("dnn", market.spec, settings)
+    train(ranker, lambda: ranker(shared, own), market.labels)
+    for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
+        checkpoint.save(network, out.model(name) / "weights.safetensors")
+    with torch.no_grad():
+        curve = calibration.fit("platt", ranker(shared, own).double().numpy(), market.labels)
+    bundle.save_weights(out.model("dnn") / "calibration.safetensors", curve.arrays())
+    summary.write(out.out / "models", {"ranker": "dnn"})
+
+
+def write_table(folder: Path, columns: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), folder / "part-0.parquet")
+
+
+def write_parity(market: Market, out: Artifacts, shared: Encoded, own: Encoded, rows: int = 100) -> None:
+    ids: dict[str, Any] = {}
+    for slots, block in ((market.spec.block_ids("shared"), shared), (market.spec.block_ids("own"), own)):
+        for slot in slots:
+            values = block.ids[:rows, slot.start : slot.start + slot.width]
+            ids[f"id:{slot.name}"] = values[:, 0] if slot.width == 1 else list(values)
+    raw = {name: values[:rows] for name, values in market.events.items()}
+    write_table(out.parity, {ROW: np.arange(rows)[::-1].copy(), **raw, **ids})
+
+
+def write_outputs(market: Market, out: Artifacts) -> None:
+    """Everything that the pipelines and training leave for `assemble`; table rows come in no particular order."""
+    out.encoding.mkdir(parents=True)
+    market.spec.write(out.encoding)
+    for name, keys in market.vocabularies.items():
+        vocabulary.write(out.encoding, name, keys)
+    order = np.random.default_rng(3)
+    for folder, columns in ((out.online_users, market.users), (out.online_items, market.items)):
+        shuffled = order.permutation(len(next(iter(columns.values()))))
+        write_table(folder, {name: [values[row] for row in shuffled] for name, values in columns.items()})
+    shared, own = encode_events(market)
+    write_parity(market, out, shared, own)
+    blocks = [Block(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in (shared, own)]
+    train_all(market, out, *blocks)
+
+
+@pytest.fixture(scope="session")
+def market() -> Market:
+    return make_market(make_config())
+
+
+@pytest.fixture(scope="session")
+def trained(market: Market, tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
+    """The output folder before `assemble`; treat as read-only."""
+    out = Artifacts(tmp_path_factory.mktemp("trained"))
+    write_outputs(market, out)
+    return out
+
+
+@pytest.fixture
+def trained_copy(trained: Artifacts, tmp_path: Path) -> Artifacts:
+    """An output folder to spoil."""
+    return Artifacts(shutil.copytree(trained.out, tmp_path / "out"))
+
+
+Publish = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def publish_bundle(market: Market, tmp_path_factory: pytest.TempPathFactory) -> Publish:
+    """`publish_bundle(has_bid=False, rerank={"kind": "mmr"})` trains and publishes a bundle with other settings."""
+
+    def publish(has_bid: bool = True, **sections: dict[str, Any]) -> Path:
+        config = make_config(has_bid, **sections)
+        changed = replace(market, config=config, spec=make_spec(market.vocabularies, has_bid))
+        out = Artifacts(tmp_path_factory.mktemp("published"))
+        write_outputs(changed, out)
+        metrics = assemble(config, out, out.out / "build")
+        bundle.publish(out.out / "build", out.bundle, config.name, metrics=metrics)
+        return out.bundle
+
+    return publish
+
+
+@pytest.fixture(scope="session")
+def bundle_folder(market: Market, trained: Artifacts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published bundle with bids; treat as read-only."""
+    folder = tmp_path_factory.mktemp("bundle")
+    metrics = assemble(market.config, trained, folder / "build")
+    bundle.publish(folder / "build", folder / "bundle", market.config.name, metrics=metrics)
+    return folder / "bundle"
+
+
+@pytest.fixture(scope="session")
+def loaded(bundle_folder: Path) -> LoadedBundle:
+    return LoadedBundle.load(bundle_folder)
+
+
+
+
+@pytest.fixture
+def republish(market: Market, tmp_path: Path) -> Callable[[Path], Path]:
+    """Publishes a changed bundle folder with fresh checksums, so that the checks behind the checksums are reached."""
+
+    def publish(folder: Path) -> Path:
+        (folder / bundle.MANIFEST).unlink()
+        bundle.publish(folder, tmp_path / "republished", market.config.name)
+        return tmp_path / "republished"
+
+    return publish
+
+
+@pytest.fixture
+def bundle_copy(bundle_folder: Path, tmp_path: Path) -> Path:
+    """A published bundle to spoil."""
+    return Path(shutil.copytree(bundle_folder, tmp_path / "copy"))

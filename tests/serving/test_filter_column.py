@@ -1,0 +1,43 @@
+"""Filtering by codes equals filtering by values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.errors import DataError
+from serving.filter_column import FilterColumn, from_raw
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
+
+
+@given(st.lists(st.none() | TEXTS, max_size=20), st.lists(TEXTS, max_size=5))
+def test_passing_equals_membership(values: list[str | None], wanted: list[str]) -> None:
+    asked = [*wanted, *[value for value in values[:3] if value is not None]]
+    assert from_raw(values, "x").passing(asked).tolist() == [value is not None and value in asked for value in values]
+
+
+def test_numbers_and_booleans_by_their_text() -> None:
+    assert from_raw([10, None, 7], "x").passing(["7"]).tolist() == [False, False, True]
+    assert from_raw([True, False], "x").passing(["true"]).tolist() == [True, False]
+
+
+def test_a_nul_does_not_pass_for_its_stem() -> None:
+    assert from_raw(["a"], "x").passing(["a\0"]).tolist() == [False]
+
+
+@pytest.mark.parametrize("value", [1.5, ["a"]])
+def test_other_types_are_refused(value: object) -> None:
+    with pytest.raises(DataError, match="column 'x' holds"):
+        from_raw([value], "x")
+
+
+def test_saved_column_is_mapped(tmp_path: Path) -> None:
+    from_raw(["b", None, "a"], "x").save(tmp_path, "x")
+    found = FilterColumn.load(tmp_path, "x")
+    assert isinstance(found.codes, np.memmap)
+    assert found.passing(["a"]).tolist() == [False, False, True]

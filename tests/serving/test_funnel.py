@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from contracts.errors import RequestError
+from serving.deadline import Deadline, DeadlineExpired
+from serving.funnel import Funnel
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankAnswer, RankQuery, StageStatus
+
+STAGES = ["retrieve", "prerank", "rank", "rerank", "explain"]
+FOREVER = Deadline(None)
+USERS = [f"u{number:02d}" for number in range(0, 60, 7)] + ["nobody"]
+
+
+@pytest.fixture(scope="module")
+def funnel(loaded: LoadedBundle) -> Funnel:
+    return Funnel(loaded)
+
+
+def without_times(answer: RankAnswer) -> RankAnswer:
+    return replace(answer, stages=[replace(stage, microseconds=0) for stage in answer.stages])
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("rerank", [True, False])
+def test_the_laws_of_every_answer(funnel: Funnel, loaded: LoadedBundle, user: str, rerank: bool) -> None:
+    answer = funnel.rank(RankQuery(user, 7, {"device": "phone"}, rerank=rerank), FOREVER)
+    keys = [item.item for item in answer.items]
+    assert len(keys) == len(set(keys)) == 7
+    assert answer.known_user is (user != "nobody")
+    assert answer.bundle_version == loaded.version
+    scores = [item.score for item in answer.items]
+    assert scores == sorted(scores, reverse=True)
+    row = loaded.users.row(user)
+    seen = {loaded.items.key(r) for r in loaded.recent[row] if r >= 0} if row >= 0 else set()
+    assert not seen & set(keys)
+    for item in answer.items:
+        assert 0 < item.probability < 1
+        assert set(item.stage_scores) == {"retrieve", "prerank", "rank"}
+        assert item.stage_scores["rank"] == item.probability
+        bid = float(loaded.bids[loaded.items.row(item.item)])
+        assert item.score == pytest.approx(1000 * bid * item.probability if rerank else item.probability)
+        assert (item.price is not None) is rerank
+        assert item.price is None or item.price <= bid
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_stages_hand_on_what_they_kept(funnel: Funnel, user: str) -> None:
+    trace: dict[str, np.ndarray] = {}
+    answer = funnel.rank(RankQuery(user, 5), FOREVER, trace)
+    assert [stage.name for stage in answer.stages] == STAGES
+    for before, after in pairwise(answer.stages):
+        assert after.candidates_in == before.candidates_out <= before.candidates_in
+    assert {stage.status for stage in answer.stages} == {StageStatus.COMPLETE}
+    for stage in answer.stages[:-1]:
+        assert len(trace[stage.name]) == stage.candidates_out
+    for before, after in pairwise(STAGES[:-1]):
+        assert set(trace[after].tolist()) <= set(trace[before].tolist())
+
+
+def test_the_trace_ends_with_the_slate(funnel: Funnel, loaded: LoadedBundle) -> None:
+    trace: dict[str, np.ndarray] = {}
+    answer = funnel.rank(RankQuery("u07", 5), FOREVER, trace)
+    assert [loaded.items.key(row) for row in trace["rerank"]] == [item.item for item in answer.items]
+
+
+def test_one_query_has_one_answer(funnel: Funnel) -> None:
+    first, second = (funnel.rank(RankQuery("u11", 10, {"hour": 3}), FOREVER) for _ in range(2))
+    assert without_times(first) == without_times(second)
+
+
+def test_filters_hold(funnel: Funnel, loaded: LoadedBundle) -> None:
+    answer = funnel.rank(RankQuery("u11", 10, filters={"category": ("music",)}), FOREVER)
+    allowed = loaded.filters["category"].passing(("music",))
+    assert answer.items
+    assert all(allowed[loaded.items.row(item.item)] for item in answer.items)
+
+
+def test_explicit_candidates_alone(funnel: Funnel) -> None:
+    answer = funnel.rank(RankQuery("u11", 10, candidates=("i01", "what", "i02", "i01")), FOREVER)
+    assert {item.item for item in answer.items} == {"i01", "i02"}
+    assert {item.channel for item in answer.items} == {"explicit"}
+    assert answer.unknown_candidates == ["what"]
+    assert answer.stages[0].candidates_in == 4
+
+
+def test_nothing_to_rank_is_an_empty_answer(funnel: Funnel) -> None:
+    answer = funnel.rank(RankQuery("u11", 10, candidates=("what",)), FOREVER)
+    assert answer.items == []
+    assert [stage.candidates_out for stage in answer.stages] == [0] * len(STAGES)
+
+
+def test_recent_items_are_not_shown_again(funnel: Funnel) -> None:
+    first = funnel.rank(RankQuery("u11", 5), FOREVER)
+    shown = tuple(item.item for item in first.items)
+    assert not set(shown) & {item.item for item in funnel.rank(RankQuery("u11", 5, recent_items=shown), FOREVER).items}
+
+
+def test_a_wrong_request_is_refused(funnel: Funnel) -> None:
+    with pytest.raises(RequestError, match="limit"):
+        funnel.rank(RankQuery("u11", 0), FOREVER)
+
+
+def test_expired_at_entry_is_an_error(funnel: Funnel) -> None:
+    with pytest.raises(DeadlineExpired):
+        funnel.rank(RankQuery("u11", 5), Deadline(0.0))
+
+
+class Expiring(Deadline):
+    """Good for the first `questions`, so that it is known where the time runs out."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__(None)
+        self.left = questions
+
+    @property
+    def expired(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def statuses(answer: RankAnswer) -> dict[str, StageStatus]:
+    return {stage.name: stage.status for stage in answer.stages}
+
+
+def test_time_out_before_ranking_answers_by_the_pre_ranker(funnel: Funnel) -> None:
+    answer = funnel.rank(RankQuery("u11", 5), Expiring(1))
+    found = statuses(answer)
+    assert (found["rank"], found["explain"]) == (StageStatus.SKIPPED, StageStatus.SKIPPED)
+    assert "deadline" in next(stage.cause for stage in answer.stages if stage.name == "rank")
+    assert len(answer.items) == 5
+    for item in answer.items:
+        assert item.probability == pytest.approx(1 / (1 + np.exp(-item.stage_scores["prerank"])))
+        assert item.price is not None
+        assert item.reasons == []
+
+
+def test_time_out_after_ranking_costs_the_reasons_alone(funnel: Funnel) -> None:
+    whole, short = (without_times(funnel.rank(RankQuery("u11", 5), deadline)) for deadline in (FOREVER, Expiring(2)))
+    assert statuses(short)["explain"] is StageStatus.SKIPPED
+    assert all(stage.status is StageStatus.COMPLETE for stage in short.stages[:-1])
+    assert short.items == [replace(item, reasons=[]) for item in whole.items]
+
+
+def test_without_reasons_the_answer_is_the_same(funnel: Funnel) -> None:
+    whole, plain = (without_times(funnel.rank(RankQuery("u11", 5, explain=asked), FOREVER)) for asked in (True, False))
+    assert plain.stages[-1].cause == "the request asked for none"
+    assert plain.items == [replace(item, reasons=[]) for item in whole.items]
+    assert all(item.reasons for item in whole.items)
+
+
+def test_diversity_without_bids(loaded: LoadedBundle) -> None:
+    answer = Funnel(replace(loaded, bids=None)).rank(RankQuery("u11", 5), FOREVER)
+    assert all(item.price is None for item in answer.items)
+    assert [item.score for item in answer.items] == sorted((item.score for item in answer.items), reverse=True)

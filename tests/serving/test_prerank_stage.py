@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from serving import prerank_stage
+from serving.candidates import Candidates
+from serving.deadline import Deadline
+from serving.loaded_bundle import LoadedBundle
+from serving.prerank_stage import PrerankStage
+from serving.query import StageStatus
+from serving.scoring_stage import Stage
+
+
+def prerank(
+    bundle: LoadedBundle, deadline: Deadline, by_value: bool = True, limit: int = 5
+) -> tuple[torch.Tensor, Stage]:
+    user = torch.nn.functional.normalize(torch.ones(1, bundle.settings.train.tower_dim), dim=1)
+    rows = np.arange(len(bundle.items))[::-1].copy()
+    with torch.inference_mode():
+        stage = PrerankStage(bundle).run(
+            Candidates(rows, np.zeros(len(rows), dtype=np.int8)), user, by_value, limit, deadline)
+    return user, stage
+
+
+@pytest.mark.parametrize("by_value", [True, False])
+def test_keeps_the_best_by_the_objective(loaded: LoadedBundle, by_value: bool) -> None:
+    user, stage = prerank(loaded, Deadline(None), by_value)
+    worth = []
+    for row in range(len(loaded.items)):
+        with torch.inference_mode():
+            logit = float(loaded.pre_ranker(user, torch.from_numpy(loaded.item_vectors[row : row + 1].copy())))
+        worth.append(float(loaded.bids[row]) / (1 + np.exp(-logit)) if by_value else logit)
+    expected = np.array(worth)[stage.candidates.rows]
+    assert len(expected) == loaded.settings.prerank.keep
+    assert expected == pytest.approx(sorted(worth, reverse=True)[: len(expected)], rel=1e-5)
+    assert stage.status is StageStatus.COMPLETE
+
+
+def test_without_time_one_chunk_is_scored(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prerank_stage, "CHUNK", 8)
+    _, stage = prerank(loaded, Deadline(0.0))
+    assert stage.status is StageStatus.DEGRADED
+    assert f"after 8 of {len(loaded.items)}" in stage.cause
+    assert set(stage.candidates.rows.tolist()) == set(range(len(loaded.items) - 8, len(loaded.items)))
+
+
+def test_a_chunk_holds_the_slate(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prerank_stage, "CHUNK", 2)
+    assert len(prerank(loaded, Deadline(0.0), limit=10)[1].candidates) == 10

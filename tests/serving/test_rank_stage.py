@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.encoding import Encoded
+from models import registry
+from serving import rank_stage
+from serving.candidates import Candidates
+from serving.deadline import Deadline
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery, StageStatus
+from serving.rank_stage import RankStage
+from serving.request_features import RequestFeatures, block
+from serving.scoring_stage import Stage
+
+QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
+ROWS = np.arange(20)[::-1].copy()
+
+
+def rank(bundle: LoadedBundle, deadline: Deadline, by_value: bool = False, limit: int = 5) -> Stage:
+    features = RequestFeatures(bundle)
+    candidates = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8))
+    with torch.inference_mode():
+        return RankStage(bundle, features).run(candidates, features.requester(QUERY), by_value, limit, deadline)
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "logistic_regression", "popularity"])
+def test_broadcasting_equals_one_candidate_at_a_time(loaded: LoadedBundle, name: str) -> None:
+    torch.manual_seed(3)
+    bundle = replace(loaded, ranker=registry.build(name, loaded.spec, loaded.settings.train).eval())
+    stage = rank(bundle, Deadline(None))
+    features = RequestFeatures(bundle)
+    user = features.requester(QUERY)
+    for row, probability in zip(stage.candidates.rows, stage.candidates.scores["rank"], strict=True):
+        own = features.own(np.array([row]), user.shared.ids)
+        with torch.inference_mode():
+            logit = bundle.ranker(block(user.shared), block(Encoded(own.ids, own.dense))).numpy()
+        assert probability == pytest.approx(bundle.calibration.apply(logit)[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("by_value", [True, False])
+def test_best_first(loaded: LoadedBundle, by_value: bool) -> None:
+    candidates = rank(loaded, Deadline(None), by_value).candidates
+    worth = candidates.scores["rank"] * (loaded.bids[candidates.rows] if by_value else 1.0)
+    assert (np.diff(worth) <= 0).all()
+    assert sorted(candidates.rows.tolist()) == sorted(ROWS.tolist())
+
+
+def test_without_time_nothing_is_ranked(loaded: LoadedBundle) -> None:
+    stage = rank(loaded, Deadline(0.0))
+    assert stage.status is StageStatus.SKIPPED
+    assert "not calibrated" in stage.cause
+    assert stage.candidates.rows.tolist() == ROWS.tolist()
+
+
+class Countdown(Deadline):
+    """Expires after being asked a number of times: the chunk at which a stage stops is then known."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__(None)
+        self.left = questions
+
+    @property
+    def expired(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_a_cut_keeps_what_is_scored(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank_stage, "CHUNK", 6)
+    stage = rank(loaded, Countdown(2))
+    assert stage.status is StageStatus.DEGRADED
+    assert stage.cause == "the deadline passed after 12 of 20 candidates"
+    assert set(stage.candidates.rows.tolist()) == set(ROWS[:12].tolist())

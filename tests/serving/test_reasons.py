@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.encoding import Encoded
+from models import registry
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery
+from serving.reasons import ROUNDING, TOP, Reasons
+from serving.request_features import RequestFeatures, block
+
+QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
+ROWS = np.array([3, 41, 17])
+
+
+def score(bundle: LoadedBundle, shared: dict[str, list], item: dict[str, list]) -> float:
+    """Logit of one pair from its raw values alone."""
+    encoder, spec = bundle.encoder, bundle.spec
+    left, right = encoder.encode(shared, "user", "context"), encoder.encode(item, "item")
+    ids = {slot.name: left.ids[:, slot.start] for slot in spec.block_ids("shared")}
+    ids |= {slot.name: right.ids[:, slot.start] for slot in spec.id_slots("item")}
+    crosses = encoder.cross_ids({part: ids[part] for part in encoder.part_slots})
+    own = Encoded(np.concatenate([right.ids, crosses], axis=1), right.dense)
+    return float(bundle.ranker(block(left), block(own)))
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
+def test_changes_against_scoring_raw_values_with_one_left_out(loaded: LoadedBundle, market, name: str) -> None:
+    torch.manual_seed(2)
+    network = registry.build(name, loaded.spec, loaded.settings.train).eval()
+    torch.nn.init.normal_(network.embedding.weight)
+    bundle = replace(loaded, ranker=network)
+    features = RequestFeatures(bundle)
+    reasons = Reasons(bundle, features)
+    user = market.users["_user"].index(QUERY.user)
+    shared = {f: [market.users[f][user]] for f in ("taste", "visits", "history")} | {"device": ["phone"], "hour": [9.0]}
+    with torch.inference_mode():
+        changes = reasons.changes(ROWS, features.requester(QUERY))
+        for row, found in zip(ROWS, changes, strict=True):
+            at = market.items["_item"].index(bundle.items.key(row))
+            item = {f: [market.items[f][at]] for f in reasons.fields if f not in shared}
+            base = score(bundle, shared, item)
+            for field, change in zip(reasons.fields, found, strict=True):
+                without = score(bundle, {**shared, field: [None]} if field in shared else shared,
+                                {**item, field: [None]} if field in item else item)
+                assert change == pytest.approx(base - without, abs=1e-4), field
+
+
+def test_the_largest_changes_come_first(loaded: LoadedBundle) -> None:
+    features = RequestFeatures(loaded)
+    reasons = Reasons(loaded, features)
+    with torch.inference_mode():
+        user = features.requester(QUERY)
+        changes, top = reasons.changes(ROWS, user), reasons.top(ROWS, user)
+    for row, found in zip(changes, top, strict=True):
+        largest = sorted(np.abs(row[np.abs(row) > ROUNDING]).tolist(), reverse=True)[:TOP]
+        assert [abs(reason.logit_change) for reason in found] == largest
+        assert all(row[reasons.fields.index(reason.field)] == reason.logit_change for reason in found)
+
+
+def test_every_field_but_the_crosses_is_asked_about(loaded: LoadedBundle) -> None:
+    fields = Reasons(loaded, RequestFeatures(loaded)).fields
+    assert set(fields) == {field.name for field in loaded.spec.fields if field.kind != "cross"}
+
+
+def test_what_is_missing_already_is_no_reason(loaded: LoadedBundle) -> None:
+    features = RequestFeatures(loaded)
+    with torch.inference_mode():
+        top = Reasons(loaded, features).top(ROWS, features.requester(RankQuery("nobody", 5)))
+    shared = {field.name for field in loaded.spec.of_side("user", "context")}
+    assert not {reason.field for reasons in top for reason in reasons} & shared
+
+
+def test_no_items(loaded: LoadedBundle) -> None:
+    features = RequestFeatures(loaded)
+    assert Reasons(loaded, features).top(np.empty(0, dtype=np.int64), features.requester(QUERY)) == []

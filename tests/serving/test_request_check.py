@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from contracts.config import Serve
+from contracts.errors import RequestError
+from contracts.feature_spec import FeatureField, FeatureSpec
+from serving.query import ContextValue, RankQuery
+from serving.request_check import MAX_RECENT, check
+
+SPEC = FeatureSpec(fields=(
+    FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),
+    FeatureField(name="zone", kind="categorical", side="context", key_type="int64", vocabulary="zone", size=4),
+    FeatureField(name="member", kind="categorical", side="context", key_type="bool", vocabulary="member", size=4),
+    FeatureField(name="hour", kind="numeric", side="context"),
+    FeatureField(name="brand_name", kind="categorical", side="item", vocabulary="brand_name", size=4),
+))
+SERVE = Serve(max_limit=10, max_candidates=3, default_limit=5)
+
+
+def refused(field: str, **query: object) -> str:
+    with pytest.raises(RequestError) as caught:
+        check(RankQuery(**{"user": "u", "limit": 5, **query}), SERVE, SPEC, {"brand"})  # type: ignore[arg-type]
+    assert caught.value.field == field
+    return str(caught.value)
+
+
+def test_what_is_right_passes() -> None:
+    context: dict[str, ContextValue] = {"device": "phone", "zone": 3, "member": True, "hour": 4}
+    check(RankQuery("u", 10, context, ("a",), {"brand": ("x",)}, ("i",)), SERVE, SPEC, {"brand"})
+
+
+@pytest.mark.parametrize("limit", [0, -1, 11])
+def test_the_limit_has_bounds(limit: int) -> None:
+    message = refused("limit", limit=limit)
+    assert str(limit) in message
+    assert "10" in message
+
+
+def test_too_many_candidates() -> None:
+    assert "has 4 entries, at most 3" in refused("candidates", candidates=("a", "b", "c", "d"))
+
+
+def test_too_many_recent_items() -> None:
+    assert str(MAX_RECENT) in refused("recent_items", recent_items=("a",) * (MAX_RECENT + 1))
+
+
+def test_unknown_context_field_names_the_nearest() -> None:
+    assert "did you mean 'device'?" in refused("context[devise]", context={"devise": "phone"})
+
+
+def test_item_fields_are_no_context() -> None:
+    assert "there are device, hour, member, zone" in refused("context[brand_name]", context={"brand_name": "red"})
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("device", 3), ("device", True), ("device", "a\0"), ("zone", "3"), ("zone", 3.0), ("zone", True), ("zone", 2**63),
+    ("member", 1), ("member", "true"), ("hour", "noon"), ("hour", True), ("hour", float("nan")), ("hour", float("inf")),
+    ("hour", 10**400),
+])
+def test_context_of_the_wrong_type(name: str, value: ContextValue) -> None:
+    assert repr(value)[:20] in refused(f"context[{name}]", context={name: value})
+
+
+def test_unknown_filter_names_the_nearest() -> None:
+    assert "did you mean 'brand'?" in refused("filters[brnad]", filters={"brnad": ("x",)})
+
+
+def test_a_filter_without_values() -> None:
+    assert "would keep no item" in refused("filters[brand]", filters={"brand": ()})

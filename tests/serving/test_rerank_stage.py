@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.config import Rerank
+from serving.auction import second_price
+from serving.candidates import Candidates
+from serving.deadline import Deadline
+from serving.diversity import mmr
+from serving.loaded_bundle import LoadedBundle
+from serving.query import StageStatus
+from serving.rerank_stage import RerankStage, Slate, probabilities
+
+ROWS = np.arange(12)
+PROBABILITIES = np.random.default_rng(4).uniform(0.01, 0.3, len(ROWS))
+RANKED = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8), {"prerank": np.zeros(len(ROWS)), "rank": PROBABILITIES})
+
+
+def rerank(
+    bundle: LoadedBundle, candidates: Candidates = RANKED, wanted: bool = True, seconds: float | None = None,
+    **settings: Any,
+) -> Slate:
+    changed = replace(bundle, settings=bundle.settings.model_copy(update={"rerank": Rerank(**settings)}))
+    return RerankStage(changed).run(candidates, 5, wanted, Deadline(seconds))
+
+
+def test_auction_where_there_are_bids(loaded: LoadedBundle) -> None:
+    expected = second_price(loaded.bids[ROWS], PROBABILITIES, ROWS, 5, 20.0)
+    slate = rerank(loaded, reserve_price=20.0)
+    assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist()
+    assert slate.price.tolist() == expected.price.tolist()
+    assert slate.score.tolist() == expected.score.tolist()
+    assert slate.probability.tolist() == PROBABILITIES[expected.order].tolist()
+
+
+def test_diversity_where_there_are_none(loaded: LoadedBundle) -> None:
+    slate = rerank(replace(loaded, bids=None), diversity=0.4)
+    expected = mmr(PROBABILITIES / PROBABILITIES.max(), loaded.item_vectors[ROWS], ROWS, 5, 0.4)
+    assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist()
+    assert slate.price is None
+
+
+@pytest.mark.parametrize(("wanted", "kind", "cause"), [(False, "auto", "the request"), (True, "none", "settings")])
+def test_without_reranking_by_probability(loaded: LoadedBundle, wanted: bool, kind: str, cause: str) -> None:
+    slate = rerank(loaded, wanted=wanted, kind=kind)
+    assert slate.candidates.rows.tolist() == np.argsort(-PROBABILITIES)[:5].tolist()
+    assert slate.score.tolist() == slate.probability.tolist()
+    assert slate.price is None
+    assert slate.status is StageStatus.SKIPPED
+    assert cause in slate.cause
+
+
+def test_without_time_no_diversity(loaded: LoadedBundle) -> None:
+    slate = rerank(loaded, seconds=0.0, kind="mmr", diversity=1.0)
+    assert slate.candidates.rows.tolist() == np.argsort(-PROBABILITIES)[:5].tolist()
+    assert slate.status is StageStatus.SKIPPED
+
+
+def test_without_time_the_auction_still_sets_prices(loaded: LoadedBundle) -> None:
+    slate = rerank(loaded, seconds=0.0)
+    assert slate.status is StageStatus.COMPLETE
+    assert slate.price is not None
+
+
+def test_without_the_ranker_the_pre_ranker_predicts() -> None:
+    logits = np.array([-3.0, 0.0])
+    candidates = Candidates(np.arange(2), np.zeros(2, dtype=np.int8), {"prerank": logits})
+    assert probabilities(candidates) == pytest.approx(1 / (1 + np.exp(-logits)))
+
+
+@pytest.mark.parametrize("kind", ["auction", "mmr", "none"])
+def test_no_candidates(loaded: LoadedBundle, kind: str) -> None:
+    assert len(rerank(loaded, RANKED.take(slice(0, 0)), kind=kind).candidates) == 0

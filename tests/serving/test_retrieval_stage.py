@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.config import Retrieve
+from serving.candidates import CHANNELS
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery
+from serving.request_features import Requester, RequestFeatures, block
+from serving.retrieval_stage import RetrievalStage, Retrieved, distinct
+
+
+def with_quotas(bundle: LoadedBundle, **quotas: int) -> LoadedBundle:
+    retrieve = Retrieve.model_validate({**bundle.settings.retrieve.model_dump(), **quotas})
+    return replace(bundle, settings=bundle.settings.model_copy(update={"retrieve": retrieve}))
+
+
+def retrieve(
+    bundle: LoadedBundle, user: str = "u04", by_value: bool = True, **query: object
+) -> tuple[Requester, np.ndarray, Retrieved]:
+    asked = RankQuery(user, 5, **query)  # type: ignore[arg-type]
+    requester = RequestFeatures(bundle).requester(asked)
+    with torch.inference_mode():
+        vector = bundle.towers.user_vector(block(requester.shared))[0].numpy()
+    return requester, vector, RetrievalStage(bundle).run(asked, requester, vector, by_value)
+
+
+def rows_of(found: Retrieved, channel: str) -> list[int]:
+    candidates = found.candidates
+    return candidates.rows[candidates.channels == CHANNELS.index(channel)].tolist()
+
+
+def test_distinct_keeps_the_first() -> None:
+    assert distinct(np.array([3, 1, 3, 2, 1])).tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize("by_value", [True, False])
+def test_two_towers_against_a_plain_sort(loaded: LoadedBundle, by_value: bool) -> None:
+    requester, vector, found = retrieve(loaded, by_value=by_value)
+    score = loaded.item_vectors @ vector
+    if by_value:
+        score = score + loaded.settings.train.temperature * np.log(loaded.bids)
+    order = [row for row in np.argsort(-score).tolist() if row not in requester.recent]
+    assert rows_of(found, "two_tower") == order[: loaded.settings.retrieve.two_tower]
+
+
+def test_item_to_item_brings_neighbours_of_recent_items(loaded: LoadedBundle) -> None:
+    bundle = with_quotas(loaded, two_tower=0)
+    requester, _, found = retrieve(bundle, recent_items=("i10", "i33"))
+    first = [int(bundle.neighbours[row][0]) for row in requester.recent]
+    similar = rows_of(found, "item_to_item")
+    assert similar
+    assert len(similar) <= bundle.settings.retrieve.item_to_item
+    assert set(similar) <= set(bundle.neighbours[requester.recent].ravel().tolist())
+    assert similar[0] == next(row for row in first if row not in requester.recent)
+
+
+def test_popularity_fills_what_is_left(loaded: LoadedBundle) -> None:
+    requester, _, found = retrieve(loaded)
+    others = set(rows_of(found, "two_tower")) | set(rows_of(found, "item_to_item")) | set(requester.recent.tolist())
+    expected = [row for row in loaded.popularity.tolist() if row not in others]
+    popular = rows_of(found, "popularity")
+    assert popular == expected[: len(popular)]
+    assert len(found.candidates) == loaded.settings.retrieve.candidates
+
+
+def test_no_duplicates_and_nothing_seen(loaded: LoadedBundle) -> None:
+    for number in range(60):
+        requester, _, found = retrieve(loaded, f"u{number:02d}")
+        rows = found.candidates.rows
+        assert len(np.unique(rows)) == len(rows)
+        assert not np.isin(rows, requester.recent).any()
+
+
+def test_nobody_known_gets_the_popular_items(loaded: LoadedBundle) -> None:
+    _, _, found = retrieve(loaded, "nobody")
+    assert found.candidates.rows.tolist() == loaded.popularity[: loaded.settings.retrieve.candidates].tolist()
+    assert set(found.candidates.channels.tolist()) == {CHANNELS.index("popularity")}
+
+
+def test_an_unknown_user_with_recent_items_uses_every_channel(loaded: LoadedBundle) -> None:
+    _, _, found = retrieve(loaded, "nobody", recent_items=("i01", "i02"))
+    assert rows_of(found, "two_tower")
+    assert rows_of(found, "item_to_item")
+
+
+@pytest.mark.parametrize("user", ["u04", "nobody"])
+def test_filters_hold_in_every_channel(loaded: LoadedBundle, user: str) -> None:
+    wanted = {"category": ("books", "music"), "brand": ("1000000000000", "2000000000000")}
+    _, _, found = retrieve(loaded, user, filters=wanted)
+    allowed = loaded.filters["category"].passing(wanted["category"]) & loaded.filters["brand"].passing(wanted["brand"])
+    requester = RequestFeatures(loaded).requester(RankQuery(user, 5))
+    allowed[requester.recent] = False
+    assert sorted(found.candidates.rows.tolist()) == np.flatnonzero(allowed).tolist()[: len(found.candidates)]
+    assert len(found.candidates) == min(allowed.sum(), loaded.settings.retrieve.candidates)
+
+
+def test_a_filter_that_nothing_passes(loaded: LoadedBundle) -> None:
+    assert len(retrieve(loaded, filters={"category": ("gardening",)})[2].candidates) == 0
+
+
+def test_explicit_candidates_replace_retrieval(loaded: LoadedBundle) -> None:
+    _, _, found = retrieve(loaded, candidates=("i05", "nothing", "i02", "i05"))
+    assert found.candidates.rows.tolist() == loaded.items.rows(["i05", "i02"]).tolist()
+    assert found.unknown == ["nothing"]
+    assert found.offered == 4
+
+
+def test_filters_hold_for_explicit_candidates(loaded: LoadedBundle) -> None:
+    _, _, found = retrieve(loaded, candidates=("i00", "i01", "i04"), filters={"category": ("books",)})
+    assert found.candidates.rows.tolist() == loaded.items.rows(["i00", "i04"]).tolist()
+
+
+def test_a_quota_of_zero_switches_a_channel_off(loaded: LoadedBundle) -> None:
+    _, _, found = retrieve(with_quotas(loaded, item_to_item=0, popularity=0))
+    assert set(found.candidates.channels.tolist()) == {CHANNELS.index("two_tower")}
+
+
+def test_every_candidate_has_its_tower_score(loaded: LoadedBundle) -> None:
+    _, vector, found = retrieve(loaded)
+    expected = [float(loaded.item_vectors[row] @ vector) for row in found.candidates.rows]
+    assert found.candidates.scores["retrieve"] == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,154 @@
+"""A real server process, asked over gRPC as a caller would."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from contracts.bundle import read_manifest
+from contracts.errors import SluiceError
+from serving.client import RankingClient, RankingFailed
+from serving.proto import sluice_pb2 as pb
+from sluice.server_process import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def server(bundle_folder, tmp_path_factory):
+    process = ServerProcess(bundle_folder, tmp_path_factory.mktemp("server") / "server.log")
+    yield process
+    assert process.stop() == 0
+
+
+@pytest.fixture
+def client(server):
+    with RankingClient(server.target) as client:
+        yield client
+
+
+@pytest.fixture
+def channel(server):
+    with grpc.insecure_channel(server.target) as channel:
+        yield channel
+
+
+def a_user(loaded) -> str:
+    return loaded.users.keys[0].decode()
+
+
+def test_an_answer_has_items_reasons_stages_and_the_version(client, loaded, bundle_folder):
+    answer = client.rank(a_user(loaded), limit=5, seconds=5)
+    assert answer.bundle_version == read_manifest(bundle_folder).version
+    assert answer.known_user
+    assert answer.request_id
+    assert 0 < len(answer.items) <= 5
+    assert [stage.name for stage in answer.stages] == ["retrieve", "prerank", "rank", "rerank"]
+    assert all(stage.status == pb.StageReport.COMPLETE for stage in answer.stages)
+    for item in answer.items:
+        assert 0.0 < item.probability < 1.0
+        assert item.channel
+        assert len(item.reasons) == 3
+
+
+def test_the_wire_changes_nothing_of_the_funnels_answer(client, loaded):
+    from serving.deadline import Deadline
+    from serving.funnel import Funnel
+    from serving.query import RankQuery
+
+    own = Funnel(loaded).rank(RankQuery(user=a_user(loaded), limit=4), Deadline(None))
+    wire = client.rank(a_user(loaded), limit=4, seconds=5)
+    assert [item.item_id for item in wire.items] == [item.item for item in own.items]
+    assert [item.probability for item in wire.items] == pytest.approx(
+        [item.probability for item in own.items], abs=1e-6
+    )
+
+
+def test_an_unknown_user_is_answered_and_said_to_be_unknown(client):
+    answer = client.rank("nobody-ever", seconds=5)
+    assert answer.items
+    assert not answer.known_user
+
+
+def test_an_unknown_explicit_candidate_is_dropped_and_reported(client, loaded):
+    known = [key.decode() for key in loaded.items.keys[:3]]
+    answer = client.rank(a_user(loaded), candidates=[*known, "no-such-item"], seconds=5)
+    assert list(answer.unknown_candidates) == ["no-such-item"]
+    assert {item.item_id for item in answer.items} <= set(known)
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "part"),
+    [
+        ({"limit": 0}, "limit", "0"),
+        ({"limit": 100_000}, "limit", "100000"),
+        ({"context": {"no_such_field": "x"}}, "context", "no_such_field"),
+        ({"filters": {"no_such_column": ["x"]}}, "filters", "no_such_column"),
+    ],
+)
+def test_a_malformed_request_is_an_invalid_argument_with_the_field_and_the_value(client, loaded, request_, field, part):
+    with pytest.raises(RankingFailed) as caught:
+        client.rank(a_user(loaded), seconds=5, **request_)
+    assert caught.value.code == "INVALID_ARGUMENT"
+    assert part in str(caught.value)
+    assert [name.startswith(field) for name in caught.value.fields] == [True]
+
+
+def test_an_empty_user_and_an_empty_context_value_are_refused(client, channel):
+    with pytest.raises(RankingFailed, match="user_id"):
+        client.rank("", seconds=5)
+    rank = channel.unary_unary(
+        "/sluice.v1.Ranking/Rank",
+        request_serializer=pb.RankRequest.SerializeToString,
+        response_deserializer=pb.RankResponse.FromString,
+    )
+    with pytest.raises(grpc.RpcError, match="holds no value"):
+        rank(pb.RankRequest(user_id="u", context={"device": pb.Value()}), timeout=5)
+
+
+def test_a_deadline_nobody_can_meet_is_exceeded_and_the_server_lives_on(client, loaded):
+    with pytest.raises(RankingFailed) as caught:
+        client.rank(a_user(loaded), seconds=1e-6)
+    assert caught.value.code == "DEADLINE_EXCEEDED"
+    assert client.rank(a_user(loaded), seconds=5).items
+
+
+def test_health_and_reflection_answer(channel):
+    health = health_pb2_grpc.HealthStub(channel)
+    for service in ("", "sluice.v1.Ranking"):
+        answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    assert "sluice.v1.Ranking" in ProtoReflectionDescriptorDatabase(channel).get_services()
+
+
+def test_a_second_server_on_the_port_is_refused(server, bundle_folder, tmp_path):
+    with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 is taken"):
+        ServerProcess(bundle_folder, tmp_path / "second.log", port=server.port)
+
+
+def test_sigterm_lets_running_requests_finish(bundle_folder, loaded, tmp_path):
+    server = ServerProcess(bundle_folder, tmp_path / "server.log")
+    codes: list[str] = []
+    started = threading.Event()
+
+    def ask() -> None:
+        with RankingClient(server.target) as client:
+            client.rank(a_user(loaded), seconds=5)
+            started.set()
+            for _ in range(200):
+                try:
+                    client.rank(a_user(loaded), seconds=5)
+                except RankingFailed as failure:
+                    codes.append(failure.code)
+                    return
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert started.wait(20)
+    server.process.send_signal(signal.SIGTERM)
+    thread.join(30)
+    assert server.process.wait(15) == 0
+    assert set(codes) <= {"UNAVAILABLE"}  # refused because it is stopping; never cut off half-way

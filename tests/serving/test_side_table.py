@@ -1,0 +1,84 @@
+"""Look-ups equal a dictionary's, unknown keys find the default row, and the files are mapped, not copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.errors import BundleError, DataError
+from serving.side_table import SideTable, sort_order
+
+KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+
+
+def table(keys: list[str]) -> SideTable:
+    """ids and dense of a row hold the row's number."""
+    ordered, _ = sort_order(keys, "users")
+    numbers = np.arange(len(keys) + 1)
+    ids, dense = np.repeat(numbers[:, None], 3, axis=1), numbers[:, None]
+    return SideTable(ordered, ids.astype(np.int32), dense.astype(np.float32))
+
+
+@given(st.lists(KEYS, unique=True, max_size=30), st.lists(KEYS, max_size=10))
+def test_rows_equal_a_dictionary(keys: list[str], asked: list[str]) -> None:
+    found = table(keys)
+    reference = {key: row for row, key in enumerate(sorted(keys, key=str.encode))}
+    wanted = [*asked, *keys]
+    assert found.rows(wanted).tolist() == [reference.get(key, -1) for key in wanted]
+    assert [found.row(key) for key in wanted] == found.rows(wanted).tolist()
+    assert [found.key(row) for row in range(len(found))] == list(reference)
+
+
+def test_unknown_key_finds_the_last_row() -> None:
+    found = table(["a", "b"])
+    assert found.ids[found.row("c")].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("key", ["a\0", "\0", "a\0b"])
+def test_a_nul_does_not_pass_for_its_stem(key: str) -> None:
+    assert table(["", "a"]).row(key) == -1
+
+
+def test_empty_table_knows_nobody() -> None:
+    assert table([]).rows(["a", "b"]).tolist() == [-1, -1]
+    assert table([]).rows([]).tolist() == []
+
+
+def test_order_sorts() -> None:
+    keys = ["é", "b", "a", "zz"]
+    ordered, order = sort_order(keys, "users")
+    assert [key.decode() for key in ordered] == [keys[n] for n in order] == ["a", "b", "zz", "é"]
+
+
+@pytest.mark.parametrize(("keys", "message"), [(["a", "b", "a"], "'a' twice"), (["a", None], "None"), (["a\0"], "x00")])
+def test_bad_keys_are_refused(keys: list[Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        sort_order(keys, "items")
+
+
+def test_saved_table_is_mapped(tmp_path: Path) -> None:
+    table(["b", "a"]).save(tmp_path, "users")
+    found = SideTable.load(tmp_path, "users")
+    for part in (found.keys, found.ids, found.dense):
+        assert isinstance(part, np.memmap)
+        assert not part.flags.writeable
+    assert found.rows(["a", "b"]).tolist() == [0, 1]
+
+
+def test_missing_part_is_refused(tmp_path: Path) -> None:
+    table(["a"]).save(tmp_path, "users")
+    (tmp_path / "users_ids.npy").unlink()
+    with pytest.raises(BundleError, match=r"users_ids\.npy"):
+        SideTable.load(tmp_path, "users")
+
+
+def test_parts_of_other_lengths_are_refused(tmp_path: Path) -> None:
+    table(["a"]).save(tmp_path, "users")
+    np.save(tmp_path / "users_dense.npy", np.zeros((5, 1), dtype=np.float32))
+    with pytest.raises(BundleError, match="1 keys, 2 rows of ids and 5 dense"):
+        SideTable.load(tmp_path, "users")
