@@ -47,8 +47,8 @@ class Batch(NamedTuple):
     row: Tensor
 
     def take(self, rows: Tensor) -> Batch:
-        """The given rows (indices, or a mask) of every tensor."""
-        return self.map(lambda tensor: tensor[rows])
+        """The given rows (indices) of every tensor."""
+        return self.map(lambda tensor: tensor.index_select(0, rows))
 
     def to(self, device: torch.device) -> Batch:
         if device.type == "cpu":

@@ -17,6 +17,8 @@ from contracts.config import Side
 from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.batches import Block
 
+INITIAL_STD = 0.1
+
 
 class BlockReader(nn.Module):
     """Where the slots of one block lie in the fused table, and how their vectors become one row of inputs.
@@ -78,8 +80,9 @@ class FusedEmbedding(nn.Module):
         ends = dict(zip(sizes, itertools.accumulate(size - 1 for size in sizes.values()), strict=True))
         starts = {slot.name: ends[key] - sizes[key] + 1 for slot in slots for key in [slot.table if tie else slot.name]}
         rows = 1 + sum(size - 1 for size in sizes.values())
-        spread = torch.cat([torch.zeros(1), *(torch.full((size - 1,), size**-0.5) for size in sizes.values())])
-        self.weight = nn.Parameter(torch.randn(rows, dim) * spread[:, None])
+        self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
+        with torch.no_grad():
+            self.weight[PADDING] = 0.0
         sides = BLOCK_SIDES["shared"]
         self.shared = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
         self.own = BlockReader(spec.id_slots(*own_sides), len(spec.dense_slots(*own_sides)), starts, dim)

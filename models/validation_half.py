@@ -45,7 +45,7 @@ class ValidationHalf(ExampleSet):
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
         for batch in super().batches(*args, **kwargs):
             keys = batch.user if self.spec.has_users else batch.row
-            yield batch.take(torch.from_numpy(half_of(keys.numpy()) == self.half))
+            yield batch.take(torch.from_numpy(np.flatnonzero(half_of(keys.numpy()) == self.half)))
 
     def column(self, name: str) -> np.ndarray:
         return super().column(name)[self._kept]

@@ -42,23 +42,24 @@ def look_up_lists(
 ) -> DataFrame:
     """Adds the ids of the first `length` entries as array<int>, padded right with 0; a null list is an empty one."""
     if len(vocabulary) <= CONSTANT_KEYS and vocabulary.dtype.itemsize <= CONSTANT_WIDTH:
-        texts = F.transform(F.slice(F.col(column), 1, length), lambda entry: key_column(entry, key_type).cast("string"))
-        return df.withColumn(name, _padded(_constant_look_up(texts, vocabulary), length))
+        entries = F.slice(F.col(column), 1, length)
+        return df.withColumn(name, _padded(_constant_look_up(entries, key_type, vocabulary), length))
     return _joined_lists(df, column, key_type, length, vocabulary, name)
 
 
-def _constant_look_up(texts: Column, vocabulary: np.ndarray) -> Column:
+def _constant_look_up(entries: Column, key_type: KeyType, vocabulary: np.ndarray) -> Column:
     keys = [key.decode() if isinstance(key, bytes) else str(key) for key in vocabulary.tolist()]
     maps: list[dict[str, int]] = [{} for _ in range(max(1, len(keys)))]
     for rank, key in enumerate(keys):
         maps[zlib.crc32(key.encode()) % len(maps)][key] = rank + FIRST_ID
     table = F.from_json(F.lit(json.dumps(maps)), "array<map<string,int>>")
 
-    def one(text: Column) -> Column:
+    def one(entry: Column) -> Column:
+        text = key_column(entry, key_type).cast("string")
         bucket = F.get(table, F.pmod(F.crc32(text), F.lit(len(maps))).cast("int"))
         return F.coalesce(F.element_at(bucket, text), F.lit(UNKNOWN))
 
-    return F.transform(texts, one)
+    return F.transform(entries, one)
 
 
 def _padded(ids: Column, length: int) -> Column:

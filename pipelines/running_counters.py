@@ -23,7 +23,7 @@ from pipelines.step import step
 
 Event = Literal["shown", "closed", "clicked"]
 ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}
-MOMENT, QUERY, ASKER = "_moment", "_query", "_asker"
+MOMENT, QUERY, ASKER, CAUSE = "_moment", "_query", "_asker", "_cause"
 
 
 class Measure(NamedTuple):
@@ -68,31 +68,30 @@ def _keyed(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 def _deltas(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock) -> DataFrame:
     """(keys, MOMENT, one delta per measure). Coarse grids are summed before the sort, fine ones would not shrink."""
-    entries = [_entry(event, measures, clock) for event in dict.fromkeys(m.event for m in measures)]
-    exits = [
-        _exit(window, measures, clock) for window in dict.fromkeys(m.window for m in measures) if window is not None
-    ]
-    moves = impressions.select(*keys, F.inline(F.array(*entries, *exits))).filter(F.col(MOMENT).isNotNull())
+    entries = [_move(clock, F.col(ENTERS[event]), event) for event in dict.fromkeys(m.event for m in measures)]
+    windows = dict.fromkeys(m.window for m in measures if m.window is not None)
+    exits = [_move(clock, F.col(AT) + window * SECOND, window) for window in windows]
+    enters = [_enters(m).alias(m.column) for m in measures]
+    moves = impressions.select(*keys, *enters, F.inline(F.array(*entries, *exits))).filter(F.col(MOMENT).isNotNull())
+    deltas = moves.select(*keys, MOMENT, *[_delta(m).alias(m.column) for m in measures])
     if clock.step == 1:
-        return moves
-    return moves.groupBy(*keys, MOMENT).agg(*[F.sum(m.column).alias(m.column) for m in measures])
+        return deltas
+    return deltas.groupBy(*keys, MOMENT).agg(*[F.sum(m.column).alias(m.column) for m in measures])
 
 
-def _entry(event: Event, measures: Sequence[Measure], clock: PublishClock) -> Column:
-    moment = clock.visible(F.col(ENTERS[event])).alias(MOMENT)
-    return F.struct(moment, *[_when(_enters(m) & F.lit(m.event == event), 1).alias(m.column) for m in measures])
+def _move(clock: PublishClock, moment: Column, cause: Event | int) -> Column:
+    """An entry, caused by an event, or the exit from a window of so many seconds."""
+    return F.struct(clock.visible(moment).alias(MOMENT), F.lit(str(cause)).alias(CAUSE))
 
 
-def _exit(window: int, measures: Sequence[Measure], clock: PublishClock) -> Column:
-    moment = clock.visible(F.col(AT) + window * SECOND).alias(MOMENT)
-    return F.struct(moment, *[_when(_enters(m) & F.lit(m.window == window), -1).alias(m.column) for m in measures])
-
-
-def _when(condition: Column, delta: int) -> Column:
-    return F.when(condition, F.lit(delta)).otherwise(F.lit(0)).cast("bigint")
+def _delta(measure: Measure) -> Column:
+    entered = F.when(F.col(CAUSE) == measure.event, 1).when(F.col(CAUSE) == str(measure.window), -1)
+    return F.when(F.col(measure.column), entered.otherwise(0)).otherwise(0).cast("bigint")
 
 
 def _enters(measure: Measure) -> Column:
     """False also where the event never happened: its time is null."""
     entry = F.col(ENTERS[measure.event])
-    return entry.isNotNull() if measure.window is None else entry < F.col(AT) + measure.window * SECOND
+    if measure.window is None:
+        return entry.isNotNull()
+    return F.coalesce(entry < F.col(AT) + measure.window * SECOND, F.lit(False))

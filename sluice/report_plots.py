@@ -104,11 +104,12 @@ def stage_losses(loss: Mapping[str, float]) -> str:
 
 
 def step_seconds(run: Mapping[str, Any]) -> str:
-    steps = {
-        name: float(run[name]["seconds"])
-        for name in ("simulation", "features", "train", "bundle")
-        if isinstance(run.get(name), Mapping) and isinstance(run[name].get("seconds"), int | float)
-    }
+    """Seconds of each step; a step that reports its parts counts as their sum."""
+    steps: dict[str, float] = {}
+    for name in ("simulation", "features", "train", "bundle"):
+        spent = run.get(name, {}).get("seconds")
+        if spent:
+            steps[name] = sum(spent.values()) if isinstance(spent, Mapping) else float(spent)
     if not steps:
         return ""
     figure, axes = _canvas(height=0.6 + 0.35 * len(steps))

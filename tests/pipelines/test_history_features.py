@@ -150,11 +150,7 @@ def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> No
     random_ = random.Random(trial.seed)
     logs = [random_log(number, random_) for number in range(LOGS)]
     config = configuration(trial)
-    rows = [
-        e._replace(time=_moment(e.time), known=_moment(e.known), label_time=_moment(e.label_time), label=float(e.label))
-        for log in logs
-        for e in log
-    ]
+    rows = [_as_row(e) for log in logs for e in log]
     frame = spark.createDataFrame(rows, SCHEMA)
     history = HistoryFeatures(config, SourceColumns(config, frame.schema, None, None), PRIOR)
     impressions = with_times(frame, trial.label_window).persist()
@@ -169,5 +165,6 @@ def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> No
             assert {name: found[row][name] for name in features} == features
 
 
-def _moment(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+def _as_row(e: Event) -> tuple[Any, ...]:
+    time, known, label_time = (EPOCH + timedelta(microseconds=micros) for micros in (e.time, e.known, e.label_time))
+    return (e.row, e.user, e.item, time, known, float(e.label), label_time, e.place, e.kind)

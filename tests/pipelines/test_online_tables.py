@@ -16,9 +16,12 @@ from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features
 from tests.pipelines.ingested_log import START, event, write_ingested
 
-COUNTER = {"kind": "counter", "windows": ["1d", "30h"]}
-USERS = [{"_user": "u0", "age": 30}, {"_user": "quiet", "age": 50}]
-ITEMS = [{"_item": "i0", "brand": "x", "shop": "s"}, {"_item": "unseen", "brand": "y", "shop": "t"}]
+COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}
+USERS: list[dict[str, Any]] = [{"_user": "u0", "age": 30}, {"_user": "quiet", "age": 50}]
+ITEMS: list[dict[str, Any]] = [
+    {"_item": "i0", "brand": "x", "shop": "s"},
+    {"_item": "unseen", "brand": "y", "shop": "t"},
+]
 LOG = [
     event(1, 1, "u0", "i0", clicked=2, city="a", _bid=3.0),
     event(2, 3, "u0", "i1", clicked=4, city=None, _bid=1.0),

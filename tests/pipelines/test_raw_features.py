@@ -16,7 +16,7 @@ from contracts.errors import EmptyLogError, SchemaError
 from pipelines.raw_features import build_features
 from tests.pipelines.ingested_log import event, write_ingested
 
-COUNTER = {"kind": "counter", "windows": ["1d", "30h"]}
+COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}
 FIELDS: list[dict[str, Any]] = [
     {"name": "age", "kind": "numeric", "side": "user"},
     {"name": "uid", "kind": "categorical", "side": "user"},
@@ -28,8 +28,8 @@ FIELDS: list[dict[str, Any]] = [
     {"name": "of_brand", "side": "item", "by": ["brand"], **COUNTER},
     {"name": "recent", "kind": "sequence", "side": "user", "of": "brand", "length": 3},
 ]
-USERS = [{"_user": "u0", "age": 30}, {"_user": "u1", "age": None}]
-ITEMS = [{"_item": f"i{n}", "brand": n % 2, "tags": ["a", str(n)]} for n in range(3)]
+USERS: list[dict[str, Any]] = [{"_user": "u0", "age": 30}, {"_user": "u1", "age": None}]
+ITEMS: list[dict[str, Any]] = [{"_item": f"i{n}", "brand": n % 2, "tags": ["a", str(n)]} for n in range(3)]
 DAYS = ["2026-01-05", "2026-01-06", "2026-01-07"]
 
 
@@ -152,7 +152,7 @@ def test_what_becomes_known_later_changes_no_earlier_feature(
     ]
     found = of_log([*changed, *late], tmp_path, spark, built[0])
     names = [name for name in found[0] if not name.startswith("_label")]
-    early = [row for row in built[1].values() if row["_time"] <= now]
+    early = [built[1][e["_row"]] for e in random_events() if e["_time"] <= now]
     assert len(early) > 40
     for row in early:
         assert {name: found[row["_row"]][name] for name in names} == {name: row[name] for name in names}

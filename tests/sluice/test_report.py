@@ -33,7 +33,7 @@ RUN = {
     "serving": {"requests": 800, "errors": 0, "p50_ms": 4.2, "p99_ms": 9.1},
     "parity": {"rows": 256, "mismatches": 0},
     "bundle": {"version": "marketplace-abc", "seconds": 3.0},
-    "features": {"seconds": 50.0, "windows": {"train": {"rows": 200_000, "positives": 7_000}}},
+    "features": {"seconds": {"ingest": 20.0, "fit": 30.0}, "examples": {"train": {"rows": 200_000, "positives": 7_000}}},
     "train": {"seconds": 60.0, "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}}},
 }  # fmt: skip
 
