@@ -318,7 +318,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        problems = [*self._field_problems(), *self._stage_problems()]
+        problems = [*self._field_problems(), *self._counter_problems(), *self._stage_problems()]
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -343,6 +343,16 @@ class Config(Section):
                         f"cross {field.name!r}: {base!r} is no categorical field; name its bins, as in {base}#10"
                     )
         return problems
+
+    def _counter_problems(self) -> list[str]:
+        return [
+            f"counter {field.name!r}: a rate over {label(window)} would always be empty, because an impression counts "
+            f"only when its label window of {label(self.label_window)} has closed; give a longer window, or "
+            "statistics = ['count']"
+            for field in self.fields
+            for _, statistic, window in field.counters()
+            if statistic == "rate" and window <= self.label_window
+        ]
 
     def _stage_problems(self) -> list[str]:
         problems = []

@@ -59,7 +59,7 @@ def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int
     """The first `limit` clicks of the window, in file order, on items of the catalogue."""
     users, places, found = [], [], 0
     for batch in window.batches(BATCH):
-        batch = batch.take(batch.label > 0)
+        batch = batch.take(torch.nonzero(batch.label > 0).squeeze(1))
         item = two_tower.item_ids(batch.own)
         place = torch.searchsorted(items.ids, item).clamp(max=len(items.ids) - 1)
         known = items.ids[place] == item

@@ -19,6 +19,8 @@ from pipelines.down_sampling import kept
 SAMPLE_ROWS = 200_000
 DIGITS = 6
 
+CONSTANT = 1e-12  # relative spread below which differences are rounding, not information
+
 
 class Bins(NamedTuple):
     """`edges[G]` are at most G - 1 strictly increasing inner edges; mean and std are of log1p(max(x, 0)) if log."""
@@ -48,7 +50,8 @@ def fit(values: np.ndarray, granularities: Sequence[int], log: bool, name: str) 
         return Bins(dict.fromkeys(granularities, ()), 0.0, 1.0, 0.0)
     scaled = np.log1p(np.maximum(values, 0.0)) if log else values
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, std = _rounded(np.mean(scaled)), _rounded(np.std(scaled))
+        constant = np.ptp(scaled) <= CONSTANT * np.max(np.abs(scaled))
+        mean, std = _rounded(np.mean(scaled)), 0.0 if constant else _rounded(np.std(scaled))
     if not np.isfinite([mean, std]).all():
         raise DataError(f"field {name!r} lies in [{values[0]:g}, {values[-1]:g}], too wide to scale; set log = true")
     default = float(np.quantile(values, 0.5, method="inverted_cdf"))

@@ -157,7 +157,7 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     result = verify_bundle(bundle)
     typer.echo(
         f"{result['version']}: {result['files']} files, {result['parity']['rows']} parity rows without a mismatch, "
-        f"index recall {result['index']['recall_mean']:.4f} (worst query {result['index']['recall_worst']:.4f})"
+        f"index recall {result['index']['mean']:.4f} (worst query {result['index']['worst']:.4f})"
     )
     _print(result, as_json)
 

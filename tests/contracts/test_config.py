@@ -127,6 +127,13 @@ def test_settings_that_contradict_each_other_are_refused(addition, complaint):
     assert complaint in problems(clicks + addition)
 
 
+def test_a_rate_whose_window_cannot_hold_a_closed_impression_is_refused():
+    clicks = MINIMAL.replace("expression = \"clicked\"", "clicks = { path = 'c', on = ['item'], window = '1d' }")
+    counter = "[[fields]]\nname = 'ctr'\nkind = 'counter'\nside = 'item'\nby = ['item']\nwindows = ['{window}']\n"
+    assert "rate over 1d would always be empty" in problems(clicks + counter.format(window="1d"))
+    parse(clicks + counter.format(window="2d"))
+
+
 def test_the_label_has_exactly_one_source():
     both = MINIMAL.replace("[[fields]]", "[label.clicks]\npath = 'x'\non = ['a']\n[[fields]]")
     assert "exactly one of label.expression and label.clicks" in problems(both)

@@ -42,6 +42,7 @@ def test_mean_and_std_are_those_of_the_scaled_values_to_six_digits(values, log):
 
 def test_a_constant_and_an_empty_column_have_no_edges_and_std_one():
     assert fit(np.full(9, 3.5), [4], False, "x") == ({4: ()}, 3.5, 1.0, 3.5)
+    assert fit(np.full(1000, 0.0488913), [4], False, "x").std == 1.0  # whose computed deviation is 7e-18, not 0
     assert fit(np.array([]), [4, 8], True, "x") == ({4: (), 8: ()}, 0.0, 1.0, 0.0)
 
 
