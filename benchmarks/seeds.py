@@ -30,7 +30,8 @@ def main() -> None:
     steps.features(config, arguments.data, out, console)
     runs = [steps.train(config, out, console, config.seed + seed)["models"] for seed in range(arguments.seeds)]
     figures = {
-        model: {metric: [run[model][metric] for run in runs] for metric in ("auc", "gauc")} for model in config.train.models
+        model: {metric: [run[model][metric] for run in runs] for metric in ("auc", "gauc")}
+        for model in config.train.models
     }
     print("| model | test AUC | test GAUC |\n|---|---|---|")
     for model, values in figures.items():

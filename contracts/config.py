@@ -219,6 +219,9 @@ class Train(Section):
     epochs: int = Field(4, ge=1)
     patience: int = Field(1, ge=1)
     learning_rate: float = Field(1e-3, gt=0)
+    schedule: Literal["linear", "constant"] = Field(
+        "linear", description="linear: the learning rate falls to 0 over the planned epochs"
+    )
     weight_decay: float = Field(1e-5, ge=0)
     clip_norm: float = Field(10.0, gt=0)
     precision: Literal["fp32", "bf16"] = "fp32"

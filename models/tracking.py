@@ -63,10 +63,10 @@ class MlflowStore:
 
     def __init__(self, out: Path, experiment: str) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        for name in ("mlflow", "alembic"):
-            logging.getLogger(name).setLevel(logging.WARNING)
         from mlflow.tracking import MlflowClient
 
+        for name in ("mlflow", "alembic"):  # after the import, which sets them to INFO
+            logging.getLogger(name).setLevel(logging.WARNING)
         out.mkdir(parents=True, exist_ok=True)
         chosen = os.environ.get(URI)
         self.client = MlflowClient(chosen or f"sqlite:///{out.resolve() / 'mlflow.db'}")
@@ -90,6 +90,7 @@ class MlflowStore:
         self.client.log_batch(run, metrics=[Metric(name, float(value), now, step) for name, value in values.items()])
 
     def artifact(self, run: str, path: Path) -> None:
+        """A file, or a folder with everything in it."""
         self.client.log_artifact(run, str(path))
 
     def end(self, run: str, status: str) -> None:

@@ -21,6 +21,7 @@ from models import data_parallel
 from models.batches import Batch, ExampleSet
 from models.device import resolve
 from models.embedding import FusedEmbedding
+from models.learning_rate import rate
 from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.position_bias import PositionBias
 from models.row_adam import RowAdam, row_gradient
@@ -143,6 +144,7 @@ class _Loop:
         expected = -(-train.rows // (size * world))
         total = count = 0.0
         for number, batch in enumerate(batches, start=1):
+            self._set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
             value, terms = self._step(batch.to(self.device))
             if not np.isfinite(value):
                 raise SluiceError(
@@ -154,6 +156,13 @@ class _Loop:
             if on_batch:
                 on_batch(number, max(expected, number))
         return self._mean(total, count)
+
+    def _set_rate(self, progress: float) -> None:
+        now = rate(self.settings, progress)
+        for group in self.adam.param_groups if self.adam else ():
+            group["lr"] = now
+        for row_adam in self.row_adams:
+            row_adam.learning_rate = now
 
     def _step(self, batch: Batch) -> tuple[float, int]:
         """One update; (sum of losses, number of terms). A batch without terms changes nothing."""

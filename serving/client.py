@@ -23,7 +23,8 @@ class RankingFailed(SluiceError):
     """`code` is the name of gRPC's status, `fields` maps offending request fields to what is wrong with them."""
 
     def __init__(self, code: str, message: str, fields: dict[str, str]) -> None:
-        super().__init__("\n".join([f"{code}: {message}", *(f"  {name}: {text}" for name, text in fields.items())]))
+        unsaid = [f"  {name}: {text}" for name, text in fields.items() if text not in message]
+        super().__init__("\n".join([f"{code}: {message}", *unsaid]))
         self.code, self.fields = code, fields
 
 
@@ -55,6 +56,7 @@ class RankingClient:
         filters: Mapping[str, Sequence[str]] | None = None,
         recent_items: Sequence[str] | None = None,
         skip_rerank: bool = False,
+        skip_reasons: bool = False,
         seconds: float = 1.0,
     ) -> pb.RankResponse:
         request = pb.RankRequest(
@@ -62,6 +64,7 @@ class RankingClient:
             limit=limit,
             candidates=candidates,
             skip_rerank=skip_rerank,
+            skip_reasons=skip_reasons,
             context={name: to_value(value) for name, value in (context or {}).items()},
             filters={name: pb.Values(values=values) for name, values in (filters or {}).items()},
         )

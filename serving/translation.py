@@ -27,6 +27,7 @@ def to_query(request: pb.RankRequest, default_limit: int) -> RankQuery:
         filters={name: tuple(values.values) for name, values in request.filters.items()},
         recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
         rerank=not request.skip_rerank,
+        explain=not request.skip_reasons,
     )
 
 

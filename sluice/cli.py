@@ -48,7 +48,8 @@ def _reported(command: Callable[..., None]) -> Callable[..., None]:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(stderr=True)
+    console = Console(stderr=True)
+    return console if console.is_terminal else Console(stderr=True, width=120)
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 
 from contracts import summary
 from contracts.artifacts import Artifacts
@@ -15,6 +13,8 @@ from contracts.config import Config
 from pipelines.marketplace_truth import CONTEXT, Truth
 from serving.client import RankingClient
 from serving.deadline import Deadline
+from serving.funnel import Funnel
+from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from sluice import live_requests, oracle, slates
 from sluice.live_requests import Served, Visit
@@ -43,8 +43,8 @@ def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, 
 def market(truth: Truth, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:
     """Truth in the order of the bundle's item rows."""
     items = [key.decode() for key in bundle.items.keys]
-    at = np.argsort(truth.item_ids)
-    probability = truth.slate(visit.user, visit.context)[at[np.searchsorted(truth.item_ids[at], items)]]
+    context = {name: np.asarray([visit.context[name]]) for name in CONTEXT}
+    probability = truth.probability(np.full(len(items), visit.user), np.asarray(items), context)
     allowed = np.ones(len(items), dtype=bool)
     row = bundle.users.row(visit.user)
     if row >= 0:

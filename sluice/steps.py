@@ -50,6 +50,7 @@ def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, 
             settings=config.model_dump(mode="json"),
             metrics={**metrics, "models": _final_metrics(trained)},
         )
+        _track_bundle(config, out, manifest)
     result = {
         "version": manifest.version,
         "files": len(manifest.files),
@@ -59,6 +60,17 @@ def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, 
     }
     summary.write(out.out / "bundle_step", result)
     return result
+
+
+def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> None:
+    """One tracked run that holds the bundle itself, its spec and what it was made with."""
+    from models.tracking import Tracker
+
+    settings = {"version": manifest.version, "content_hash": manifest.content_hash, **config.model_dump(mode="json")}
+    with Tracker(out.out, config.name) as tracker:
+        run = tracker.start("bundle", settings)
+        run.metrics({f"{model}.auc": figures.get("auc") for model, figures in manifest.metrics["models"].items()})
+        run.artifact(out.bundle)
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:

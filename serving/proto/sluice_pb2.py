@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aserving/proto/sluice.proto\x12\tsluice.v1\"\x98\x03\n\x0bRankRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x34\n\x07\x63ontext\x18\x02 \x03(\x0b\x32#.sluice.v1.RankRequest.ContextEntry\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x12\n\ncandidates\x18\x04 \x03(\t\x12\x34\n\x07\x66ilters\x18\x05 \x03(\x0b\x32#.sluice.v1.RankRequest.FiltersEntry\x12,\n\x0crecent_items\x18\x06 \x01(\x0b\x32\x16.sluice.v1.RecentItems\x12\x13\n\x0bskip_rerank\x18\x07 \x01(\x08\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x1a@\n\x0c\x43ontextEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.sluice.v1.Value:\x02\x38\x01\x1a\x41\n\x0c\x46iltersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.sluice.v1.Values:\x02\x38\x01\x42\x08\n\x06_limit\"T\n\x05Value\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x11\n\x07integer\x18\x02 \x01(\x03H\x00\x12\x10\n\x06number\x18\x03 \x01(\x01H\x00\x12\x0e\n\x04\x66lag\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\"\x18\n\x06Values\x12\x0e\n\x06values\x18\x01 \x03(\t\"\x1f\n\x0bRecentItems\x12\x10\n\x08item_ids\x18\x01 \x03(\t\"\xb8\x01\n\x0cRankResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0e\x62undle_version\x18\x02 \x01(\t\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.sluice.v1.RankedItem\x12&\n\x06stages\x18\x04 \x03(\x0b\x32\x16.sluice.v1.StageReport\x12\x1a\n\x12unknown_candidates\x18\x05 \x03(\t\x12\x12\n\nknown_user\x18\x06 \x01(\x08\"\x86\x02\n\nRankedItem\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x12\n\x05price\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63hannel\x18\x05 \x01(\t\x12<\n\x0cstage_scores\x18\x06 \x03(\x0b\x32&.sluice.v1.RankedItem.StageScoresEntry\x12\"\n\x07reasons\x18\x07 \x03(\x0b\x32\x11.sluice.v1.Reason\x1a\x32\n\x10StageScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_price\"-\n\x06Reason\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x14\n\x0clogit_change\x18\x02 \x01(\x01\"\xe9\x01\n\x0bStageReport\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rcandidates_in\x18\x02 \x01(\r\x12\x16\n\x0e\x63\x61ndidates_out\x18\x03 \x01(\r\x12\x14\n\x0cmicroseconds\x18\x04 \x01(\r\x12-\n\x06status\x18\x05 \x01(\x0e\x32\x1d.sluice.v1.StageReport.Status\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\"I\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x43OMPLETE\x10\x01\x12\x0c\n\x08\x44\x45GRADED\x10\x02\x12\x0b\n\x07SKIPPED\x10\x03\x32\x42\n\x07Ranking\x12\x37\n\x04Rank\x12\x16.sluice.v1.RankRequest\x1a\x17.sluice.v1.RankResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aserving/proto/sluice.proto\x12\tsluice.v1\"\xae\x03\n\x0bRankRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x34\n\x07\x63ontext\x18\x02 \x03(\x0b\x32#.sluice.v1.RankRequest.ContextEntry\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x12\n\ncandidates\x18\x04 \x03(\t\x12\x34\n\x07\x66ilters\x18\x05 \x03(\x0b\x32#.sluice.v1.RankRequest.FiltersEntry\x12,\n\x0crecent_items\x18\x06 \x01(\x0b\x32\x16.sluice.v1.RecentItems\x12\x13\n\x0bskip_rerank\x18\x07 \x01(\x08\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x14\n\x0cskip_reasons\x18\t \x01(\x08\x1a@\n\x0c\x43ontextEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.sluice.v1.Value:\x02\x38\x01\x1a\x41\n\x0c\x46iltersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.sluice.v1.Values:\x02\x38\x01\x42\x08\n\x06_limit\"T\n\x05Value\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x11\n\x07integer\x18\x02 \x01(\x03H\x00\x12\x10\n\x06number\x18\x03 \x01(\x01H\x00\x12\x0e\n\x04\x66lag\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\"\x18\n\x06Values\x12\x0e\n\x06values\x18\x01 \x03(\t\"\x1f\n\x0bRecentItems\x12\x10\n\x08item_ids\x18\x01 \x03(\t\"\xb8\x01\n\x0cRankResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0e\x62undle_version\x18\x02 \x01(\t\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.sluice.v1.RankedItem\x12&\n\x06stages\x18\x04 \x03(\x0b\x32\x16.sluice.v1.StageReport\x12\x1a\n\x12unknown_candidates\x18\x05 \x03(\t\x12\x12\n\nknown_user\x18\x06 \x01(\x08\"\x86\x02\n\nRankedItem\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x12\n\x05price\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63hannel\x18\x05 \x01(\t\x12<\n\x0cstage_scores\x18\x06 \x03(\x0b\x32&.sluice.v1.RankedItem.StageScoresEntry\x12\"\n\x07reasons\x18\x07 \x03(\x0b\x32\x11.sluice.v1.Reason\x1a\x32\n\x10StageScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_price\"-\n\x06Reason\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x14\n\x0clogit_change\x18\x02 \x01(\x01\"\xe9\x01\n\x0bStageReport\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rcandidates_in\x18\x02 \x01(\r\x12\x16\n\x0e\x63\x61ndidates_out\x18\x03 \x01(\r\x12\x14\n\x0cmicroseconds\x18\x04 \x01(\r\x12-\n\x06status\x18\x05 \x01(\x0e\x32\x1d.sluice.v1.StageReport.Status\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\"I\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x43OMPLETE\x10\x01\x12\x0c\n\x08\x44\x45GRADED\x10\x02\x12\x0b\n\x07SKIPPED\x10\x03\x32\x42\n\x07Ranking\x12\x37\n\x04Rank\x12\x16.sluice.v1.RankRequest\x1a\x17.sluice.v1.RankResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,29 +38,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RANKEDITEM_STAGESCORESENTRY']._loaded_options = None
   _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_options = b'8\001'
   _globals['_RANKREQUEST']._serialized_start=42
-  _globals['_RANKREQUEST']._serialized_end=450
-  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_start=309
-  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_end=373
-  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_start=375
-  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_end=440
-  _globals['_VALUE']._serialized_start=452
-  _globals['_VALUE']._serialized_end=536
-  _globals['_VALUES']._serialized_start=538
-  _globals['_VALUES']._serialized_end=562
-  _globals['_RECENTITEMS']._serialized_start=564
-  _globals['_RECENTITEMS']._serialized_end=595
-  _globals['_RANKRESPONSE']._serialized_start=598
-  _globals['_RANKRESPONSE']._serialized_end=782
-  _globals['_RANKEDITEM']._serialized_start=785
-  _globals['_RANKEDITEM']._serialized_end=1047
-  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_start=987
-  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_end=1037
-  _globals['_REASON']._serialized_start=1049
-  _globals['_REASON']._serialized_end=1094
-  _globals['_STAGEREPORT']._serialized_start=1097
-  _globals['_STAGEREPORT']._serialized_end=1330
-  _globals['_STAGEREPORT_STATUS']._serialized_start=1257
-  _globals['_STAGEREPORT_STATUS']._serialized_end=1330
-  _globals['_RANKING']._serialized_start=1332
-  _globals['_RANKING']._serialized_end=1398
+  _globals['_RANKREQUEST']._serialized_end=472
+  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_start=331
+  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_end=395
+  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_start=397
+  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_end=462
+  _globals['_VALUE']._serialized_start=474
+  _globals['_VALUE']._serialized_end=558
+  _globals['_VALUES']._serialized_start=560
+  _globals['_VALUES']._serialized_end=584
+  _globals['_RECENTITEMS']._serialized_start=586
+  _globals['_RECENTITEMS']._serialized_end=617
+  _globals['_RANKRESPONSE']._serialized_start=620
+  _globals['_RANKRESPONSE']._serialized_end=804
+  _globals['_RANKEDITEM']._serialized_start=807
+  _globals['_RANKEDITEM']._serialized_end=1069
+  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_start=1009
+  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_end=1059
+  _globals['_REASON']._serialized_start=1071
+  _globals['_REASON']._serialized_end=1116
+  _globals['_STAGEREPORT']._serialized_start=1119
+  _globals['_STAGEREPORT']._serialized_end=1352
+  _globals['_STAGEREPORT_STATUS']._serialized_start=1279
+  _globals['_STAGEREPORT_STATUS']._serialized_end=1352
+  _globals['_RANKING']._serialized_start=1354
+  _globals['_RANKING']._serialized_end=1420
 # @@protoc_insertion_point(module_scope)

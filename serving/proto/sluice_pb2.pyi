@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RankRequest(_message.Message):
-    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id")
+    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons")
     class ContextEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class RankRequest(_message.Message):
     RECENT_ITEMS_FIELD_NUMBER: _ClassVar[int]
     SKIP_RERANK_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SKIP_REASONS_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     context: _containers.MessageMap[str, Value]
     limit: int
@@ -39,7 +40,8 @@ class RankRequest(_message.Message):
     recent_items: RecentItems
     skip_rerank: bool
     request_id: str
-    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    skip_reasons: bool
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ...) -> None: ...
 
 class Value(_message.Message):
     __slots__ = ("text", "integer", "number", "flag")

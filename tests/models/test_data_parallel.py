@@ -30,6 +30,7 @@ network = registry.build("dnn", spec, settings)
 result = training_loop.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
 assert result.history[-1]["train_loss"] < result.history[0]["train_loss"], result.history
 checkpoint.save(network, out / f"rank{torch.distributed.get_rank()}.safetensors")
+torch.distributed.barrier()  # nobody hangs up on a peer that is still talking
 torch.distributed.destroy_process_group()
 """
 

@@ -46,12 +46,18 @@ def test_an_answer_has_items_reasons_stages_and_the_version(client, loaded, bund
     assert answer.known_user
     assert answer.request_id
     assert 0 < len(answer.items) <= 5
-    assert [stage.name for stage in answer.stages] == ["retrieve", "prerank", "rank", "rerank"]
+    assert [stage.name for stage in answer.stages] == ["retrieve", "prerank", "rank", "rerank", "explain"]
     assert all(stage.status == pb.StageReport.COMPLETE for stage in answer.stages)
     for item in answer.items:
         assert 0.0 < item.probability < 1.0
         assert item.channel
         assert len(item.reasons) == 3
+
+
+def test_reasons_can_be_left_out(client, loaded):
+    answer = client.rank(a_user(loaded), skip_reasons=True, seconds=5)
+    assert [list(item.reasons) for item in answer.items] == [[]] * len(answer.items)
+    assert "explain" not in [stage.name for stage in answer.stages if stage.status == pb.StageReport.COMPLETE]
 
 
 def test_the_wire_changes_nothing_of_the_funnels_answer(client, loaded):
