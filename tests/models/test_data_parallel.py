@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -45,15 +44,12 @@ def test_two_processes_end_with_the_same_weights(
 ) -> None:
     spec.write(tmp_path)
     (tmp_path / "settings.json").write_text(settings.model_dump_json(), encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
     arguments = [tmp_path, item_world.train.folder, item_world.validation.folder, tmp_path / "settings.json"]
-    root = str(Path(__file__).parents[2])
-    environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": root,
-                   "OMP_NUM_THREADS": "1"}
-    workers = [subprocess.Popen([sys.executable, "-c", WORKER, *map(str, arguments)], env={**environment, "RANK": rank})
-               for rank in ("0", "1")]
-    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+               str(tmp_path / "worker.py"), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
     left, right = (load_weights(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1))
     assert all((left[name] == right[name]).all() for name in left)
