@@ -74,8 +74,12 @@ def session_options(settings: SparkSettings) -> dict[str, str]:
 
 
 def _local_paths() -> dict[str, str]:
-    """Local sessions keep their warehouse out of the working folder."""
-    return {"spark.sql.warehouse.dir": str(Path(gettempdir()) / "sluice-warehouse")}
+    """Local sessions keep their warehouse out of the working folder and log errors alone, from the first line on."""
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.sql.warehouse.dir": str(Path(gettempdir()) / "sluice-warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+    }
 
 
 def check_java() -> None:
