@@ -24,7 +24,7 @@ def write_report(folder: Path) -> Path:
     page = environment.get_template("report.html").render(
         run=run,
         columns=MODEL_COLUMNS,
-        plots=plots(run),
+        plots=plots(run, _ranker_curves(folder, run)),
         features=run.get("features", {}),
     )
     path = folder / "report.html"
@@ -32,14 +32,19 @@ def write_report(folder: Path) -> Path:
     return path
 
 
-def plots(run: dict[str, Any]) -> dict[str, str]:
+def _ranker_curves(folder: Path, run: dict[str, Any]) -> dict[str, Any]:
+    ranker = run.get("ranker")
+    return summary.read(folder / "models" / ranker).get("curves", {}) if ranker else {}
+
+
+def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:
     """Each plot as inline SVG, for what the run has."""
     from sluice import report_plots
 
     models = run.get("models", {})
     drawn = {
         "Quality of the models": report_plots.model_bars(models),
-        "Calibration of the ranker": report_plots.reliability(models.get(run.get("ranker", ""), {})),
+        "Calibration of the ranker": report_plots.reliability(curves.get("reliability", {})),
         "Training": report_plots.training_curves(models),
         "Slates as shares of the oracle's": report_plots.slate_bars(run.get("slate", {})),
         "Where the funnel loses value": report_plots.stage_losses(run.get("slate", {}).get("loss", {})),

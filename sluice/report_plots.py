@@ -49,9 +49,8 @@ def model_bars(models: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
-def reliability(figures: Mapping[str, Any]) -> str:
+def reliability(bins: Mapping[str, Any]) -> str:
     """Observed against predicted rate by bins of equal mass."""
-    bins = figures.get("curves", {}).get("reliability")
     if not bins:
         return ""
     predicted, observed = bins["predicted"], bins["observed"]
@@ -74,6 +73,7 @@ def training_curves(models: Mapping[str, Mapping[str, Any]]) -> str:
             [epoch["epoch"] for epoch in history], [epoch["validation_loss"] for epoch in history], "o-", label=name
         )
     axes.set_xlabel("epoch")
+    axes.set_xticks(range(1, 1 + max(len(history) for history in histories.values())))
     axes.set_ylabel("validation log loss")
     axes.legend(frameon=False)
     return _svg(figure)

@@ -22,7 +22,6 @@ RUN = {
         "dnn": {
             "auc": 0.7321, "gauc": 0.7, "log_loss": 0.14, "oracle_auc": 0.75, "share_of_oracle": 0.9284,
             "history": [{"epoch": 1, "validation_loss": 0.15}, {"epoch": 2, "validation_loss": 0.14}],
-            "curves": {"reliability": {"predicted": [0.01, 0.05], "observed": [0.011, 0.048]}},
         },
     },
     "slate": {
@@ -33,14 +32,18 @@ RUN = {
     "serving": {"requests": 800, "errors": 0, "p50_ms": 4.2, "p99_ms": 9.1},
     "parity": {"rows": 256, "mismatches": 0},
     "bundle": {"version": "marketplace-abc", "seconds": 3.0},
-    "features": {"seconds": {"ingest": 20.0, "fit": 30.0}, "examples": {"train": {"rows": 200_000, "positives": 7_000}}},
-    "train": {"seconds": 60.0, "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}}},
+    "features": {"seconds": {"ingest": 20.0, "fit": 30.0},
+                 "examples": {"train": {"rows": 200_000, "positives": 7_000}}},
+    "train": {"seconds": 60.0,
+              "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}}},
 }  # fmt: skip
 
 
 @pytest.fixture
 def page(tmp_path):
     summary.write(tmp_path, RUN)
+    curves = {"reliability": {"predicted": [0.01, 0.05], "observed": [0.011, 0.048]}}
+    summary.write(tmp_path / "models" / "dnn", {"curves": curves})
     return write_report(tmp_path)
 
 
