@@ -1,0 +1,57 @@
+"""`sluice demo` and `sluice run` as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sluice.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=900)
+
+
+@pytest.mark.slow
+def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
+    out = tmp_path / "demo"
+    done = sluice("demo", "--events", "40000", "--out", str(out), "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((out / "summary.json").read_text())
+    assert json.loads(done.stdout.splitlines()[-1])["seconds"] == found["seconds"]
+    assert found["marketplace_version"] == "1"
+    assert set(found["models"]) == {"popularity", "logistic_regression", "dnn", "dcn_v2", "din"}
+    for figures in found["models"].values():
+        assert 0.5 < figures["auc"] < figures["oracle_auc"]
+        expected = (figures["auc"] - 0.5) / (figures["oracle_auc"] - 0.5)
+        assert figures["share_of_oracle"] == pytest.approx(expected)
+    for kind in ("clicks", "value"):
+        assert 0 < found["slate"][kind]["random"] < found["slate"][kind]["funnel"] < 1
+    assert sum(found["slate"]["loss"].values()) + found["slate"]["value"]["funnel"] == pytest.approx(1.0, abs=0.02)
+    assert found["serving"]["requests"] >= 500
+    assert found["serving"]["errors"] == 0
+    assert found["parity"]["rows"] > 0
+    assert found["parity"]["mismatches"] == 0
+    assert (out / "report.html").exists()
+    assert sluice("verify", str(out / "bundle")).returncode == 0
+    assert sluice("demo", "--events", "40000", "--out", str(ROOT / "contracts")).returncode == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("MOVIELENS_100K" not in os.environ, reason="MOVIELENS_100K names no folder with u.data")
+def test_a_real_log_becomes_a_bundle_that_verifies(tmp_path):
+    out = tmp_path / "movielens"
+    data = os.environ["MOVIELENS_100K"]
+    done = sluice("run", "examples/movielens_100k.toml", "--data", data, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((out / "summary.json").read_text())
+    assert found["features"]["ingest"]["rows_in"] == 100_000
+    assert all(figures["auc"] > 0.6 for figures in found["models"].values())
+    assert set(found["train"]["freshness"]) == {"published", "fresh"}
+    assert sluice("verify", str(out / "bundle")).returncode == 0
