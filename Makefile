@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 2
 demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
 
-test: $(READY) java chromium
+test: $(READY) java
 	$(BIN)/pytest -q -m "not slow"
 
 test-all: $(READY) java chromium

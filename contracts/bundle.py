@@ -12,6 +12,7 @@ of that name is either complete or not there.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -110,16 +111,29 @@ def publish(
 
 
 def _swap(staging: Path, destination: Path) -> None:
+    """One exchange where the system has it (Linux); elsewhere two renames, between which nothing is there."""
+    if not destination.exists():
+        staging.rename(destination)
+        return
+    if _exchange(staging, destination):
+        return  # the retired bundle now lies at `staging`, which the caller removes
     retired = staging.with_name(staging.name + ".old")
-    if destination.exists():
-        destination.rename(retired)
+    destination.rename(retired)
     try:
         staging.rename(destination)
     except OSError:
-        if retired.exists():
-            retired.rename(destination)
+        retired.rename(destination)
         raise
     shutil.rmtree(retired, ignore_errors=True)
+
+
+def _exchange(left: Path, right: Path) -> bool:
+    """Swaps two paths in one step by renameat2; False where the C library or the file system lacks it."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    at_working_folder, exchange = -100, 2
+    return rename(at_working_folder, os.fsencode(left), at_working_folder, os.fsencode(right), exchange) == 0
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -1,6 +1,6 @@
 """One ranker from settings to files: fit, calibrate, evaluate, save, track.
 
-    FOLDER/weights.safetensors  calibration.safetensors  test_logits.npy (file order)  training.png  summary.json
+    FOLDER/weights.safetensors  calibration.safetensors  test_logits.npy  test_rows.npy  training.png  summary.json
 
 A folder whose summary carries the same digest (settings, feature spec, examples, seed) is taken as it is.
 """
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts import summary
-from contracts.artifacts import FRESH, LABEL, POSITION, USER, WINDOWS, Artifacts
+from contracts import bundle, summary
+from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Artifacts
 from contracts.bundle import save_array, save_weights
 from contracts.config import Config
 from contracts.feature_spec import SPEC_FILE, FeatureSpec
@@ -32,7 +32,7 @@ from models.tracking import Run, Tracker
 from models.validation_half import ValidationHalf, halves
 
 WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
-TEST_LOGITS, PICTURE = "test_logits.npy", "training.png"
+TEST_LOGITS, TEST_ROWS, PICTURE = "test_logits.npy", "test_rows.npy", "training.png"
 DRAWS = 100
 OnProgress = Callable[[str, int, int], None]
 
@@ -58,7 +58,7 @@ class Job:
     def digest(self, name: str) -> str:
         """Changes with whatever the weights of one model depend on."""
         paths = [path for window in WINDOWS for path in self.out.examples(window).glob("day=*/*.parquet")]
-        files = sorted((path.relative_to(self.out.out).as_posix(), path.stat().st_size) for path in paths)
+        files = sorted((path.relative_to(self.out.out).as_posix(), bundle.digest(path)) for path in paths)
         config = self.config
         settings = [config.train.model_dump(mode="json", exclude={"models", "ranker"}),
                     config.prerank.model_dump(mode="json"), config.retrieve.candidates, config.features.negative_rate]
@@ -148,6 +148,7 @@ def _judge(
     groups = users if users is not None else np.arange(test.rows)
     error = bootstrap(test_labels, test_logits, groups, draws=DRAWS, seed=job.seed).standard_error
     save_array(folder / TEST_LOGITS, test_logits)
+    save_array(folder / TEST_ROWS, test.column(ROW))
     save_weights(folder / CALIBRATION, curve.arrays())
     return {
         **figures, "auc_standard_error": error, "ece_uncalibrated": raw, "validation_auc": auc(labels, logits),

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import torch
 
 from contracts import summary, vocabulary
-from contracts.artifacts import BID, ITEM, USER, Artifacts
-from contracts.bundle import load_weights, save_array
+from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
+from contracts.bundle import load_array, load_weights, save_array
 from contracts.config import Config, Side
 from contracts.encoding import Encoder
-from contracts.errors import BundleError, DataError
+from contracts.errors import BundleError, DataError, ParityError
 from contracts.feature_spec import FeatureSpec
 from models.batches import Block
 from models.calibration import Calibration
@@ -85,11 +85,35 @@ def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: Fea
     weights, calibration = build / RANK / "weights.safetensors", build / RANK / "calibration.safetensors"
     _copy(out.model(settings.ranker) / weights.name, weights, "train")
     _copy(out.model(settings.ranker) / calibration.name, calibration, "train")
-    _copy(out.model(PRE_RANKER) / "weights.safetensors", build / PRERANK / "weights.safetensors", "prerank")
+    _copy(out.model(PRE_RANKER) / "weights.safetensors", build / PRERANK / "weights.safetensors", "train")
     load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     ranker = load_ranker(weights, settings.ranker, spec, settings.train)
     parity.write(out.parity, build / PARITY, settings.serve.parity_rows, spec, ranker,
                  Calibration.from_arrays(load_weights(calibration)))
+    _check_as_trained(out.model(settings.ranker), build / PARITY, parity.tolerance(settings.train))
+
+
+def _check_as_trained(model: Path, rows: Path, limit: float) -> None:
+    """The parity rows' logits are those that training itself wrote for the same test rows.
+
+    Raises BundleError when training left none for a row, ParityError when one differs.
+    """
+    if not (model / "test_logits.npy").exists():
+        raise BundleError(f"{model} has no test_logits.npy; run `sluice train` again")
+    known, logits = load_array(model / "test_rows.npy"), load_array(model / "test_logits.npy")
+    table = pq.read_table(rows / parity.FILE, columns=[ROW, parity.LOGIT])
+    wanted = table.column(ROW).to_numpy()
+    order = np.argsort(known)
+    at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    if (known[at] != wanted).any():
+        raise BundleError(f"{model}: training scored other rows than the parity sample's; run `sluice train` again")
+    gaps = np.abs(logits[at] - table.column(parity.LOGIT).to_numpy())
+    if not (gaps <= limit).all():
+        worst = int(gaps.argmax())
+        raise ParityError(
+            f"row {wanted[worst]}: the published weights give a logit {gaps[worst]:.6f} away from the one that "
+            f"training wrote, the limit is {limit:g}; run `sluice train` again"
+        )
 
 
 def _check(build: Path, encoder: Encoder, settings: BundleSettings) -> dict[str, float]:

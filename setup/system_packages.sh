@@ -3,14 +3,18 @@
 # Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium]
 set -eu
 
-install() { # PACKAGE PROGRAM
+install() { # PROGRAM PACKAGE... (the first package that can be had)
+    program=$1
+    shift
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "installing $1 (needed: $2)"
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >/dev/null
-    else
-        echo "$2 is missing: install it (Debian/Ubuntu: sudo apt-get install $1) and run make again" >&2
-        exit 1
+        echo "installing $program"
+        apt-get update -qq
+        for package in "$@"; do
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null && return
+        done
     fi
+    echo "$program is missing: install it (Debian/Ubuntu: sudo apt-get install $1) and run make again" >&2
+    exit 1
 }
 
 java_version() { # 17 of "17.0.15", nothing where there is no java
@@ -21,10 +25,10 @@ for program in "$@"; do
     case $program in
         java)
             version=$(java_version || true)
-            [ "${version:-0}" -ge 17 ] || install openjdk-17-jre-headless "Java 17 or newer"
+            [ "${version:-0}" -ge 17 ] || install "Java 17 or newer" openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless
             ;;
         chromium)
-            command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || install chromium Chromium
+            command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || install Chromium chromium chromium-browser
             ;;
         *)
             echo "unknown program $program" >&2

@@ -174,7 +174,7 @@ def serve(
 
     Example: sluice serve out/demo/bundle --port 50051
     """
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch and FAISS load, so set before them
+    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
     from serving.server import run as run_server
 
     run_server(bundle, host, port, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
@@ -193,7 +193,7 @@ def rank(
 ) -> None:
     """The smallest client.
 
-    Example: sluice rank --user u17 --context device=phone --limit 5 --json
+    Example: sluice rank --user u_00017 --context device=phone --limit 5 --json
     """
     from sluice.rank_command import rank_once
 

@@ -82,6 +82,6 @@ def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, 
     if server is not None:
         console.print(
             f"serving on {server.target}, process {server.process.pid}: kill {server.process.pid} stops it; "
-            f"try: sluice rank --user u1 --target {server.target}",
+            f"try: sluice rank --user u_00017 --target {server.target}",
             highlight=False,
         )

@@ -85,38 +85,16 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
     return merged
 
 
+MARK = ".sluice-demo"
+
+
 def clear(out: Path) -> None:
-    """Removes an earlier run's output. Refuses a folder that holds anything else."""
-    known = {
-        "raw",
-        "truth",
-        "ingest",
-        "features",
-        "encoding",
-        "examples",
-        "online",
-        "parity",
-        "models",
-        "bundle",
-        "bundle_step",
-        "summary.json",
-        "report.html",
-        "mlflow.db",
-        "mlartifacts",
-        "server.log",
-        "tracking.jsonl",
-        "slates.json",
-        "requests.json",
-    }
-    strangers = (
-        sorted(p.name for p in out.iterdir() if p.name not in known and not p.name.startswith("."))
-        if out.exists()
-        else []
-    )
-    if strangers:
-        raise DataError(f"{out} holds {strangers[0]!r}, which no run wrote; give an empty folder with --out")
+    """Removes an earlier demo's output. Refuses a folder with anything in it that no demo has marked as its own."""
+    if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
+        raise DataError(f"{out} is not empty and no demo made it; give another folder with --out")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    (out / MARK).touch()
 
 
 def _need(folder: Path, command: str) -> None:

@@ -192,7 +192,7 @@ KILLS = textwrap.dedent("""
 """)
 
 
-def test_killed_at_any_moment_leaves_a_whole_bundle_or_none(build: Path, tmp_path: Path) -> None:
+def test_killed_at_any_moment_leaves_a_whole_bundle(build: Path, tmp_path: Path) -> None:
     new = write_build(tmp_path / "new", "two")
     place = tmp_path / "place"
     place.mkdir()
@@ -201,8 +201,7 @@ def test_killed_at_any_moment_leaves_a_whole_bundle_or_none(build: Path, tmp_pat
     assert done.returncode == 0, done.stderr
     moments = done.stdout.split()
     assert {"old", "new"} <= set(moments)
-    assert moments == sorted(moments, key=["old", "absent", "new"].index)
-    assert moments.count("absent") <= 1
+    assert moments == sorted(moments, key=["old", "new"].index)  # an "absent" is not in the list and fails
 
 
 def test_weights_and_arrays_come_back(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -186,3 +187,13 @@ def test_a_window_of_one_class_is_refused_with_counts(write_examples, tmp_path, 
 def test_a_run_without_a_ranker_is_refused_before_training(tmp_path, train: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run(config(**train), Artifacts(tmp_path))
+
+
+def test_runs_go_where_the_tracking_uri_says(trained) -> None:
+    from mlflow.tracking import MlflowClient
+
+    out, found = trained
+    client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
+    experiment = client.get_experiment_by_name("tiny")
+    assert len(client.search_runs([experiment.experiment_id])) >= len(found["models"])
+    assert not (out.out / "mlflow.db").exists()

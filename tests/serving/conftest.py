@@ -127,6 +127,9 @@ def make_market(config: Config, seed: int = 5) -> Market:
     return Market(config, spec, vocabularies, users, items, events, labels)
 
 
+PARITY_ROWS = 100
+
+
 def make_vocabularies(item_keys: list[str]) -> dict[str, np.ndarray]:
     """The last five items are too new for the vocabulary; one pair of taste and category is unseen."""
     texts = {"taste": TASTES, "category": TASTES, "device": ["desk", "phone"], "tags": TAGS[:3],
@@ -163,7 +166,7 @@ def train(network: nn.Module, score: Callable[[], torch.Tensor], labels: np.ndar
 
 
 def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None:
-    """Towers, pre-ranker, ranker and its calibration, where `sluice train` and `sluice prerank` leave them."""
+    """Towers, pre-ranker, ranker and its calibration, where `sluice train` leaves them."""
     torch.manual_seed(1)
     settings = market.config.train
     towers = TwoTower(
@@ -179,7 +182,10 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
         checkpoint.save(network, out.model(name) / "weights.safetensors")
     with torch.no_grad():
         curve = calibration.fit("platt", ranker(shared, own).double().numpy(), market.labels)
+        logits = ranker(shared, own).double().numpy()[:PARITY_ROWS]
     bundle.save_weights(out.model("dnn") / "calibration.safetensors", curve.arrays())
+    bundle.save_array(out.model("dnn") / "test_logits.npy", logits)
+    bundle.save_array(out.model("dnn") / "test_rows.npy", np.arange(PARITY_ROWS)[::-1])
     summary.write(out.out / "models", {"ranker": "dnn"})
 
 
@@ -188,7 +194,7 @@ def write_table(folder: Path, columns: dict[str, Any]) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-def write_parity(market: Market, out: Artifacts, shared: Encoded, own: Encoded, rows: int = 100) -> None:
+def write_parity(market: Market, out: Artifacts, shared: Encoded, own: Encoded, rows: int = PARITY_ROWS) -> None:
     ids: dict[str, Any] = {}
     for slots, block in ((market.spec.block_ids("shared"), shared), (market.spec.block_ids("own"), own)):
         for slot in slots:

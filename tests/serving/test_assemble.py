@@ -14,9 +14,9 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import BID, ITEM, USER, Artifacts
-from contracts.bundle import read_manifest
+from contracts.bundle import read_manifest, save_array
 from contracts.config import Config
-from contracts.errors import BundleError, DataError, SchemaError
+from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from contracts.feature_spec import FeatureSpec
 from models.batches import Block
 from serving.assemble import assemble
@@ -132,7 +132,7 @@ def test_the_kind_of_reranking_decides_the_auction(
 
 @pytest.mark.parametrize(("part", "command"), [
     ("models/dnn/weights.safetensors", "train"), ("models/dnn/calibration.safetensors", "train"),
-    ("models/two_tower/weights.safetensors", "train"), ("models/pre_ranker/weights.safetensors", "prerank"),
+    ("models/two_tower/weights.safetensors", "train"), ("models/pre_ranker/weights.safetensors", "train"),
     ("models/summary.json", "train"), ("online/users", "features"), ("online/items", "features"),
     ("parity", "features"),
 ])
@@ -178,3 +178,23 @@ def test_a_ranker_that_was_not_trained(market: Any, trained_copy: Artifacts, tmp
     with pytest.raises(BundleError, match="sluice train"):
         assemble(market.config, trained_copy, tmp_path / "build")
 
+
+
+def test_logits_that_training_did_not_write_are_refused(
+    market: Any, trained_copy: Artifacts, tmp_path: Path
+) -> None:
+    path = trained_copy.model("dnn") / "test_logits.npy"
+    save_array(path, np.load(path) + 0.001)
+    with pytest.raises(ParityError, match=r"away from the one that training wrote, the limit is 0\.0001"):
+        assemble(market.config, trained_copy, tmp_path / "build")
+
+
+def test_parity_rows_that_training_did_not_score_are_refused(
+    market: Any, trained_copy: Artifacts, tmp_path: Path
+) -> None:
+    save_array(trained_copy.model("dnn") / "test_rows.npy", np.arange(1000, 1100))
+    with pytest.raises(BundleError, match="training scored other rows"):
+        assemble(market.config, trained_copy, tmp_path / "build")
+    (trained_copy.model("dnn") / "test_logits.npy").unlink()
+    with pytest.raises(BundleError, match=r"has no test_logits\.npy"):
+        assemble(market.config, trained_copy, tmp_path / "build")

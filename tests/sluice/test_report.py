@@ -70,6 +70,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
         write_report(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_browser_renders_it(page, tmp_path):
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     assert browser, "Chromium is missing; `make chromium` installs it"
