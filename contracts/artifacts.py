@@ -8,6 +8,7 @@ OUT/
   ingest/quarantine/        malformed rows with their reason
   ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC
   features/day=D/           point-in-time raw features
+  crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
   online/users/ items/      raw features of every user and item as of the last publish
@@ -69,6 +70,10 @@ class Artifacts:
     @property
     def features(self) -> Path:
         return self.out / "features"
+
+    @property
+    def crosses(self) -> Path:
+        return self.out / "crosses"
 
     @property
     def encoding(self) -> Path:

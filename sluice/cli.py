@@ -79,7 +79,7 @@ def demo(
 @app.command()
 @_reported
 def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Logs to bundle: features, train, bundle.
+    """Logs to bundle: features, crosses, train, bundle.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
@@ -113,6 +113,29 @@ def features(
     from sluice import steps
 
     _print(steps.features(load(config), data, Artifacts(out), _console(), day), as_json)
+
+
+@app.command()
+@_reported
+def crosses(
+    config: ConfigPath,
+    out: Out,
+    seed: Seed = None,
+    force: Annotated[bool, typer.Option(help="search again where the same search has been done")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search cross features (FIVES), compare them with rivals, and encode the examples with them.
+
+    Example: sluice crosses examples/movielens_100k.toml --out out/movielens
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_crosses
+
+    result = steps.crosses(load(config), Artifacts(out), _console(), seed, force)
+    print_crosses(result, _console())
+    _print(result, as_json)
 
 
 @app.command()
