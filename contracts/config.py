@@ -287,8 +287,49 @@ class Retrieve(Section):
 
 
 class Prerank(Section):
+    """Which score cuts the retrieved candidates to `keep`, and how FSCD (models/fscd.py) is chosen and trained.
+
+    kind          the score
+    fscd          a network over the fields that pay for themselves
+    towers        a small perceptron over the two towers' vectors
+    dot_product   the two towers' inner product, as retrieval left it
+    """
+
+    kind: Literal["fscd", "towers", "dot_product"] = "fscd"
     keep: int = Field(200, ge=1)
-    hidden: tuple[int, ...] = (32,)
+    hidden: tuple[int, ...] = Field((64, 32), min_length=1)
+    item_part: Literal["precomputed", "fresh"] = Field(
+        "precomputed", description="where the item half of the first layer comes from: the bundle, or the request"
+    )
+    embedding_dim: int = Field(8, ge=1)
+    requests: int = Field(1000, ge=1, description="requests of the training window whose candidates are learned from")
+    judged_requests: int = Field(150, ge=1, description="requests of validation, and of test, that judge")
+    list_length: int = Field(128, ge=2, description="candidates drawn of each request to learn from")
+    batch_size: int = Field(1024, ge=2, description="candidates per step; the penalty does not depend on it")
+    warm_steps: int = Field(150, ge=0, description="steps with gates and no penalty")
+    sweep_steps: int = Field(60, ge=1, description="steps with gates at each penalty")
+    tune_steps: int = Field(60, ge=0, description="steps without gates for each point of the frontier")
+    final_steps: int = Field(300, ge=0, description="further steps without gates for the chosen point")
+    learning_rate: float = Field(5e-3, gt=0)
+    gate_rate: float = Field(5e-2, gt=0, description="learning rate of the gates' logits")
+    penalties: tuple[float, ...] = Field(
+        (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3), min_length=1, description="reg_scale: nats per unit of cost, per sample"
+    )
+    clicks: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
+    distillation: float = Field(1.0, ge=0, description="weight of the log loss against the ranker's probabilities")
+    consistency: float = Field(1.0, ge=0, description="weight of the list-wise loss against the ranker's order")
+    top: int = Field(10, ge=1, description="m of the recall of the ranker's top m")
+    budget: float | None = Field(None, gt=0, description="largest cost of the chosen point, in the costs' unit")
+    tolerance: float = Field(0.005, ge=0, description="recall that the cheapest good point may lack; without a budget")
+    computation_weight: float = Field(1.0, ge=0, description="g1 of the paper")
+    dimension_weight: float = Field(1e-2, ge=0, description="g2 of the paper")
+    key_weight: float = Field(1e-7, ge=0, description="g3 of the paper")
+
+    @model_validator(mode="after")
+    def _rising(self) -> Prerank:
+        if list(self.penalties) != sorted(set(self.penalties)) or self.penalties[0] < 0:
+            raise ValueError(f"prerank.penalties {list(self.penalties)} must rise from 0 or more")
+        return self
 
 
 class Rerank(Section):
@@ -407,6 +448,8 @@ class Config(Section):
             )
         if self.rerank.kind == "auction" and self.log.bid is None:
             problems.append("rerank.kind = 'auction' needs log.bid")
+        if self.prerank.top > self.prerank.keep:
+            problems.append(f"prerank.top {self.prerank.top} exceeds prerank.keep {self.prerank.keep}")
         if self.prerank.keep > self.retrieve.candidates:
             problems.append(f"prerank.keep {self.prerank.keep} exceeds retrieve.candidates {self.retrieve.candidates}")
         if self.serve.default_limit > self.serve.max_limit:

@@ -20,18 +20,19 @@ from contracts.errors import BundleError, DataError, ParityError
 from contracts.feature_spec import FeatureSpec
 from models.batches import Block
 from models.calibration import Calibration
+from models.fscd_split import FscdSplit
 from models.two_tower import TwoTower
 from serving import filter_column, item_index, parity
 from serving.bundle_settings import BundleSettings
 from serving.index_recall import index_recall
 from serving.item_to_item import neighbours
 from serving.loaded_bundle import PARITY, PRERANK, RANK, RETRIEVAL, TABLES
-from serving.networks import load_pre_ranker, load_ranker, load_towers
+from serving.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.raw_columns import column, raw_columns
 from serving.side_table import SideTable, sort_order
 
 RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
-TOWERS, PRE_RANKER = "two_tower", "pre_ranker"
+TOWERS, PRE_RANKER, FSCD = "two_tower", "pre_ranker", "fscd"
 CHUNK_ROWS = 65_536
 PRIOR_IMPRESSIONS = 20.0
 
@@ -55,6 +56,7 @@ def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
     items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)
     items.save(build / TABLES, "items")
+    _prerank_parts(out, build / PRERANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, config.seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
@@ -81,16 +83,35 @@ def _copy(source: Path, target: Path, command: str) -> None:
 
 
 def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec) -> None:
-    """Weights and calibration of the ranker, weights of the pre-ranker, and the parity rows scored with them."""
+    """Weights and calibration of the ranker, and the parity rows scored with them."""
     weights, calibration = build / RANK / "weights.safetensors", build / RANK / "calibration.safetensors"
     _copy(out.model(settings.ranker) / weights.name, weights, "train")
     _copy(out.model(settings.ranker) / calibration.name, calibration, "train")
-    _copy(out.model(PRE_RANKER) / "weights.safetensors", build / PRERANK / "weights.safetensors", "train")
-    load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     ranker = load_ranker(weights, settings.ranker, spec, settings.train)
     parity.write(out.parity, build / PARITY, settings.serve.parity_rows, spec, ranker,
                  Calibration.from_arrays(load_weights(calibration)))
     _check_as_trained(out.model(settings.ranker), build / PARITY, parity.tolerance(settings.train))
+
+
+def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable) -> None:
+    """The pre-ranker's weights and, with FSCD, the item part of its first layer for every item."""
+    if settings.prerank.kind == "dot_product":
+        return
+    model, command = (FSCD, "prerank") if settings.prerank.kind == "fscd" else (PRE_RANKER, "train")
+    weights = folder / "weights.safetensors"
+    _copy(out.model(model) / weights.name, weights, command)
+    if settings.prerank.kind == "towers":
+        load_pre_ranker(weights, settings.train, settings.prerank)
+        return
+    network = load_fscd(weights, spec, settings.prerank)
+    if settings.prerank.item_part == "precomputed":
+        save_array(folder / "item_part.npy", item_part(FscdSplit(network, network.kept_fields), items))
+
+
+def item_part(split: FscdSplit, items: SideTable) -> np.ndarray:
+    """float32 [I, H]."""
+    table = split.item_table(torch.from_numpy(np.asarray(items.ids[:-1])), torch.from_numpy(np.asarray(items.dense[:-1])))
+    return table.numpy()
 
 
 def _check_as_trained(model: Path, rows: Path, limit: float) -> None:

@@ -1,0 +1,136 @@
+"""The frontier of quality against cost: one path of gates through rising penalties, a fine-tuned network per field set.
+
+The path starts from gates trained without penalty; each penalty goes on from where the one before ended, so that fields
+leave in the order of what they are worth per unit of cost. At each stop the fields with delta > 0.5 are kept, the others
+become constants, and a copy of the network is fine-tuned without gates. Judged on requests of the validation window.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contracts.candidate_lists import CandidateLists
+from contracts.config import Prerank
+from contracts.errors import ConfigError
+from contracts.feature_spec import FeatureSpec
+from contracts.field_costs import total
+from models.concrete_gates import ConcreteGates
+from models.fscd import Fscd
+from models.fscd_training import Sources, Trainer, prior
+from models.prerank_lists import score
+from models.prerank_quality import Quality, judge
+
+OnStep = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one sweep is about: `judged` are the requests that the points are compared on."""
+
+    spec: FeatureSpec
+    sources: Sources
+    judged: CandidateLists
+    settings: Prerank
+    costs: Mapping[str, float]
+    auction: bool
+    seed: int
+    progress: OnStep
+
+    def quality(self, network: Fscd) -> Quality:
+        return judge(score(network, self.sources.items, self.judged), self.sources.items, self.judged,
+                     self.settings.top, self.settings.keep, self.auction)
+
+
+@dataclass(frozen=True)
+class Point:
+    """`reg_scale` None: every field; `delta` per field as the gates left it."""
+
+    reg_scale: float | None
+    delta: dict[str, float]
+    network: Fscd
+    cost: float
+    quality: Quality
+
+    @property
+    def kept(self) -> list[str]:
+        return self.network.kept_fields
+
+
+def gated(task: Task) -> tuple[Fscd, ConcreteGates, Trainer]:
+    """A network and gates at the start of the path."""
+    torch.manual_seed(task.seed)
+    network = Fscd(task.spec, task.settings.embedding_dim, task.settings.hidden)
+    prior(network, task.sources.lists)
+    gates = ConcreteGates(torch.tensor([task.costs[name] for name in network.fields]))
+    trainer = Trainer(network, gates, task.sources, task.settings, task.seed, task.spec.positions)
+    trainer.run(task.settings.warm_steps)
+    return network, gates, trainer
+
+
+def sweep(task: Task) -> list[Point]:
+    """Points of falling cost: all fields, then one per penalty that changed the kept set."""
+    network, gates, trainer = gated(task)
+    points = [tuned(task, network, network.fields, None, gates)]
+    for number, penalty in enumerate(task.settings.penalties):
+        task.progress("sweep", number, len(task.settings.penalties))
+        trainer.run(task.settings.sweep_steps, penalty)
+        kept = [name for name, stays in zip(network.fields, gates.kept().tolist(), strict=True) if stays]
+        if kept and kept not in [point.kept for point in points]:
+            points.append(tuned(task, network, kept, penalty, gates))
+    if task.settings.budget is not None and not any(p.cost <= task.settings.budget for p in points):
+        points.append(tuned(task, network, within_budget(task, network, gates), task.settings.penalties[-1], gates))
+    return points
+
+
+def within_budget(task: Task, network: Fscd, gates: ConcreteGates) -> list[str]:
+    """Fields by falling delta as long as they fit the budget. Raises ConfigError when none does."""
+    left, kept = task.settings.budget or 0.0, []
+    for place in gates.delta.argsort(descending=True).tolist():
+        name = network.fields[place]
+        if task.costs[name] <= left:
+            kept.append(name)
+            left -= task.costs[name]
+    if not kept:
+        cheapest = min(task.costs.values())
+        raise ConfigError(f"prerank.budget {task.settings.budget:g} is below the cheapest field's cost {cheapest:g}; "
+                          "raise it, or set prerank.kind = 'dot_product'")
+    return kept
+
+
+def tuned(
+    task: Task, start: Fscd, kept: Sequence[str], reg_scale: float | None, gates: ConcreteGates | None
+) -> Point:
+    """A copy of `start` with these fields alone, fine-tuned."""
+    network = copy.deepcopy(start)
+    network.keep(kept)
+    Trainer(network, None, task.sources, task.settings, task.seed, task.spec.positions).run(
+        task.settings.tune_steps, decay=True)
+    delta = dict(zip(network.fields, gates.delta.tolist(), strict=True)) if gates else {}
+    return Point(reg_scale, delta, network, total(network.kept_fields, dict(task.costs)), task.quality(network))
+
+
+def choose(points: Sequence[Point], settings: Prerank) -> Point:
+    """With a budget the best recall within it; without, the cheapest that lacks at most `tolerance` of the best."""
+    affordable = [p for p in points if settings.budget is None or p.cost <= settings.budget]
+    best = max(point.quality.recall for point in affordable)
+    slack = settings.tolerance if settings.budget is None else 0.0
+    return min((p for p in affordable if p.quality.recall >= best - slack), key=lambda p: p.cost)
+
+
+def finish(task: Task, point: Point) -> Fscd:
+    """The chosen point's network, trained to the end."""
+    network = copy.deepcopy(point.network)
+    Trainer(network, None, task.sources, task.settings, task.seed + 1, task.spec.positions).run(
+        task.settings.final_steps, decay=True)
+    return network
+
+
+def first(lists: CandidateLists, count: int) -> CandidateLists:
+    """The first `count` requests that were drawn uniformly."""
+    rows = np.flatnonzero(lists.uniform)[:count]
+    return CandidateLists(*(getattr(lists, name)[rows] for name in lists.__dataclass_fields__))
