@@ -1,10 +1,10 @@
 """One gate per field: learnable keep probabilities, relaxed so that gradients reach them (arXiv 2105.07706).
 
-    u ~ U(0, 1),  z_j = sigmoid((logit delta_j + logit u) / t),  t = 0.1        concrete relaxation; E[z] = delta +- .003
-    penalty = sum_j alpha_j delta_j,  alpha_j = c_j                             on delta, whose mean z has, without noise
+    u ~ U(0, 1),  z_j = sigmoid((logit delta_j + logit u) / t),  t = 0.1      concrete relaxation; E[z] = delta +- .003
+    penalty = sum_j alpha_j delta_j,  alpha_j = c_j                           on delta: the mean of z
 
-alpha_j = log(1 - theta_j) - log(theta_j) with theta_j = 1 - sigmoid(c_j) is c_j itself: it is taken as such, because the
-logarithms overflow for costs beyond 17 in float32. Logits start at 0, which is delta = 0.5.
+alpha_j = log(1 - theta_j) - log(theta_j) with theta_j = 1 - sigmoid(c_j) is c_j itself: taken as such, because
+the logarithms overflow for costs beyond 17 in float32. Logits start at 0, which is delta = 0.5.
 """
 
 from __future__ import annotations

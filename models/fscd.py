@@ -5,7 +5,7 @@
     input_j = m_j * [vectors of the field's slots; its dense number]       one mask m_j per field
     logit   = perceptron([shared inputs; own inputs])
 
-While fields are chosen m is the gate z, one per request; afterwards it is 1 for a kept field and 0 for a dropped one, so
+While fields are chosen m is the gate z, one per request; afterwards it is 1 for a kept field, 0 for a dropped one, so
 that a dropped field is a constant input and shapes, weights and checkpoints stay as they are.
 """
 

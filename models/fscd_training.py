@@ -23,8 +23,8 @@ from models.batches import Batch
 from models.concrete_gates import ConcreteGates
 from models.fscd import Fscd
 from models.position_bias import PositionBias
-from models.prerank_losses import consistency, distillation
 from models.prerank_lists import ListBatch, batch, drawn
+from models.prerank_losses import consistency, distillation
 from models.row_adam import RowAdam, row_gradient
 
 CLICKS_SHARE = 4  # an impression for every so many candidates of a step

@@ -1,4 +1,4 @@
-"""The frontier as a picture: recall against microseconds, one dot per set of fields, beside the dot product and ranker."""
+"""The frontier as a picture: recall against microseconds, beside the dot product and the ranker."""
 
 from __future__ import annotations
 

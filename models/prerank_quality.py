@@ -3,7 +3,7 @@
     recall     share of the ranker's top m that is among the score's top `keep`, mean over requests
     hit rate   share of the clicked candidates that are among the score's top `keep`
 
-With an auction both orders are by ln(sigmoid(logit)) + ln(bid), as the funnel's; equal values in the order of item rows.
+With an auction both orders are by ln(sigmoid(logit)) + ln(bid), as the funnel's; ties in the order of item rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contracts.candidate_lists import CandidateItems, CandidateLists
 
 
 class Quality(NamedTuple):
-    """`recalls` [requests drawn uniformly], `hits` [clicked candidates] 0 or 1; `recall_error` is the standard error."""
+    """`recalls` [requests drawn uniformly], `hits` [clicked candidates] 0 or 1; `recall_error` its standard error."""
 
     recall: float
     recall_error: float

@@ -25,8 +25,8 @@ from models.batches import ExampleSet
 from models.fscd import Fscd
 from models.fscd_training import Sources
 from models.metrics import auc
-from models.prerank_quality import Quality, judge
 from models.prerank_lists import score
+from models.prerank_quality import Quality, judge
 from models.prerank_sweep import OnStep, Point, Task, choose, finish, sweep
 from models.prerank_words import dropped
 from models.ranker_training import TEST_LOGITS, TEST_ROWS, WEIGHTS

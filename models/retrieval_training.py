@@ -1,4 +1,4 @@
-"""The two towers and the pre-ranker from settings to files, with the share of clicks each lets through.
+"""The two towers and, where it is wanted, their pre-ranker from settings to files, with the clicks each lets through.
 
 Saved under models/two_tower and models/pre_ranker, restartable as the rankers are.
 """
@@ -22,23 +22,28 @@ TOWER, PRE_RANKER = "two_tower", "pre_ranker"
 RECALL_AT = (10, 100)
 
 
-def train_retrieval(job: Job) -> dict[str, dict[str, Any]]:
-    """{"two_tower": figures, "pre_ranker": figures}; recalls are None when no test click is on a known item."""
-    known = {name: job.done(name) for name in (TOWER, PRE_RANKER)}
+def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
+    """{"two_tower": figures, "pre_ranker": figures}, the second None unless prerank.kind is "towers".
+
+    Recalls are None when no test click is on a known item.
+    """
+    wanted = (TOWER, PRE_RANKER) if job.config.prerank.kind == "towers" else (TOWER,)
+    known = {name: job.done(name) for name in wanted}
     if all(known.values()):
-        return {name: figures for name, figures in known.items() if figures}
+        return {PRE_RANKER: None, **known}
     towers, tower_fit = _fit_towers(job)
-    pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
     items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
     clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
     found = {
         TOWER: {**_figures(tower_fit), "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
-        PRE_RANKER: {**_figures(pre_fit), "recall": _pre_rank_recall(job, pre_ranker, items, clicked)},
     }
+    if PRE_RANKER in wanted:
+        pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
+        found[PRE_RANKER] = {**_figures(pre_fit), "recall": _pre_rank_recall(job, pre_ranker, items, clicked)}
     for name, figures in found.items():
         figures |= {"clicks": len(clicked.place), "digest": job.digest(name)}
         summary.write(job.out.model(name), figures)
-    return found
+    return {PRE_RANKER: None, **found}
 
 
 def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:

@@ -110,8 +110,8 @@ def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec:
 
 def item_part(split: FscdSplit, items: SideTable) -> np.ndarray:
     """float32 [I, H]."""
-    table = split.item_table(torch.from_numpy(np.asarray(items.ids[:-1])), torch.from_numpy(np.asarray(items.dense[:-1])))
-    return table.numpy()
+    ids, dense = np.asarray(items.ids[:-1]), np.asarray(items.dense[:-1])
+    return split.item_table(torch.from_numpy(ids), torch.from_numpy(dense)).numpy()
 
 
 def _check_as_trained(model: Path, rows: Path, limit: float) -> None:

@@ -74,13 +74,17 @@ def cascades(
     bundle: LoadedBundle, scorers: Mapping[str, Scorer], queries: Sequence[RankQuery], repetitions: int
 ) -> dict[str, float]:
     """Median milliseconds of the funnel without explanations; "full_ranker" ranks whatever was retrieved."""
-    everything = bundle.settings.model_copy(
-        update={"prerank": bundle.settings.prerank.model_copy(update={"keep": bundle.settings.retrieve.candidates})})
-    wide = replace(bundle, settings=everything)
     funnels = {name: Funnel(bundle, chosen) for name, chosen in scorers.items()}
-    funnels["full_ranker"] = Funnel(wide, DotProductScorer(wide))
+    funnels["full_ranker"] = without_prerank(bundle)
     arms = {name: _ask(funnel, queries) for name, funnel in funnels.items()}
     return {name: statistics.median(times) / 1000 for name, times in side_by_side(arms, repetitions).items()}
+
+
+def without_prerank(bundle: LoadedBundle) -> Funnel:
+    """A funnel whose ranker sees everything that was retrieved."""
+    prerank = bundle.settings.prerank.model_copy(update={"keep": bundle.settings.retrieve.candidates})
+    wide = replace(bundle, settings=bundle.settings.model_copy(update={"prerank": prerank}))
+    return Funnel(wide, DotProductScorer(wide))
 
 
 def _ask(funnel: Funnel, queries: Sequence[RankQuery]) -> Work:

@@ -41,7 +41,7 @@ TABLES, RETRIEVAL, PRERANK, RANK, PARITY = "tables", "retrieval", "prerank", "ra
 class LoadedBundle:
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
     rows, most popular first, `neighbours` [I, M] item rows padded right with -1; `parity` is None when not checked.
-    `pre_ranker` or `fscd` is there as `prerank.kind` says, `item_part` [I, H] where `prerank.item_part` says precomputed.
+    `prerank.kind` says whether `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
     """
 
     manifest: Manifest

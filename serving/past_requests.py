@@ -1,6 +1,6 @@
-"""Requests of a past window as the server would have seen them: user and context as encoded then, clicks known by then.
+"""Requests of a past window as the server would have seen them: user and context as encoded then, clicks known then.
 
-Each stands for one impression: the shared inputs of its example, and the items its user had clicked by the last publish.
+Each stands for one impression: the shared inputs of its example, and what its user had clicked by the last publish.
 """
 
 from __future__ import annotations

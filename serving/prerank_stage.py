@@ -1,4 +1,4 @@
-"""Pre-ranking: a cheap score (serving/prerank_scorers.py) orders every retrieved candidate; the best `prerank.keep` stay.
+"""Pre-ranking: a cheap score (serving/prerank_scorers.py) orders the retrieved candidates; `prerank.keep` stay.
 
 Its first chunk is scored however late it is (about a fifth of a millisecond): every answer then rests on a prediction.
 The objective is the slate's: ln(sigmoid(logit)) + ln(bid), the logarithm of the expected revenue, where an auction

@@ -185,7 +185,7 @@ def prerank(
 @_reported
 def measure_costs(
     bundle: BundlePath,
-    repetitions: Annotated[int, typer.Option(min=10, help="paired runs per field, regime and number of candidates")] = 100,
+    repetitions: Annotated[int, typer.Option(min=10, help="paired runs per field and number of candidates")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Measure on the server's own path what each field costs the pre-ranker; writes costs.json beside the bundle.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from contracts import bundle, summary
-from contracts.artifacts import Artifacts
+from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config import Config
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts
@@ -33,6 +33,7 @@ from serving.prerank_scorers import DotProductScorer, FscdScorer, Scorer
 from serving.query import RankQuery
 
 REPETITIONS = 100
+TRACKED = ("recall", "hit_rate", "auc", "cost", "us_per_1000", "fields_kept")
 PICTURE = "frontier.png"
 
 
@@ -68,11 +69,10 @@ def candidates(
     loaded, rng = as_of_bundle(config, out), np.random.default_rng(seed)
     candidate_sets.items_of(loaded).save(out.candidates)
     s, asked = config.prerank, []
-    for number, (name, count, length) in enumerate(
-        (("train", s.requests, s.list_length), ("validation", s.judged_requests, None), ("test", s.judged_requests, None))
-    ):
+    for number, name in enumerate(WINDOWS):
         progress("candidates", number, 3)
-        clicks = 0 if name == "train" else count // 2
+        count, clicks, length = (s.requests, 0, s.list_length) if name == "train" else (
+            s.judged_requests, s.judged_requests // 2, None)
         asked = past_requests.sample(
             out, spec, loaded.items, name, count, clicks, config.features.publish_every, rng)
         candidate_sets.retrieve(loaded, asked, rng, length).save(out.candidates / name)
@@ -122,7 +122,7 @@ def _track(config: Config, out: Artifacts, found: dict[str, Any]) -> None:
     with Tracker(out.out, config.name) as tracker:
         run = tracker.start("prerank", {"prerank": config.prerank.model_dump(mode="json"), "kept": found["kept"]})
         for step, point in enumerate(found["frontier"]):
-            run.metrics({k: point[k] for k in ("recall", "hit_rate", "auc", "cost", "us_per_1000", "fields_kept")}, step)
+            run.metrics({key: point[key] for key in TRACKED}, step)
         if prerank_plot.available():
             out.prerank.mkdir(parents=True, exist_ok=True)
             prerank_plot.write(out.prerank / PICTURE, found)

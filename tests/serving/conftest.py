@@ -61,7 +61,7 @@ def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
                   "tower_dim": 8, "tower_hidden": [16]},
         "retrieve": {"candidates": 40, "two_tower": 20, "item_to_item": 10, "popularity": 10, "neighbours": 5,
                      "filter_fields": ["category", "brand"]},
-        "prerank": {"keep": 20, "hidden": [8]},
+        "prerank": {"kind": "towers", "keep": 20, "hidden": [8], "top": 5},
         "serve": {"default_limit": 5, "max_limit": 10, "max_candidates": 50, "parity_rows": 64, "deadline_ms": 60_000},
     }
     for name, changes in sections.items():
