@@ -16,7 +16,19 @@ TEMPERATURE = 0.1
 KEPT = 0.5
 
 
-class ConcreteGates(nn.Module):
+class Gates(nn.Module):
+    """What a trainer asks of gates."""
+
+    def sample(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Masks [rows, F]."""
+        raise NotImplementedError
+
+    def penalty(self) -> Tensor:
+        """A number, in units of cost."""
+        raise NotImplementedError
+
+
+class ConcreteGates(Gates):
     """`costs` c [F], in the order of the fields."""
 
     alpha: Tensor

@@ -55,6 +55,7 @@ class FscdSplit:
 
     def __init__(self, network: Fscd, names: Sequence[str]) -> None:
         spec, kept = network.spec, set(names)
+        self.network = network
         self.kept = tuple(name for name in network.fields if name in kept)
         dropped = {field.name for field in spec.of_side("cross")} - kept
         self.pair_spec = spec.model_copy(

@@ -20,7 +20,7 @@ from contracts.candidate_lists import CandidateItems, CandidateLists
 from contracts.config import Prerank
 from models.array_examples import ArrayExamples
 from models.batches import Batch
-from models.concrete_gates import ConcreteGates
+from models.concrete_gates import Gates
 from models.fscd import Fscd
 from models.position_bias import PositionBias
 from models.prerank_lists import ListBatch, batch, drawn
@@ -43,7 +43,7 @@ class Sources:
 class Trainer:
     """Keeps optimiser state and the order of the data; one seed gives one result."""
 
-    def __init__(self, network: Fscd, gates: ConcreteGates | None, sources: Sources, settings: Prerank, seed: int,
+    def __init__(self, network: Fscd, gates: Gates | None, sources: Sources, settings: Prerank, seed: int,
                  positions: int = 0) -> None:
         self.network, self.gates, self.sources, self.settings = network, gates, sources, settings
         self.bias = PositionBias(positions if sources.impressions else 0)

@@ -3,10 +3,10 @@
     permutation           recall lost when a field's values are shuffled among candidates and requests
     shark                 |gradient x (mean input - input)|, summed over a field's inputs: SHARK's first-order Taylor term
                           (arXiv 2308.09395), mean over training candidates
-    squeeze_excitation    mean weight of a gate w = sigmoid(W [mean of each field's input] + b), trained with the
-                          network: COLD (arXiv 2007.16122)
-    lpfs                  gates g(x) = x^2 / (x^2 + e), e falling to 0 along training, so that they reach exact zero
-                          (arXiv 2206.00267), with a proximal shrink of x by the field's cost; order by |x|
+    squeeze_excitation    mean of w = sigmoid(W q + b), q the mean input of each field, trained with the network: COLD
+                          (arXiv 2007.16122)
+    lpfs                  size of x in gates x^2 / (x^2 + e), e falling along training (arXiv 2206.00267); x is pulled to
+                          0 by |x| times the field's cost, where the paper takes a proximal step
 
 The last two are trained from a fresh network for as many steps as FSCD's path takes.
 """
@@ -20,6 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block
+from models.concrete_gates import Gates
 from models.fscd import Fscd
 from models.fscd_training import Trainer, prior
 from models.prerank_lists import batch, drawn
@@ -36,8 +39,8 @@ def orders(task: Task, trained: Fscd) -> dict[str, list[str]]:
     return {
         "permutation": _ranked(trained, permutation(task, trained)),
         "shark": _ranked(trained, shark(task, trained)),
-        "squeeze_excitation": _ranked(trained, _gate_values(task, SqueezeExcitation)),
-        "lpfs": _ranked(trained, _gate_values(task, SmoothGates)),
+        "squeeze_excitation": _ranked(trained, squeeze_excitation(task)),
+        "lpfs": _ranked(trained, lpfs(task)),
     }
 
 
@@ -96,25 +99,28 @@ def shark(task: Task, network: Fscd) -> np.ndarray:
     return totals.numpy()
 
 
-class SqueezeExcitation(nn.Module):
-    """One weight per field, the same for all rows in the mean that orders the fields."""
+class SqueezeExcitation(Fscd):
+    """Weighs every field of every candidate by sigmoid(W q + b), q_j the mean of the field's inputs."""
 
-    def __init__(self, costs: Tensor) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(len(costs)))
+    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...]) -> None:
+        super().__init__(spec, dim, hidden)
+        self.excite = nn.Linear(len(self.fields), len(self.fields))
+        self.total, self.count = torch.zeros(len(self.fields)), 0
 
-    def sample(self, rows: int, generator: torch.Generator) -> Tensor:
-        return self.weight.sigmoid().expand(rows, -1)
+    def inputs(self, shared: Block, own: Block, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        left, right = super().inputs(shared, own)
+        left = left.repeat_interleave(len(right) // len(left), 0)
+        squeezed = right.new_zeros(len(right), len(self.fields))
+        for side, columns in ((left, self.shared_columns), (right, self.own_columns)):
+            width = torch.bincount(columns, minlength=len(self.fields)).clamp(min=1)
+            squeezed = squeezed + torch.zeros_like(squeezed).index_add(1, columns, side) / width
+        weights = self.excite(squeezed).sigmoid()
+        self.total, self.count = self.total + weights.detach().sum(dim=0), self.count + len(weights)
+        return left * weights[:, self.shared_columns], right * weights[:, self.own_columns]
 
-    def penalty(self) -> Tensor:
-        return self.weight.sigmoid().mean()
 
-    def values(self) -> Tensor:
-        return self.weight.sigmoid()
-
-
-class SmoothGates(nn.Module):
-    """x^2 / (x^2 + e); `shrink` lowers e and pulls x towards 0 by the field's cost."""
+class SmoothGates(Gates):
+    """x^2 / (x^2 + e), one per field."""
 
     def __init__(self, costs: Tensor) -> None:
         super().__init__()
@@ -128,23 +134,31 @@ class SmoothGates(nn.Module):
     def penalty(self) -> Tensor:
         return (self.costs * self.x.abs()).sum()
 
-    def values(self) -> Tensor:
-        return self.x.abs()
+
+def squeeze_excitation(task: Task) -> np.ndarray:
+    """[F]: mean weight over the steps behind the warm ones."""
+    torch.manual_seed(task.seed)
+    settings = task.settings
+    network = SqueezeExcitation(task.spec, settings.embedding_dim, settings.hidden)
+    prior(network, task.sources.lists)
+    trainer = Trainer(network, None, task.sources, settings, task.seed, task.spec.positions)
+    trainer.run(settings.warm_steps)
+    network.total, network.count = torch.zeros(len(network.fields)), 0
+    trainer.run(settings.sweep_steps * len(settings.penalties))
+    return (network.total / max(network.count, 1)).numpy()
 
 
-def _gate_values(task: Task, kind: type[SqueezeExcitation] | type[SmoothGates]) -> np.ndarray:
-    """Trains network and gates together and answers the gates' sizes [F]."""
+def lpfs(task: Task) -> np.ndarray:
+    """[F]: |x| of the gates after training together with a network."""
     torch.manual_seed(task.seed)
     settings = task.settings
     network = Fscd(task.spec, settings.embedding_dim, settings.hidden)
     prior(network, task.sources.lists)
-    gates = kind(torch.tensor([task.costs[name] for name in network.fields]))
+    gates = SmoothGates(torch.tensor([task.costs[name] for name in network.fields]))
     trainer = Trainer(network, gates, task.sources, settings, task.seed, task.spec.positions)
-    rounds = len(settings.penalties)
     trainer.run(settings.warm_steps)
+    rounds = len(settings.penalties)
     for number in range(rounds):
-        if isinstance(gates, SmoothGates):
-            gates.epsilon = FIRST_EPSILON * (LAST_EPSILON / FIRST_EPSILON) ** ((number + 1) / rounds)
+        gates.epsilon = FIRST_EPSILON * (LAST_EPSILON / FIRST_EPSILON) ** ((number + 1) / rounds)
         trainer.run(settings.sweep_steps, SHRINK)
-    return gates.values().detach().numpy()
-
+    return gates.x.detach().abs().numpy()

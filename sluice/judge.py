@@ -11,25 +11,24 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config
 from pipelines.marketplace_truth import CONTEXT, Truth
+from serving import cascade_timing
 from serving.client import RankingClient
 from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import DotProductScorer
 from serving.query import RankQuery
-from serving import cascade_timing
 from sluice import live_requests, oracle, slates
 from sluice.cross_verdict import verdict
 from sluice.live_requests import Served, Visit
 from sluice.slates import KINDS, Market
-
 
 # What the marketplace plants for a pre-ranker to drop: noise, and a dear cross that says what a cheap field says.
 DECOYS = frozenset({"avatar", "market_category"})
 
 
 def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, Any]:
-    """Figures `models`, `crosses`, `prerank`, `slate`, `serving`; each of `count` visits is asked with and without re-ranking."""
+    """Figures `models`, `crosses`, `prerank`, `slate`, `serving`: each of `count` visits is asked with and without re-ranking."""
     truth = Truth.load(out.truth)
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
     visits = live_requests.sample_visits(out, bundle.spec, count, config.seed)

@@ -25,6 +25,7 @@ from contracts.encoding import Encoded, Encoder
 from contracts.feature_spec import FeatureField, FeatureSpec
 from models import calibration, checkpoint, registry
 from models.batches import Block
+from models.fscd import Fscd
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 from serving.assemble import assemble
@@ -34,6 +35,7 @@ USERS, ITEMS, EVENTS = 60, 80, 3000
 TASTES = ["books", "games", "music", "sport"]
 TAGS = ["cheap", "new", "red", "soft"]
 STEPS = 40
+DROPPED = ("visits", "tags", "hour_brand")  # by the pre-ranker, where it is FSCD
 
 torch.set_num_threads(1)
 
@@ -180,6 +182,11 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
     train(ranker, lambda: ranker(shared, own), market.labels)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
         checkpoint.save(network, out.model(name) / "weights.safetensors")
+    if market.config.prerank.kind == "fscd":
+        fscd = Fscd(market.spec, market.config.prerank.embedding_dim, market.config.prerank.hidden)
+        fscd.keep([name for name in fscd.fields if name not in DROPPED])
+        train(fscd, lambda: fscd(shared, own), market.labels)
+        checkpoint.save(fscd, out.model("fscd") / "weights.safetensors")
     with torch.no_grad():
         curve = calibration.fit("platt", ranker(shared, own).double().numpy(), market.labels)
         logits = ranker(shared, own).double().numpy()[:PARITY_ROWS]

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contracts.errors import ConfigError
+from contracts.field_costs import total
+from models import prerank_rivals, prerank_sweep
+from models.prerank_sweep import Task, choose, sweep
+from models.prerank_words import dropped
+from tests.models.prerank_market import COSTS, task
+
+NEEDED = {"taste", "kind", "quality"}
+
+
+def kept_at(job: Task, penalty: float, steps: int = 160) -> set[str]:
+    """delta > 0.5 after the warm steps and `steps` at one penalty."""
+    network, gates, trainer = prerank_sweep.gated(job)
+    trainer.run(steps, penalty)
+    return {name for name, stays in zip(network.fields, gates.kept().tolist(), strict=True) if stays}
+
+
+@pytest.fixture(scope="module")
+def points() -> list[prerank_sweep.Point]:
+    return sweep(task())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_and_the_dear_copy_go_and_what_is_needed_stays(seed: int) -> None:
+    assert kept_at(task(seed), 1e-3) == NEEDED
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_batch_size_does_not_decide(seed: int) -> None:
+    small, large = (kept_at(task(seed, batch_size=size), 1e-3) for size in (128, 2048))
+    assert small == large == NEEDED
+
+
+def test_a_dearer_penalty_keeps_no_dearer_set() -> None:
+    costs = [total(sorted(kept_at(task(1), penalty)), COSTS) for penalty in (1e-4, 4e-4, 1.6e-3, 0.5)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[0]
+
+
+def test_the_frontier_starts_with_everything_and_the_choice_keeps_the_recall(points: list[prerank_sweep.Point]) -> None:
+    assert points[0].kept == list(points[0].network.fields)
+    assert [p.cost for p in points] == sorted((p.cost for p in points), reverse=True)
+    job = task()
+    chosen = choose(points, job.settings)
+    assert chosen.quality.recall >= max(p.quality.recall for p in points) - job.settings.tolerance
+    assert not {"noise", "junk", "copy"} & set(chosen.kept)
+    assert job.quality(prerank_sweep.finish(job, chosen)).recall > 0.9
+
+
+def test_a_budget_is_kept(points: list[prerank_sweep.Point]) -> None:
+    settings = task(budget=2.5).settings
+    assert choose([*points, sweep(task(budget=2.5))[-1]], settings).cost <= 2.5
+
+
+def test_a_budget_below_every_field_is_refused() -> None:
+    with pytest.raises(ConfigError, match="below the cheapest field"):
+        sweep(task(budget=0.01, penalties=[0.0]))
+
+
+def test_one_seed_gives_one_result() -> None:
+    first, second = (sweep(task(3, penalties=[1e-3], warm_steps=10, sweep_steps=10, tune_steps=5)) for _ in range(2))
+    assert [p.kept for p in first] == [p.kept for p in second]
+    assert [p.quality.recall for p in first] == [p.quality.recall for p in second]
+
+
+def test_words_say_what_a_field_costs_and_what_its_loss_costs(points: list[prerank_sweep.Point]) -> None:
+    found = {one.field: one for one in dropped(task(), points[0], ["taste", "kind"])}
+    assert set(found) == {"noise", "quality", "junk", "copy"}
+    assert found["copy"].cost_share == pytest.approx(20.0 / sum(COSTS.values()))
+    assert found["quality"].recall < -0.1
+    assert found["quality"].sentence.startswith("quality: -0.")
+    assert "not worth" in found["quality"].sentence
+    assert "-83% cost" in found["copy"].sentence
+
+
+def test_rivals_put_what_is_needed_before_noise(points: list[prerank_sweep.Point]) -> None:
+    for name, order in prerank_rivals.orders(task(), points[0].network).items():
+        assert set(order) == set(COSTS), name
+        if name in ("permutation", "shark"):
+            assert order.index("quality") < order.index("junk"), name
+
+
+def test_an_order_is_cut_where_the_budget_ends() -> None:
+    assert prerank_rivals.cut(["copy", "kind", "noise", "taste"], COSTS, 1.5) == ["kind", "noise"]
+    assert prerank_rivals.cut(["copy"], COSTS, 1.5) == []
+
+
+def test_recall_by_hand() -> None:
+    job = task()
+    judged = job.judged
+    perfect = prerank_sweep.judge(judged.teacher, job.sources.items, judged, 5, 10, False)
+    assert perfect.recall == 1.0
+    scores = np.random.default_rng(1).normal(size=judged.rows.shape)
+    found = prerank_sweep.judge(scores, job.sources.items, judged, 5, 10, False)
+    expected = []
+    for row in range(len(judged)):
+        best = sorted(range(judged.rows.shape[1]), key=lambda k: (-judged.teacher[row, k], judged.rows[row, k]))[:5]
+        kept = sorted(range(judged.rows.shape[1]), key=lambda k: (-scores[row, k], judged.rows[row, k]))[:10]
+        expected.append(len(set(best) & set(kept)) / 5)
+    assert found.recall == pytest.approx(np.mean(expected))
