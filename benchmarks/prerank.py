@@ -1,10 +1,10 @@
-"""FSCD beside its rivals on one frontier, over seeds: recall, hit rate, AUC, microseconds per 1,000, milliseconds whole.
+"""FSCD beside its rivals on one frontier, over seeds: recall, hit rate, AUC, microseconds, milliseconds.
 
     sluice bench prerank CONFIG --out OUT [--seeds 5] [--costs FILE]
 
-OUT is a run with trained models. Rivals order the fields, and every order is cut where FSCD's own points are; all sets of
-fields are fine-tuned alike from the same network. Times are taken side by side at the end. Prints Markdown tables; the
-last line is one JSON object.
+OUT is a run with trained models. Rivals order the fields, and every order is cut where FSCD's own points are; all sets
+of fields are fine-tuned alike from the same network. Times are taken side by side at the end. Prints Markdown tables;
+the last line is one JSON object.
 """
 
 from __future__ import annotations

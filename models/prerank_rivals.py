@@ -1,12 +1,12 @@
 """Other ways to order a pre-ranker's fields, best first, judged on the same frontier as FSCD.
 
     permutation           recall lost when a field's values are shuffled among candidates and requests
-    shark                 |gradient x (mean input - input)|, summed over a field's inputs: SHARK's first-order Taylor term
-                          (arXiv 2308.09395), mean over training candidates
+    shark                 |gradient x (mean input - input)|, summed over a field's inputs: SHARK's first-order Taylor
+                          term (arXiv 2308.09395), mean over training candidates
     squeeze_excitation    mean of w = sigmoid(W q + b), q the mean input of each field, trained with the network: COLD
                           (arXiv 2007.16122)
-    lpfs                  size of x in gates x^2 / (x^2 + e), e falling along training (arXiv 2206.00267); x is pulled to
-                          0 by |x| times the field's cost, where the paper takes a proximal step
+    lpfs                  size of x in gates x^2 / (x^2 + e), e falling along training (arXiv 2206.00267); x is pulled
+                          to 0 by |x| times the field's cost, where the paper takes a proximal step
 
 The last two are trained from a fresh network for as many steps as FSCD's path takes.
 """
@@ -92,7 +92,8 @@ def shark(task: Task, network: Fscd) -> np.ndarray:
         hidden = network.mlp.first(sides[0].repeat_interleave(each, 0), sides[1])
         scores = network.mlp.rest(hidden).view(part.valid.shape)
         gradients = torch.autograd.grad(distillation(scores, part.teacher, part.valid), sides)
-        for side, gradient, columns in zip(sides, gradients, (network.shared_columns, network.own_columns), strict=True):
+        both = (network.shared_columns, network.own_columns)
+        for side, gradient, columns in zip(sides, gradients, both, strict=True):
             effect = gradient * (side.detach().mean(dim=0) - side.detach()) * len(side)
             by_field = torch.zeros(len(side), len(network.fields)).index_add_(1, columns, effect)
             totals += by_field.abs().mean(dim=0)

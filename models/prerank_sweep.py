@@ -1,8 +1,8 @@
 """The frontier of quality against cost: one path of gates through rising penalties, a fine-tuned network per field set.
 
 The path starts from gates trained without penalty; each penalty goes on from where the one before ended, so that
-fields leave in the order of what they are worth per unit of cost. At each stop fields with delta > 0.5 are kept, the others
-become constants, and a copy of the network is fine-tuned without gates. Judged on validation requests.
+fields leave in the order of what they are worth per unit of cost. At each stop the fields with delta > 0.5 are kept,
+the others become constants, and a copy of the network is fine-tuned without gates. Judged on validation requests.
 """
 
 from __future__ import annotations

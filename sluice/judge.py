@@ -28,7 +28,10 @@ DECOYS = frozenset({"avatar", "market_category"})
 
 
 def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, Any]:
-    """Figures `models`, `crosses`, `prerank`, `slate`, `serving`: each of `count` visits is asked with and without re-ranking."""
+    """Figures `models`, `crosses`, `prerank`, `slate`, `serving`.
+
+    Each of `count` visits is asked of the server with and without re-ranking.
+    """
     truth = Truth.load(out.truth)
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
     visits = live_requests.sample_visits(out, bundle.spec, count, config.seed)

@@ -44,7 +44,7 @@ def run(
     started, chosen = time.perf_counter(), config.seed if seed is None else seed
     digest = _digest(config, out, costs, chosen)
     known = summary.read(out.prerank)
-    if known.get("digest") == digest and not force:
+    if known.get("digest") == digest and (out.model("fscd") / "weights.safetensors").exists() and not force:
         return known
     spec = FeatureSpec.read(out.encoding)
     loaded, asked = candidates(config, out, spec, chosen, progress)
@@ -96,8 +96,8 @@ def with_times(
     dot, best = DotProductScorer(loaded), fscd_scorer(loaded, outcome.network, regime)
     points: dict[str, Scorer] = {str(n): fscd_scorer(loaded, p.network, regime) for n, p in enumerate(outcome.points)}
     spent = cascade_timing.stages(loaded, {"fscd": best, "dot_product": dot, **points}, asked, REPETITIONS)
-    queries = [RankQuery(user=loaded.users.key(row), limit=loaded.settings.serve.default_limit, explain=False)
-               for row in range(min(len(loaded.users), REPETITIONS))]
+    names = [loaded.users.key(row) for row in range(min(len(loaded.users), REPETITIONS))] or [""]
+    queries = [RankQuery(user=name, limit=loaded.settings.serve.default_limit, explain=False) for name in names]
     whole = cascade_timing.cascades(loaded, {"fscd": best, "dot_product": dot}, queries, REPETITIONS)
     compared = {name: {**figures[name], "us_per_1000": spent[name], "cascade_ms": whole[name]} for name in whole}
     frontier = [{**point, "us_per_1000": spent[str(n)]} for n, point in enumerate(figures["frontier"])]
