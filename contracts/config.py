@@ -173,6 +173,9 @@ class Windows(Section):
     validation: Window = 0.1
     test: Window = 0.1
     embargo: Duration | None = None
+    test_where: str | None = Field(
+        None, description="Spark SQL over the log: rows of the test window, where the log has no event_time"
+    )
 
     def named(self) -> dict[str, Window]:
         return {"statistics": self.statistics, "train": self.train, "validation": self.validation, "test": self.test}
@@ -362,12 +365,12 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        problems = [*self._field_problems(), *self._counter_problems(), *self._stage_problems()]
+        problems = [*self.field_problems(), *self._counter_problems(), *self._stage_problems()]
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
-    def _field_problems(self) -> list[str]:
+    def field_problems(self) -> list[str]:
         names = [f.name for f in self.fields]
         problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         by_name = {f.name: f for f in self.fields}
@@ -405,6 +408,11 @@ class Config(Section):
                 f"windows.embargo is {self.windows.embargo} s, shorter than the label window of {self.label_window} s; "
                 "labels of one window would be decided inside the next"
             )
+        if self.log.event_time is None:
+            needs = [field.name for field in self.fields if field.kind in ("counter", "sequence")]
+            problems += [f"{name!r} is a history and needs log.event_time; set it, or drop the field" for name in needs]
+        elif self.windows.test_where:
+            problems.append("windows.test_where is for a log without event_time; this one is cut in time")
         if self.rerank.kind == "auction" and self.log.bid is None:
             problems.append("rerank.kind = 'auction' needs log.bid")
         if self.prerank.keep > self.retrieve.candidates:

@@ -36,6 +36,9 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert sum(found["slate"]["loss"].values()) + found["slate"]["value"]["funnel"] == pytest.approx(1.0, abs=0.02)
     assert found["serving"]["requests"] >= 500
     assert found["serving"]["errors"] == 0
+    assert found["crosses"]["planted"] == 6
+    assert found["crosses"]["found"] >= 2
+    assert found["crosses"]["share_of_oracle"]["with"] > found["crosses"]["share_of_oracle"]["without"]
     assert found["parity"]["rows"] > 0
     assert found["parity"]["mismatches"] == 0
     assert (out / "report.html").exists()
