@@ -67,8 +67,8 @@ def require_sound(found: dict[str, Any]) -> None:
     mismatches, rows = found["parity"]["mismatches"], found["parity"]["rows"]
     if errors or mismatches:
         raise SluiceError(
-            f"the demo failed: {errors} of {requests} requests were not answered and {mismatches} of {rows} parity rows "
-            "differ, where none may; see serving and parity in its summary.json, and its server.log"
+            f"the demo failed: {errors} of {requests} requests were not answered and {mismatches} of {rows} parity "
+            "rows differ, where none may; see serving and parity in its summary.json, and its server.log"
         )
 
 
