@@ -2,7 +2,8 @@
 
     FOLDER/weights.safetensors  calibration.safetensors  test_logits.npy  test_rows.npy  training.png  summary.json
 
-A folder whose summary carries the same digest (settings, feature spec, examples, seed) is taken as it is.
+A folder whose summary carries the same digest (settings, feature spec, examples, seed) is taken as it is. Of several
+processes all fit, and the first alone reads and writes the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Arti
 from contracts.bundle import save_array, save_weights
 from contracts.config import Config
 from contracts.feature_spec import SPEC_FILE, FeatureSpec
-from models import calibration, checkpoint, plots, registry, training_loop
+from models import calibration, checkpoint, data_parallel, plots, registry, training_loop
 from models.auc_bootstrap import bootstrap
 from models.batches import ExampleSet
 from models.calibration_metrics import ece, predicted_over_observed_by
@@ -70,14 +71,17 @@ class Job:
                 "train": self.config.train.model_dump(mode="json")}
 
     def done(self, name: str) -> dict[str, Any] | None:
-        """The summary of an equal earlier run that came to its end."""
+        """The summary of an equal earlier run that came to its end, as the first process finds it."""
+        return data_parallel.by_first(lambda: self._done(name))
+
+    def _done(self, name: str) -> dict[str, Any] | None:
         found = summary.read(self.out.model(name))
         kept = (self.out.model(name) / WEIGHTS).exists() and found.get("digest") == self.digest(name)
         return found if kept and not self.force else None
 
     def start(self, name: str) -> Run:
         """Takes an older summary away, so that no summary ever stands beside weights it does not describe."""
-        (self.out.model(name) / summary.FILE).unlink(missing_ok=True)
+        data_parallel.by_first(lambda: (self.out.model(name) / summary.FILE).unlink(missing_ok=True))
         return self.tracker.start(name, self.settings(name))
 
     def batch_counter(self, name: str, epochs: int) -> Callable[[int, int], None]:
@@ -112,6 +116,13 @@ def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
         on_epoch=lambda entry: run.metrics({k: v for k, v in entry.items() if k != "epoch"}, entry["epoch"]),
         on_batch=job.batch_counter(folder_name, job.config.train.epochs),
     )
+    return data_parallel.by_first(lambda: _finish(job, folder_name, network, fitted, fresh, run))
+
+
+def _finish(
+    job: Job, folder_name: str, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, run: Run
+) -> dict[str, Any]:
+    """Judges and writes the files of a fitted model; answers its summary."""
     folder = job.out.model(folder_name)
     figures = _judge(job, network, fitted, fresh, folder)
     checkpoint.save(network, folder / WEIGHTS)

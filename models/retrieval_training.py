@@ -11,7 +11,7 @@ import torch
 
 from contracts import summary
 from contracts.feature_spec import SPEC_FILE
-from models import checkpoint, retrieval_recall, training_loop
+from models import checkpoint, data_parallel, retrieval_recall, training_loop
 from models.pre_ranker import PreRanker
 from models.ranker_training import WEIGHTS, Job
 from models.retrieval_recall import Catalogue, Clicks
@@ -29,6 +29,14 @@ def train_retrieval(job: Job) -> dict[str, dict[str, Any]]:
         return {name: figures for name, figures in known.items() if figures}
     towers, tower_fit = _fit_towers(job)
     pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
+    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, pre_ranker, pre_fit))
+
+
+def _finish(
+    job: Job, towers: TwoTower, tower_fit: training_loop.FitResult, pre_ranker: PreRanker,
+    pre_fit: training_loop.FitResult,
+) -> dict[str, dict[str, Any]]:
+    """Measures both and writes their summaries."""
     items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
     clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
     found = {
@@ -49,7 +57,7 @@ def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:
         towers, job.examples("train"), job.early_stopping(), s, job.seed,
         on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
     )
-    _save(job, TOWER, towers, run)
+    data_parallel.by_first(lambda: _save(job, TOWER, towers, run))
     return towers, fitted
 
 
@@ -61,7 +69,7 @@ def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loo
         pre_ranker, towers, job.examples("train"), job.early_stopping(), s, job.seed, positions=job.spec.positions,
         on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
     )
-    _save(job, PRE_RANKER, pre_ranker, run)
+    data_parallel.by_first(lambda: _save(job, PRE_RANKER, pre_ranker, run))
     return pre_ranker.eval(), fitted
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -157,6 +159,45 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     assert again["two_tower"]["recall"] == trained[1]["two_tower"]["recall"]
     other = run(config(models=("dnn",)), out, seed=12)
     assert other["models"]["dnn"]["log_loss"] != again["models"]["dnn"]["log_loss"]
+
+
+WORKER = """
+import json, os, sys
+from pathlib import Path
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from models.train_step import run
+
+rank = os.environ["RANK"]
+if rank == "1":
+    del os.environ["MLFLOW_TRACKING_URI"]  # tracking of the second process would go to its own folder
+config, folder = Config.model_validate_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+found = run(config, Artifacts(folder / rank))
+(folder / f"found_{rank}.json").write_text(json.dumps({**found, "seconds": 0}))
+"""
+
+
+@pytest.mark.slow
+def test_of_two_processes_the_first_alone_writes(write_examples, tmp_path) -> None:
+    """Each has a copy of the examples: the second one's stays as it was, and both know the same figures."""
+    settings = config(models=("popularity", "dnn")).model_copy(update={"name": "two_processes"})
+    copies = [write_examples(tmp_path / rank) for rank in ("0", "1")]
+    before = {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()}
+    (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
+    (tmp_path / "config.json").write_text(settings.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+               str(tmp_path / "worker.py"), str(tmp_path / "config.json"), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()} == before
+    first, second = (json.loads((tmp_path / f"found_{rank}.json").read_text()) for rank in ("0", "1"))
+    assert first == second == {**summary.read(copies[0].out / "models"), "seconds": 0}
+    names = {"popularity", "dnn", "dnn@fresh", "two_tower", "pre_ranker"}
+    assert {path.parent.name for path in copies[0].out.glob("models/*/weights.safetensors")} == names
+    client = pytest.importorskip("mlflow.tracking").MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
+    runs = client.search_runs([client.get_experiment_by_name("two_processes").experiment_id])
+    assert sorted(entry.info.run_name for entry in runs) == sorted(names)
 
 
 def test_an_interrupted_model_is_trained_again(trained, tmp_path) -> None:
