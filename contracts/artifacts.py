@@ -28,7 +28,6 @@ LABEL, LABEL_TIME = "_label", "_label_time"  # float 0/1; when the label became 
 USER, ITEM, REQUEST = "_user", "_item", "_request"  # string keys as in the log; absent roles have no column
 TIME, KNOWN = "_time", "_known"  # UTC timestamps (microseconds)
 POSITION, BID = "_position", "_bid"
-TEST = "_test"  # boolean, of a log without times: the row belongs to the test window
 ROW = "_row"  # int64 hash of the event key: stable row id
 DAY = "day"  # partition: event date, UTC, YYYY-MM-DD
 FRESH = "@fresh"  # suffix of event-fresh twins

@@ -173,9 +173,6 @@ class Windows(Section):
     validation: Window = 0.1
     test: Window = 0.1
     embargo: Duration | None = None
-    test_where: str | None = Field(
-        None, description="Spark SQL over the log: rows of the test window, where the log has no event_time"
-    )
 
     def named(self) -> dict[str, Window]:
         return {"statistics": self.statistics, "train": self.train, "validation": self.validation, "test": self.test}
@@ -408,11 +405,6 @@ class Config(Section):
                 f"windows.embargo is {self.windows.embargo} s, shorter than the label window of {self.label_window} s; "
                 "labels of one window would be decided inside the next"
             )
-        if self.log.event_time is None:
-            needs = [field.name for field in self.fields if field.kind in ("counter", "sequence")]
-            problems += [f"{name!r} is a history and needs log.event_time; set it, or drop the field" for name in needs]
-        elif self.windows.test_where:
-            problems.append("windows.test_where is for a log without event_time; this one is cut in time")
         if self.rerank.kind == "auction" and self.log.bid is None:
             problems.append("rerank.kind = 'auction' needs log.bid")
         if self.prerank.keep > self.retrieve.candidates:

@@ -1,7 +1,4 @@
-"""One row per event: the copy known first, ties broken by the row's hash.
-
-A plain table, with neither a key nor a time, has no events that could come twice: equal rows are numbered and all kept.
-"""
+"""One row per event: the copy known first, ties broken by the row's hash."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, KNOWN, ROW, TIME
+from contracts.artifacts import DAY, KNOWN, ROW
 from pipelines.content_hash import row_hash
 
 _RANK, _CONTENT = "_rank", "_content"
@@ -23,12 +20,7 @@ def identity(key: Sequence[str], raw: Sequence[str]) -> list[str]:
 
 def add_row(frame: DataFrame, key: Sequence[str], raw: Sequence[str]) -> DataFrame:
     """Adds `_row`, an int64 hash of what identifies the event."""
-    if key or TIME in frame.columns:
-        return frame.withColumn(ROW, row_hash(frame, identity(key, raw)))
-    alike = Window.partitionBy(_CONTENT).orderBy(_CONTENT)
-    numbered = frame.withColumn(_CONTENT, row_hash(frame, identity(key, raw)))
-    numbered = numbered.withColumn(_RANK, F.row_number().over(alike))
-    return numbered.withColumn(ROW, F.xxhash64(_CONTENT, _RANK)).drop(_CONTENT, _RANK)
+    return frame.withColumn(ROW, row_hash(frame, identity(key, raw)))
 
 
 def drop_duplicates(frame: DataFrame, raw: Sequence[str]) -> DataFrame:

@@ -18,7 +18,6 @@ from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
 from pipelines.key_lookup import key_column, look_up, look_up_lists
 
 ID = "id:"
-LONGEST_SEARCH = 32  # edges
 SIDES: tuple[Side, ...] = ("user", "context", "item", "cross")
 
 
@@ -94,17 +93,8 @@ def _with_field(df: DataFrame, field: FeatureField, suffix: str, vocabularies: M
 def bin_ids(column: str, edges: Sequence[float]) -> Column:
     """Bin b holds edges[b-1] <= x < edges[b]; its id is b + 2; null and NaN get 1."""
     value = f"CAST(`{column}` AS DOUBLE)"
-    found = _search(value, edges, 0, len(edges)) if len(edges) <= LONGEST_SEARCH else _two_step_search(value, edges)
+    found = _search(value, edges, 0, len(edges))
     return F.expr(f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {UNKNOWN} ELSE {found} END")
-
-
-def _two_step_search(value: str, edges: Sequence[float]) -> str:
-    """A written-out search of hundreds of edges outgrows the 64 KB of a JVM method: find the stretch, count in it."""
-    stretch = _search(value, edges[LONGEST_SEARCH - 1 :: LONGEST_SEARCH], 0, len(edges) // LONGEST_SEARCH)
-    first = f"({stretch} - {FIRST_ID}) * {LONGEST_SEARCH}"
-    constant = "array(" + ", ".join(f"{edge!r}D" for edge in edges) + ")"
-    inside = f"filter(slice({constant}, {first} + 1, {LONGEST_SEARCH}), edge -> {value} >= edge)"
-    return f"({first} + size({inside}) + {FIRST_ID})"
 
 
 def _search(value: str, edges: Sequence[float], low: int, high: int) -> str:

@@ -23,7 +23,7 @@ from contracts.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.feature_spec import FeatureSpec
 from contracts.found_crosses import with_crosses
-from pipelines import examples, fit_spec, hashed_windows, parity_sample, windows
+from pipelines import examples, fit_spec, parity_sample, windows
 from pipelines.content_hash import content_hash
 from pipelines.ingest import ingest
 from pipelines.online_tables import write_online
@@ -113,13 +113,8 @@ def has_found_crosses(config: Config, out: Artifacts) -> bool:
     return wanted == {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
 
 
-def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, list[Any]]:
-    events = spark.read.parquet(str(out.events))
-    if config.log.event_time is None:
-        hashed = hashed_windows.resolve(events, config)
-        hashed_windows.write(out.windows, hashed)
-        return {name: list(span) for name, span in hashed.items()}
-    resolved = windows.resolve(events, config)
+def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, list[str]]:
+    resolved = windows.resolve(spark.read.parquet(str(out.events)), config)
     windows.write(out.windows, resolved)
     return {name: [start.isoformat(), end.isoformat()] for name, (start, end) in resolved.items()}
 

@@ -16,10 +16,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST, TIME, USER, Artifacts
+from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.config import Clicks, Config, Source, Table
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, SchemaError
-from pipelines import hashed_windows, labels, quarantine, roles, sources
+from pipelines import labels, quarantine, roles, sources
 from pipelines.day_partitions import publish, stage
 from pipelines.duplicates import add_row, drop_duplicates
 from pipelines.failures import explained
@@ -123,7 +123,7 @@ def _events(job: Job, raw: DataFrame, kept: Sequence[str]) -> dict[str, Any]:
 
 
 def _marked(config: Config, raw: DataFrame) -> DataFrame:
-    frame = hashed_windows.add_test_flag(roles.add_roles(raw, config.log), config)
+    frame = roles.add_roles(raw, config.log)
     rules = roles.rules(frame, config.log)
     if config.label.expression is not None:
         frame = labels.add_expression(frame, config.label.expression)
@@ -183,7 +183,7 @@ def _clicks_of_day(marked: DataFrame, day: str, config: Clicks) -> DataFrame:
 
 def _reserved(frame: DataFrame) -> list[str]:
     check_columns(frame, {ROW: "bigint", LABEL: "float", DAY: "string"}, "output of ingest")
-    order = [ROW, LABEL, LABEL_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL, TEST]
+    order = [ROW, LABEL, LABEL_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL]
     return [name for name in order if name in frame.columns]
 
 

@@ -14,19 +14,16 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config import Config
-from pipelines import hashed_windows, windows
+from pipelines import windows
 from pipelines.windows import WINDOW
 
 
 def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
     """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end."""
-    features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
-    features = features.withColumn(DAY, F.col(DAY).cast("string"))
-    hashed = hashed_windows.read(out.windows)
-    if hashed is not None:
-        return hashed_windows.assign(features, hashed, config.seed)
     resolved = windows.read(out.windows)
-    return as_known(windows.assign(features, resolved, config.embargo), resolved["train"][1])
+    features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
+    assigned = windows.assign(features.withColumn(DAY, F.col(DAY).cast("string")), resolved, config.embargo)
+    return as_known(assigned, resolved["train"][1])
 
 
 def training_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:

@@ -98,22 +98,10 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
         merged["features"] = summary.read(out.features)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
-    skipped = _skipped(config)
-    if skipped:
-        merged["skipped"] = skipped
-    else:
-        merged["bundle"] = build_bundle(config, out, console)
+    merged["bundle"] = build_bundle(config, out, console)
     merged["seconds"] = round(time.perf_counter() - started, 1)
     summary.write(out.out, merged)
     return merged
-
-
-def _skipped(config: Config) -> dict[str, str]:
-    """What a plain table cannot have, with the reason."""
-    if config.log.item_id:
-        return {}
-    return {"bundle": "a bundle ranks items and the log has none (log.item_id)",
-            "two_tower": "retrieval finds items and the log has none (log.item_id)"}
 
 
 MARK = ".sluice-demo"
