@@ -145,15 +145,12 @@ def _finish(
 def _judge(
     job: Job, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, folder: Path
 ) -> dict[str, Any]:
-    """Calibrates on validation half 1, reads the test window once, saves the curve and the test logits."""
-    validation, test = job.examples("validation", fresh), job.examples("test", fresh)
-    logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
-    half = halves(validation) == 1
-    shown = _position_logit(validation, fitted.position_bias)
-    curve = calibration.fit(job.config.train.calibration, (logits + shown)[half], labels[half])
+    """Calibrates, reads the test window once, saves the curve and the test logits."""
+    curve, validation_auc = calibrate(job, network, fitted.position_bias, fresh)
+    test = job.examples("test", fresh)
     test_logits, test_labels = training_loop.predict(network, test), test.column(LABEL)
     users = test.column(USER) if job.spec.has_users else None
-    shown = _position_logit(test, fitted.position_bias)
+    shown = position_logit(test, fitted.position_bias)
     figures = evaluate(test_logits, test_labels, users, curve, position_logit=shown, where=str(test.folder))
     raw = ece(test_labels, calibration.identity(job.config.features.negative_rate).apply(test_logits + shown))
     groups = users if users is not None else np.arange(test.rows)
@@ -162,9 +159,20 @@ def _judge(
     save_array(folder / TEST_ROWS, test.column(ROW))
     save_weights(folder / CALIBRATION, curve.arrays())
     return {
-        **figures, "auc_standard_error": error, "ece_uncalibrated": raw, "validation_auc": auc(labels, logits),
+        **figures, "auc_standard_error": error, "ece_uncalibrated": raw, "validation_auc": validation_auc,
         "by_position": _by_position(test, curve.apply(test_logits + shown)) if job.spec.has_position else None,
     }
+
+
+def calibrate(
+    job: Job, network: torch.nn.Module, position_bias: list[float], fresh: bool = False
+) -> tuple[calibration.Calibration, float]:
+    """The curve fitted on validation half 1, and the AUC on the whole validation window."""
+    validation = job.examples("validation", fresh)
+    logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
+    half = halves(validation) == 1
+    shown = logits + position_logit(validation, position_bias)
+    return calibration.fit(job.config.train.calibration, shown[half], labels[half]), auc(labels, logits)
 
 
 def _by_position(test: ExampleSet, probabilities: np.ndarray) -> dict[str, dict[str, float | None]]:
@@ -173,7 +181,7 @@ def _by_position(test: ExampleSet, probabilities: np.ndarray) -> dict[str, dict[
     return {position: part._asdict() for position, part in found.items()}
 
 
-def _position_logit(examples: ExampleSet, bias: list[float]) -> np.ndarray:
+def position_logit(examples: ExampleSet, bias: list[float]) -> np.ndarray:
     """What the slot of each row adds to its logit; positions beyond the last count as the last."""
     if len(bias) < 2:
         return np.zeros(examples.rows)

@@ -21,7 +21,9 @@ from contracts.feature_spec import FeatureSpec
 from models import checkpoint, registry, training_loop
 from models.batches import ExampleSet
 from models.calibration import Calibration
+from models.pre_ranker import PreRanker, TowersPreRanker
 from models.train_step import run
+from models.two_tower import TwoTower
 
 POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
 EFFECT = np.random.default_rng(5).normal(0, 1.5, 64)
@@ -134,6 +136,34 @@ def test_recalls_are_reported_and_ordered(trained) -> None:
     assert 0 < towers["recall"]["10"]["two_tower"] <= towers["recall"]["20"]["two_tower"] <= 1
     assert pre_ranker["recall"]["kept"] <= pre_ranker["recall"]["retrieved"]
     assert (pre_ranker["recall"]["candidates"], pre_ranker["recall"]["keep"]) == (20, 10)
+
+
+def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> None:
+    """They set prices where no time is left to rank."""
+    out, found = trained
+    spec = FeatureSpec.read(out.encoding)
+    train = config().train
+    towers = TwoTower(spec, train.embedding_dim, train.tower_hidden, train.tower_dim, train.dropout, train.temperature)
+    pre_ranker = PreRanker(train.tower_dim, config().prerank.hidden)
+    for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker)):
+        checkpoint.load(network, out.model(name) / "weights.safetensors")
+    test = ExampleSet(out.examples("test"), spec)
+    stored = Calibration.from_arrays(load_weights(out.model("pre_ranker") / "calibration.safetensors"))
+    probabilities = stored.apply(training_loop.predict(TowersPreRanker(towers, pre_ranker), test))
+    truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
+    assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.06)
+    assert truth.mean() - test.column("_label").mean() > 0.1  # what the other positions cost
+    assert found["pre_ranker"]["predicted_over_observed"] == pytest.approx(1, abs=0.1)
+    assert found["pre_ranker"]["ece"] < 0.06
+
+
+def test_a_pre_ranker_without_calibration_is_trained_again(trained, tmp_path) -> None:
+    out, seen = Artifacts(tmp_path / "copy"), set()
+    shutil.copytree(trained[0].out, out.out)
+    (out.model("pre_ranker") / "calibration.safetensors").unlink()
+    run(config(), out, on_progress=lambda what, done, total: seen.add(what))
+    assert seen == {"two_tower", "pre_ranker"}
+    assert (out.model("pre_ranker") / "calibration.safetensors").exists()
 
 
 def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp_path) -> None:
