@@ -57,7 +57,7 @@ def run(
     (out.crosses / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
-        search = _search(config, out, spec, columns, chosen_seed, on_progress)
+        search = search_crosses(config, out, spec, columns, chosen_seed, on_progress)
         _write(out, search, digest)
         figures = {**_figures(search), **compare_arms(config, out, spec, search, chosen_seed)}
         spent = time.perf_counter() - begin
@@ -76,7 +76,7 @@ def without_crosses(spec: FeatureSpec) -> FeatureSpec:
     return spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.kind != "cross")})
 
 
-def _search(
+def search_crosses(
     config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int, on_progress: OnProgress | None
 ) -> Search:
     settings, folder = config.crosses, out.examples("train")
