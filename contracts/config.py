@@ -419,8 +419,10 @@ class Config(Section):
         for field in self.fields:
             role, given = roles.get(field.side, ("", None))
             if field.kind in ("sequence", "counter") and not given:
-                problems.append(f"{field.kind} {field.name!r} needs {role}, which says whose history it is; set {role}, "
-                                "or leave the field out")
+                problems.append(
+                    f"{field.kind} {field.name!r} needs {role}, which says whose history it is; set it, or leave the "
+                    "field out"
+                )
         return problems
 
     def _timeless_problems(self) -> list[str]:
