@@ -370,13 +370,13 @@ class Config(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Config:
         problems = [
-            *self._field_problems(), *self._counter_problems(), *self._role_problems(), *self._stage_problems()
+            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._stage_problems()
         ]
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
-    def _field_problems(self) -> list[str]:
+    def field_problems(self) -> list[str]:
         names = [f.name for f in self.fields]
         problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         by_name = {f.name: f for f in self.fields}

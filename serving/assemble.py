@@ -62,7 +62,8 @@ def _ranking_parts(
 ) -> dict[str, Any]:
     """Pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
-    _copy(out.model(PRE_RANKER) / "weights.safetensors", build / PRERANK / "weights.safetensors", "train")
+    for name in ("weights.safetensors", "calibration.safetensors"):
+        _copy(out.model(PRE_RANKER) / name, build / PRERANK / name, "train")
     load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)

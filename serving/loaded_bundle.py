@@ -4,7 +4,7 @@
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy
-    prerank/    weights.safetensors
+    prerank/    weights.safetensors, calibration.safetensors
     rank/       weights.safetensors, calibration.safetensors
     parity/     rows.parquet
 """
@@ -19,13 +19,14 @@ import numpy as np
 
 from contracts.bundle import Manifest, load_array
 from contracts.errors import BundleError
+from models.calibration import Calibration
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 from serving import item_index
 from serving.filter_column import FilterColumn
 from serving.item_index import ItemIndex
 from serving.networks import load_pre_ranker, load_towers
-from serving.scoring_bundle import ScoringBundle
+from serving.scoring_bundle import ScoringBundle, load_calibration
 from serving.side_table import SideTable
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
@@ -48,6 +49,7 @@ class LoadedBundle(ScoringBundle):
     neighbours: np.ndarray
     popularity: np.ndarray
     pre_ranker: PreRanker
+    prerank_calibration: Calibration
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -72,4 +74,5 @@ class LoadedBundle(ScoringBundle):
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
             pre_ranker=load_pre_ranker(folder / PRERANK / "weights.safetensors", train, settings.prerank),
+            prerank_calibration=load_calibration(folder / PRERANK),
         )

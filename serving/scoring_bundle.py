@@ -59,8 +59,12 @@ class ScoringBundle:
         settings, spec = BundleSettings.read(folder), FeatureSpec.read(folder)
         encoder = Encoder(spec, vocabulary.read_all(folder))
         ranker = load_ranker(folder / RANK / "weights.safetensors", settings.ranker, spec, settings.train)
-        calibration = Calibration.from_arrays(bundle.load_weights(folder / RANK / "calibration.safetensors"))
+        calibration = load_calibration(folder / RANK)
         compared = None
         if check_parity:
             compared = parity.check(folder / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train))
         return cls(manifest, spec, encoder, settings, ranker, calibration, compared)
+
+
+def load_calibration(folder: Path) -> Calibration:
+    return Calibration.from_arrays(bundle.load_weights(folder / "calibration.safetensors"))

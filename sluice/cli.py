@@ -71,9 +71,11 @@ def demo(
 
     Example: sluice demo --events 100000 --out out/small
     """
-    from sluice.demo import run_demo
+    from sluice.demo import require_sound, run_demo
 
-    _print(run_demo(out, events, keep_serving, _console()), as_json)
+    found = run_demo(out, events, keep_serving, _console())
+    _print(found, as_json)
+    require_sound(found)
 
 
 @app.command()
