@@ -159,3 +159,43 @@ def test_broken_toml_and_a_missing_file_are_config_errors(tmp_path):
     assert "not valid TOML" in problems("name = ")
     with pytest.raises(ConfigError, match=r"cannot read the configuration .*absent\.toml"):
         load(tmp_path / "absent.toml")
+
+
+PLAIN = """
+name = "plain"
+[log]
+path = "log"
+[label]
+expression = "y"
+[[fields]]
+name = "city"
+kind = "categorical"
+side = "context"
+"""
+COUNTER = """
+[[fields]]
+name = "seen"
+kind = "counter"
+side = "user"
+by = ["city"]
+windows = ["1d"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("addition", "message"),
+    [
+        (COUNTER, "counter 'seen' needs times, and the log has none; set log.event_time"),
+        (COUNTER, "counter 'seen' needs log.user_id"),
+        (WINDOWS.format(train_end="2026-01-07"), "windows as dates need log.event_time"),
+        ("[windows]\nembargo = '1h'", "windows.embargo needs log.event_time"),
+    ],
+)
+def test_a_table_without_times_or_users_is_told_what_it_cannot_have(addition, message):
+    assert message in problems(PLAIN + addition)
+
+
+def test_test_rows_need_a_table_without_times():
+    text = "[windows]\ntest_where = 'x'\nstatistics = 0\ntrain = 0.8\nvalidation = 0.2"
+    assert parse(PLAIN + text).windows.test_where == "x"
+    assert "windows.test_where is for tables without times" in problems(MINIMAL + text)
