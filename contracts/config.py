@@ -266,8 +266,8 @@ class Crosses(Section):
     weight_decay: float = Field(1e-6, ge=0)
     temperature_end: float = Field(0.1, gt=0, le=1)
     held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
-    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5 each")
-    proposals: int = Field(2000, ge=1)
+    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5, then 0")
+    proposals: int = Field(2000, ge=1, description="crosses of each order that pruning looks at, by importance")
     min_gain: float = Field(3.0, ge=0)
     sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
     representation: Literal["embedding", "product"] = "embedding"
