@@ -24,7 +24,6 @@ from contracts.artifacts import LABEL, ROW
 from contracts.config import Crosses, Train
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models import registry, training_loop
-from models.batches import ExampleSet
 from models.cross_search import search
 from models.window_part import WindowPart
 
