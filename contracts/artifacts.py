@@ -10,6 +10,8 @@ OUT/
   features/day=D/           point-in-time raw features
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
+  crosses/crosses.json      crosses that the search found, best first
+  statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
   models/NAME/              weights.safetensors, summary.json
@@ -76,6 +78,14 @@ class Artifacts:
 
     def examples(self, window: str) -> Path:
         return self.out / "examples" / window
+
+    @property
+    def crosses(self) -> Path:
+        return self.out / "crosses" / "crosses.json"
+
+    @property
+    def statistics(self) -> Path:
+        return self.out / "statistics"
 
     @property
     def online_users(self) -> Path:

@@ -233,6 +233,31 @@ class Train(Section):
     temperature: float = Field(0.1, gt=0)
 
 
+class Statistics(Section):
+    """Cross statistics: the click rate of value pairs, known before training begins, as inputs of every ranker.
+
+    A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` the
+    order-2 crosses that the cross search found are taken; where there are none either, there are no statistics.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    model: Literal["pcf_gnn", "factorisation", "two_tower", "table", "none"] = "pcf_gnn"
+    dim: int = Field(16, ge=1, description="width of a value's vector")
+    layers: int = Field(1, ge=0, le=4, description="rounds of message passing")
+    neighbours: int = Field(15, ge=1, description="sampled per value and relation")
+    aggregation: Literal["mean", "attention"] = "mean"
+    weighting: Literal["n", "sqrt", "log", "one"] = Field("n", description="weight of a pair shown n times")
+    smoothing: float = Field(20.0, ge=0, description="pseudo-impressions at the prior rate in a smoothed rate")
+    target: Literal["raw", "smoothed"] = Field("raw", description="the rate that is fitted; table rates are smoothed")
+    epochs: int = Field(10, ge=1)
+    patience: int = Field(2, ge=1)
+    batch_size: int = Field(1024, ge=1, description="pairs of values")
+    learning_rate: float = Field(5e-3, gt=0)
+    weight_decay: float = Field(1e-2, ge=0)
+    fine_tune: bool = Field(False, description="train the vectors and heads on with the ranker")
+    initialise_embeddings: bool = Field(False, description="start the rankers' embeddings at the vectors")
+
+
 class Retrieve(Section):
     """Quotas per channel; their merge without duplicates is cut to `candidates`."""
 
@@ -292,6 +317,7 @@ class Config(Section):
     fields: tuple[FieldConfig, ...] = Field(min_length=1)
     windows: Windows = Windows()
     features: Features = Features()
+    statistics: Statistics = Statistics()
     train: Train = Train()
     retrieve: Retrieve = Retrieve()
     prerank: Prerank = Prerank()
@@ -321,7 +347,9 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        problems = [*self._field_problems(), *self._counter_problems(), *self._stage_problems()]
+        problems = [
+            *self._field_problems(), *self._counter_problems(), *self._pair_problems(), *self._stage_problems(),
+        ]
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -345,6 +373,28 @@ class Config(Section):
                     problems.append(
                         f"cross {field.name!r}: {base!r} is no categorical field; name its bins, as in {base}#10"
                     )
+        return problems
+
+    def _pair_problems(self) -> list[str]:
+        by_name = {f.name: f for f in self.fields}
+        problems = []
+        for pair in self.statistics.pairs:
+            where = f"statistics.pairs {list(pair)}"
+            if len({part.partition("#")[0] for part in pair}) < 2 or self.statistics.pairs.count(pair) > 1:
+                problems.append(f"{where}: a pair takes two different fields, once")
+            for part in pair:
+                base, _, bins = part.partition("#")
+                if base not in by_name:
+                    problems.append(f"{where}: {part!r} is no field{_nearest(base, list(by_name))}")
+                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].granularities):
+                    problems.append(f"{where}: {base!r} has no granularity {bins!r}")
+                elif not bins and by_name[base].kind not in ("categorical", "multi_valued"):
+                    problems.append(f"{where}: {base!r} has no values of its own; name its bins, as in {base}#10")
+        if self.statistics.initialise_embeddings and self.statistics.dim != self.train.embedding_dim:
+            problems.append(
+                f"statistics.initialise_embeddings needs vectors as wide as the embeddings: statistics.dim is "
+                f"{self.statistics.dim}, train.embedding_dim {self.train.embedding_dim}"
+            )
         return problems
 
     def _counter_problems(self) -> list[str]:

@@ -72,5 +72,6 @@ class Din(nn.Module):
             span = slice(place, place + sequence.width)
             query = right[:, items.places[target.name]]
             interests.append(attention(query, left[:, span], user_rows[:, span] != PADDING))
-        own_inputs = torch.cat([items.join(item_rows, right, own.dense), *interests], dim=1)
+        numbers = self.embedding.numbers(shared, own)
+        own_inputs = torch.cat([items.join(item_rows, right, numbers), *interests], dim=1)
         return self.mlp(users.join(user_rows, left, shared.dense), own_inputs).squeeze(1)

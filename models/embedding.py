@@ -1,4 +1,4 @@
-"""One table for all id slots, and the two input blocks read through it.
+"""One table for all id slots, and the two input blocks read through it. Statistics of pairs join the own dense inputs.
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
 is zero and gets no gradient. The gradient is sparse: models/row_adam.py turns it into a step of the rows seen.
@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from contracts.config import Side
 from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.batches import Block
+from models.pair_statistics import PairStatistics
 
 INITIAL_STD = 0.1
 
@@ -83,9 +84,12 @@ class FusedEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
         with torch.no_grad():
             self.weight[PADDING] = 0.0
+        with_statistics = spec.pair_model is not None and "cross" in own_sides
+        self.statistics = PairStatistics(spec, spec.pair_model) if spec.pair_model and with_statistics else None
         sides = BLOCK_SIDES["shared"]
+        self.own_numbers = len(spec.dense_slots(*own_sides)) + (self.statistics.width if self.statistics else 0)
         self.shared = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
-        self.own = BlockReader(spec.id_slots(*own_sides), len(spec.dense_slots(*own_sides)), starts, dim)
+        self.own = BlockReader(spec.id_slots(*own_sides), self.own_numbers, starts, dim)
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
@@ -97,7 +101,14 @@ class FusedEmbedding(nn.Module):
         """Inputs [1 or B, shared.width] and [B, own.width]."""
         shared_rows, own_rows = self.shared.rows(shared.ids), self.own.rows(own.ids)
         left, right = self.vectors(shared_rows, own_rows)
-        return self.shared.join(shared_rows, left, shared.dense), self.own.join(own_rows, right, own.dense)
+        numbers = self.numbers(shared, own)
+        return self.shared.join(shared_rows, left, shared.dense), self.own.join(own_rows, right, numbers)
+
+    def numbers(self, shared: Block, own: Block) -> Tensor:
+        """Dense inputs of the own block [B, own_numbers]: those of the item, then the statistics."""
+        if self.statistics is None:
+            return own.dense
+        return torch.cat([own.dense, self.statistics(shared.ids, own.ids)], dim=1)
 
 
 def item_slot(spec: FeatureSpec) -> IdSlot | None:

@@ -26,6 +26,18 @@ def features(
         return feature_step.run(config, data, out, day=day, on_progress=progress.note)
 
 
+def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+    """Pair statistics from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
+    _need(out.encoding, "sluice features")
+    from models import pretrain_step
+    from pipelines import pair_step
+
+    with step(console, "pretrain") as progress:
+        progress.note("graph")
+        graph = pair_step.run(config, out)
+        return pretrain_step.run(config, out, graph, seed=seed, on_progress=progress.advance)
+
+
 def train(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
     _need(out.encoding, "sluice features")
     from models import train_step
@@ -74,9 +86,10 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
-    """Logs to bundle: features ▶ train ▶ bundle."""
+    """Logs to bundle: features ▶ pretrain ▶ train ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
+    merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     merged["bundle"] = build_bundle(config, out, console)
