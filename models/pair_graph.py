@@ -2,7 +2,7 @@
 
 Node (slot, id) has row start[slot] + id, so that the ids of a request find their vectors without another look-up. Ids 0
 and 1 have rows too: 1 stands for whatever was no known value, 0 is never seen. A relation carries messages both ways.
-Memory: 24 bytes an edge; neighbour lists hold edge numbers only.
+Memory: 32 bytes an edge; neighbour lists hold edge numbers only.
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ class Relation(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """relation int32 [E]; left, right rows int32 [E]; impressions, clicks float32 [E]."""
+    """relation int32 [E]; left, right rows int32 [E]; impressions, clicks, exposure float32 [E].
+
+    Exposure is impressions as if shown in the first slot: what rates and weights are made of.
+    """
 
     relation: Tensor
     left: Tensor
     right: Tensor
     impressions: Tensor
     clicks: Tensor
+    exposure: Tensor
 
     def take(self, chosen: Tensor) -> Edges:
         return Edges(*(part[chosen] for part in self))
@@ -81,10 +85,10 @@ class PairGraph:
 
     @cached_property
     def priors(self) -> Tensor:
-        """Clicks over impressions of each relation, kept off 0 and 1."""
+        """Clicks over exposure of each relation, kept off 0 and 1."""
         count = len(self.relations)
         clicks = torch.bincount(self.edges.relation, self.edges.clicks.double(), count)
-        shown = torch.bincount(self.edges.relation, self.edges.impressions.double(), count)
+        shown = torch.bincount(self.edges.relation, self.edges.exposure.double(), count)
         return ((clicks + 0.5) / (shown + 1.0)).float()
 
     @cached_property
@@ -131,7 +135,7 @@ class PairGraph:
         except OSError as error:
             raise DataError(f"no co-occurrence graph in {folder} ({error.strerror}); run `sluice pretrain`") from None
         table = pq.read_table(folder / "edges")
-        names = ("relation", "left", "right", "impressions", "clicks")
+        names = ("relation", "left", "right", "impressions", "clicks", "exposure")
         columns = {name: table.column(name).to_numpy() for name in names}
         order = np.lexsort((columns["right"], columns["left"], columns["relation"]))
         return cls.of(
@@ -142,7 +146,7 @@ class PairGraph:
     @classmethod
     def of(
         cls, slots: dict[str, int], relations: Sequence[Relation], relation: np.ndarray, left: np.ndarray,
-        right: np.ndarray, impressions: np.ndarray, clicks: np.ndarray,
+        right: np.ndarray, impressions: np.ndarray, clicks: np.ndarray, exposure: np.ndarray,
     ) -> PairGraph:
         """From ids local to their slots."""
         graph = cls(slots, tuple(relations), Edges(*(torch.empty(0) for _ in Edges._fields)))
@@ -151,5 +155,5 @@ class PairGraph:
         )
         places = (relation, left + lefts, right + rights)
         whole = [torch.from_numpy(np.asarray(part, dtype=np.int32)) for part in places]
-        counts = [torch.from_numpy(np.asarray(part, dtype=np.float32)) for part in (impressions, clicks)]
+        counts = [torch.from_numpy(np.asarray(part, dtype=np.float32)) for part in (impressions, clicks, exposure)]
         return cls(slots, tuple(relations), Edges(*whole, *counts))

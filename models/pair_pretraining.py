@@ -28,6 +28,7 @@ from models.row_adam import RowAdam, row_gradient
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384
+PLAIN = Statistics(weighting="n", pseudo_impressions=0.0)
 OnEpoch = Callable[[dict[str, Any]], None]
 OnBatch = Callable[[int, int], None]
 
@@ -51,7 +52,7 @@ def fit(
     A checkpoint of another `digest` is not used. `on_batch(done, all)` counts the batches of the epoch. Raises
     SluiceError when the loss is not finite.
     """
-    run = _Run(network, graph, settings, seed)
+    run = Run(network, graph, settings, seed)
     if checkpoint is not None and checkpoint.exists():
         run.restore(checkpoint, digest)
     resumed, spent = len(run.history), 0.0
@@ -78,7 +79,9 @@ def hold_out(graph: PairGraph, seed: int) -> tuple[Tensor, Tensor]:
     return order[count:].sort().values, order[:count].sort().values
 
 
-class _Run:
+class Run:
+    """What one pre-training holds: the graph less its held-out edges, both optimisers, the best weights so far."""
+
     def __init__(self, network: PairNetwork, graph: PairGraph, settings: Statistics, seed: int) -> None:
         self.network, self.whole, self.settings, self.seed = network, graph, settings, seed
         _, self.held = hold_out(graph, seed)
@@ -97,12 +100,13 @@ class _Run:
         done = len(self.history)
         return done >= self.settings.epochs or done - self.best_epoch >= self.settings.patience
 
-    def epoch(self, epoch: int, on_batch: OnBatch | None) -> float:
-        """Mean weighted loss of the training edges."""
+    def epoch(self, epoch: int, on_batch: OnBatch | None, most_batches: int | None = None) -> float:
+        """Mean weighted loss of the training edges, of the first `most_batches` alone where that is given."""
         torch.manual_seed(self.seed * 1000 + epoch)
         generator = torch.Generator().manual_seed(self.seed * 1000 + epoch)
         self.network.train()
         batches = self.train[torch.randperm(len(self.train), generator=generator)].split(self.settings.batch_size)
+        batches = batches[:most_batches]
         total = weights = 0.0
         for number, edges in enumerate(batches, start=1):
             self._set_rate((epoch - 1 + (number - 1) / len(batches)) / self.settings.epochs)
@@ -122,28 +126,29 @@ class _Run:
         self.values.grad = None
         self.adam.zero_grad()
         logits = self.network(self.graph, edges, self.graph, generator)
-        rate, weight, spread = self._targets(self.graph, edges)
+        rate, weight, spread = self._targets(self.graph, edges, self.settings)
         total = squared_sum(logits, rate, weight / spread)
         (total / weight.sum()).backward()
         self.adam.step()
         self.rows.step(*row_gradient(self.values.grad))  # type: ignore[arg-type]
         return float(total.detach()), float(weight.sum())
 
-    def _targets(self, graph: PairGraph, edges: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _targets(self, graph: PairGraph, edges: Tensor, settings: Statistics) -> tuple[Tensor, Tensor, Tensor]:
         """(rate, weight, prior x (1 - prior)); the last makes losses of rare and common clicks alike."""
         prior = self.whole.priors[graph.edges.relation[edges].long()]
-        parts = target(graph.edges.clicks[edges], graph.edges.impressions[edges], prior, self.settings)
+        parts = target(graph.edges.clicks[edges], graph.edges.exposure[edges], prior, settings)
         return *parts, prior * (1.0 - prior)
 
     @torch.no_grad()
     def evaluate(self) -> float:
-        """Mean weighted loss of the held-out pairs, which no message and no loss has seen."""
+        """Loss of the held-out pairs, which no message and no loss has seen: that of their impressions, whatever the
+        weighting and the target, so that settings can be compared by it."""
         self.network.eval()
         total = weights = 0.0
         generator = torch.Generator().manual_seed(self.seed)
         for edges in self.held.split(EVALUATION_EDGES):
             logits = self.network(self.graph, edges, self.whole, generator)
-            rate, weight, spread = self._targets(self.whole, edges)
+            rate, weight, spread = self._targets(self.whole, edges, PLAIN)
             total += float(squared_sum(logits, rate, weight / spread))
             weights += float(weight.sum())
         return total / max(weights, 1e-9)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -90,11 +91,12 @@ class PairStatistics(nn.Module):
             columns = [self._pair(pair, shared, own).expand(len(own), -1) for pair in range(len(self.parts))]
             return (torch.cat(columns, dim=1) - self.mean) / self.std
 
-    def logit(self, pair: int, left: Tensor, right: Tensor) -> Tensor:
-        """Logit of the rate of ids local to the pair's slots, [...], [...] (broadcast) -> [...]."""
-        (left_slot, _), (right_slot, _) = self.parts[pair]
-        rows = left.long() + self.starts[left_slot.name], right.long() + self.starts[right_slot.name]
-        return self.scorer(pair, *rows)[..., 0]
+    @torch.no_grad()
+    def rates(self, pair: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Predicted rates of ids local to the pair's slots, [...], [...] (broadcast) -> [...]."""
+        ids = zip(self.parts[pair], (left, right), strict=True)
+        rows = [torch.from_numpy(np.asarray(values)).long() + self.starts[slot.name] for (slot, _), values in ids]
+        return torch.sigmoid(self.scorer(pair, *rows)[..., 0]).numpy()
 
     def _pair(self, pair: int, shared: Tensor, own: Tensor) -> Tensor:
         """[1 or B, channels]"""

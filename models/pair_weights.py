@@ -73,7 +73,7 @@ def table(graph: PairGraph, spec: FeatureSpec, settings: Statistics) -> PairStat
     made = PairStatistics(with_statistics(spec, pairs_of(graph), model), model)
     scorer = made.scorer
     assert isinstance(scorer, TableScorer)
-    relation, shown = edges.relation.long(), edges.impressions
+    relation, shown = edges.relation.long(), edges.exposure
     left, right = (_rows(made, graph, edges, side) for side in (0, 1))
     scorer.base.copy_(torch.logit(graph.priors[: len(graph.pairs)]))
     logits = _smoothed_logit(edges.clicks, shown, graph.priors[relation], settings.smoothing)
@@ -106,14 +106,14 @@ def _smoothed_logit(clicks: Tensor, shown: Tensor, prior: Tensor, smoothing: flo
 
 @torch.no_grad()
 def standardised(made: PairStatistics, graph: PairGraph) -> PairStatistics:
-    """Sets mean and deviation of the logits over the window's impressions; flags stay as they are."""
+    """Sets mean and deviation of the logits over the window's exposure; flags stay as they are."""
     channels = made.scorer.channels
     edges = graph.edges.take(graph.targets)
     left, right = (_rows(made, graph, edges, side) for side in (0, 1))
     for pair in range(len(made.parts)):
         own = edges.relation == pair
         logits = made.scorer(pair, left[own], right[own])[..., 0].double()
-        weight = edges.impressions[own].double() / edges.impressions[own].sum()
+        weight = edges.exposure[own].double() / edges.exposure[own].sum()
         mean = (weight * logits).sum()
         made.mean[pair * channels] = mean
         made.std[pair * channels] = (weight * (logits - mean).square()).sum().sqrt().clamp(min=1e-3)

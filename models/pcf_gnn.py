@@ -1,12 +1,12 @@
 """PCF-GNN: vectors of field values from the co-occurrence graph (Li et al., SIGIR 2021, arXiv 2105.07752).
 
     h_i^0    = slot vector + value vector
-    m_{i,r}  = [ mean of h_j^{k-1} over sampled neighbours j of relation r, weighted by impressions;
-                 (clicks - prior x impressions) / (impressions + s) / prior, sums over these edges (pairs only);
-                 log(1 + impressions) / 10 ]
+    m_{i,r}  = [ mean of h_j^{k-1} over sampled neighbours j of relation r, weighted by exposure;
+                 log( (clicks + s q) / (exposure + s) / q ), sums over these edges, q the relation's rate (pairs only);
+                 log(1 + exposure) / 10 ]
     h_i^k    = relu(W_slot [h_i^{k-1}, m_{i,1}, ..., m_{i,R}])            the last layer without relu
 
-Only the abstract and introduction of the paper were at hand: the weighting by impressions, the sums of clicks in the
+Only the abstract and introduction of the paper were at hand: the weighting by exposure, the sums of clicks in the
 messages and the dropped values are ours. While training, a value's own vector is dropped now and then, which teaches
 the layers to speak for values that were seen little or never.
 """
@@ -25,11 +25,11 @@ from models.pair_graph import PairGraph
 INITIAL_STD = 0.05
 DROPPED_VALUES = 0.2
 FINAL_NODES, FINAL_NEIGHBOURS = 1024, 512  # at a time, when all vectors are made
-EXTRA = 2  # numbers beside the mean: lift and log of impressions
+EXTRA = 2  # numbers beside the mean: lift and log of exposure
 
 
 class WeightedMean(MessagePassing):
-    """Mean of the senders' vectors weighted by impressions: [S, D] -> [buckets, D]; 0 where nothing is sent."""
+    """Mean of the senders' vectors weighted by exposure: [S, D] -> [buckets, D]; 0 where nothing is sent."""
 
     def __init__(self) -> None:
         super().__init__(aggr="sum")
@@ -42,9 +42,9 @@ class WeightedMean(MessagePassing):
 
 
 class GraphLayer(nn.Module):
-    """One round of messages. Attention turns impressions into weights by what receiver and sender are:
+    """One round of messages. Attention turns exposure into weights by what receiver and sender are:
 
-    share_ij = softmax_j( (Q h_i . K h_j) / sqrt(D) + log n_ij ) within a bucket
+    share_ij = softmax_j( (Q h_i . K h_j) / sqrt(D) + log exposure_ij ) within a bucket
     """
 
     def __init__(self, dim: int, relations: list[int], attention: bool, last: bool) -> None:
@@ -55,16 +55,16 @@ class GraphLayer(nn.Module):
         self.mean, self.last = WeightedMean(), last
 
     def forward(self, own: Tensor, sent: Tensor, source: Tensor, messages: Messages, extra: Tensor, slot: int,
-                impressions: Tensor) -> Tensor:
+                exposure: Tensor) -> Tensor:
         """own [n, D] receivers, sent [S, D], source [M] places in `sent`, extra [n x Q, EXTRA] -> [n, D]."""
         buckets = len(own) * messages.relations
         if self.query is not None and self.key is not None:
             receiver = own[messages.bucket // messages.relations]
             score = (self.query(receiver) * self.key(sent[source])).sum(1) / own.shape[1] ** 0.5
-            share = softmax(score + impressions.log(), messages.bucket, num_nodes=buckets)
+            share = softmax(score + exposure.log(), messages.bucket, num_nodes=buckets)
         else:
-            total = own.new_zeros(buckets).index_add_(0, messages.bucket, impressions)
-            share = impressions / total[messages.bucket]
+            total = own.new_zeros(buckets).index_add_(0, messages.bucket, exposure)
+            share = exposure / total[messages.bucket]
         mean = self.mean(sent, source, messages.bucket, share, buckets)
         told = torch.cat([mean, extra], dim=1).view(len(own), -1)
         mixed = self.combine[slot](torch.cat([own, told], dim=1))
@@ -72,7 +72,7 @@ class GraphLayer(nn.Module):
 
 
 class PcfGnn(nn.Module):
-    """The encoder; its vectors are D wide. `shrink` is s above."""
+    """The encoder; its vectors are D wide. `shrink` is s above, at least 1."""
 
     head = "perceptron"
 
@@ -80,7 +80,7 @@ class PcfGnn(nn.Module):
         self, graph: PairGraph, dim: int, layers: int, neighbours: int, attention: bool, shrink: float
     ) -> None:
         super().__init__()
-        self.dim, self.neighbours, self.shrink = dim, neighbours, shrink
+        self.dim, self.neighbours, self.shrink = dim, neighbours, max(shrink, 1.0)
         self.values = nn.Parameter(torch.randn(graph.nodes, dim) * INITIAL_STD)
         self.slots = nn.Parameter(torch.randn(len(graph.slots), dim) * INITIAL_STD)
         relations = [len(incoming) for incoming in graph.incoming]
@@ -112,7 +112,7 @@ class PcfGnn(nn.Module):
         after = before.new_empty(len(rows), self.dim)
         parts = [
             self.layers[k - 1](before[own[one.nodes]], before, source, one, self._told(graph, one),
-                               int(graph.slot_of[rows[one.nodes[0]]]), graph.edges.impressions[one.edge])
+                               int(graph.slot_of[rows[one.nodes[0]]]), graph.edges.exposure[one.edge])
             for one, source in zip(messages, sources, strict=True)
         ]
         return after.index_copy(0, torch.cat([one.nodes for one in messages]), torch.cat(parts))
@@ -120,11 +120,11 @@ class PcfGnn(nn.Module):
     def _told(self, graph: PairGraph, messages: Messages) -> Tensor:
         """[n x Q, EXTRA] of what the edges themselves say."""
         edge, buckets = messages.edge, len(messages.nodes) * messages.relations
-        relation, shown = graph.edges.relation[edge].long(), graph.edges.impressions[edge]
-        prior = graph.priors[relation]
-        lift = torch.where(relation < len(graph.pairs), graph.edges.clicks[edge] / prior - shown, 0.0)
-        sums = torch.zeros(buckets, 2).index_add_(0, messages.bucket, torch.stack([lift, shown], dim=1))
-        return torch.stack([sums[:, 0] / (sums[:, 1] + self.shrink + 1e-9), sums[:, 1].log1p() / 10], dim=1)
+        relation, shown = graph.edges.relation[edge].long(), graph.edges.exposure[edge]
+        expected = torch.where(relation < len(graph.pairs), graph.edges.clicks[edge] / graph.priors[relation], shown)
+        sums = torch.zeros(buckets, 2).index_add_(0, messages.bucket, torch.stack([expected, shown], dim=1))
+        lift = (sums[:, 0] + self.shrink).log() - (sums[:, 1] + self.shrink).log()
+        return torch.stack([lift, sums[:, 1].log1p() / 10], dim=1)
 
     def _start(self, graph: PairGraph, rows: Tensor) -> Tensor:
         known = graph.seen[rows].float()[:, None]

@@ -1,8 +1,11 @@
 """The co-occurrence graph of field values, from the statistics window alone: statistics/nodes, edges, manifest.json.
 
     node (slot, id)                a value; `id` is its encoded id, so that a request needs no look-up to find it
-    edge (relation, left, right)   two values that stood in one row: impressions, clicks,
-                                   rate = (clicks + s * prior) / (impressions + s), prior = the relation's own rate
+    edge (relation, left, right)   two values that stood in one row: impressions, clicks, exposure,
+                                   rate = (clicks + s * prior) / (exposure + s), prior = the relation's own rate
+
+Exposure is impressions as if shown in the first slot (pipelines/exposure.py), so that rates are those of position 1, at
+which the server ranks.
 
 Relations are the chosen pairs and, for the encoder of models/pcf_gnn.py, links between a value and what describes it
 (pipelines/graph_relations.py). A slot of several values gives one edge per value. Counting is one grouping with partial
@@ -27,13 +30,16 @@ from contracts.feature_spec import PADDING, FeatureSpec
 from pipelines.chosen_pairs import Pair
 from pipelines.content_hash import content_hash
 from pipelines.encode_examples import ID, with_ids
+from pipelines.exposure import EXPOSURE, with_exposure
 from pipelines.graph_relations import Relation, relations_to_count, telling
 from pipelines.step import step
 from pipelines.training_window import statistics_rows
 
 MANIFEST = "manifest.json"
-EDGE = {"relation": "int", "left": "int", "right": "int", "impressions": "bigint", "clicks": "bigint"}
-NODE = {"slot": "string", "id": "int", "impressions": "bigint", "clicks": "bigint"}
+COUNTS = {"impressions": "bigint", "clicks": "bigint", "exposure": "double"}
+EDGE = {"relation": "int", "left": "int", "right": "int", **COUNTS}
+NODE = {"slot": "string", "id": "int", **COUNTS}
+ROW_NEEDS = {LABEL: "float", EXPOSURE: "double"}
 
 
 def write(
@@ -43,7 +49,8 @@ def write(
     """Replaces the graph; answers its manifest. Raises EmptyLogError when the window has no decided impression."""
     relations = relations_to_count(config, spec, pairs)
     slots = list(dict.fromkeys(slot for relation in relations for slot in relation[:2]))
-    rows = encoded_rows(statistics_rows(spark, config, out), spec, vocabularies, slots).persist()
+    window = with_exposure(statistics_rows(spark, config, out))
+    rows = encoded_rows(window, spec, vocabularies, slots).persist()
     try:
         counted = count_edges(rows, relations).persist()
         kept = telling(counted, relations)
@@ -61,11 +68,11 @@ def write(
 def encoded_rows(
     rows: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], slots: Sequence[str]
 ) -> DataFrame:
-    """`_label` and, per slot, the array of its ids: one, or those of a list, each once and without padding."""
+    """`_label`, `_exposure` and, per slot, the array of its ids: one, or those of a list, each once, not padding."""
     fields = {spec.slot(slot).field for slot in slots}
     needed = spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.name in fields)})
     found = with_ids(rows, needed, vocabularies)
-    return found.select(LABEL, *(_ids(spec, slot).alias(slot) for slot in slots))
+    return found.select(LABEL, EXPOSURE, *(_ids(spec, slot).alias(slot) for slot in slots))
 
 
 def _ids(spec: FeatureSpec, slot: str) -> Column:
@@ -74,11 +81,11 @@ def _ids(spec: FeatureSpec, slot: str) -> Column:
     return F.array_distinct(F.filter(ids, lambda one: one != PADDING)) if several else F.array(ids)
 
 
-@step(needs={LABEL: "float"}, gives=EDGE)
+@step(needs=ROW_NEEDS, gives=EDGE)
 def count_edges(rows: DataFrame, relations: Sequence[Relation]) -> DataFrame:
     """One row per relation and pair of ids that occurred together."""
     parts = [_occurrences(number, relation) for number, relation in enumerate(relations)]
-    exploded = rows.select(LABEL, F.explode(F.concat(*parts)).alias("edge")).select(LABEL, "edge.*")
+    exploded = rows.select(*ROW_NEEDS, F.explode(F.concat(*parts)).alias("edge")).select(*ROW_NEEDS, "edge.*")
     return _counts(exploded, "relation", "left", "right")
 
 
@@ -92,18 +99,20 @@ def _occurrences(number: int, relation: Relation) -> Column:
     return F.flatten(F.transform(F.col(f"`{relation.left}`"), partners))
 
 
-@step(needs={LABEL: "float"}, gives=NODE)
+@step(needs=ROW_NEEDS, gives=NODE)
 def count_nodes(rows: DataFrame, slots: Sequence[str]) -> DataFrame:
     def values(slot: str) -> Column:
         return F.transform(F.col(f"`{slot}`"), lambda one: F.struct(F.lit(slot).alias("slot"), one.alias("id")))
 
-    exploded = rows.select(LABEL, F.explode(F.concat(*map(values, slots))).alias("node")).select(LABEL, "node.*")
+    each = F.explode(F.concat(*map(values, slots))).alias("node")
+    exploded = rows.select(*ROW_NEEDS, each).select(*ROW_NEEDS, "node.*")
     return _counts(exploded, "slot", "id")
 
 
 def _counts(exploded: DataFrame, *keys: str) -> DataFrame:
     return exploded.groupBy(*keys).agg(
-        F.count("*").alias("impressions"), F.sum(LABEL).cast("bigint").alias("clicks")
+        F.count("*").alias("impressions"), F.sum(LABEL).cast("bigint").alias("clicks"),
+        F.round(F.sum(EXPOSURE), 6).alias("exposure"),  # one answer, in whatever order they were added up
     )
 
 
@@ -116,8 +125,8 @@ def renumbered(edges: DataFrame, kept: Sequence[int]) -> DataFrame:
 
 @step(needs=EDGE, gives={**EDGE, "rate": "double"})
 def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
-    totals = edges.groupBy("relation").agg((F.sum("clicks") / F.sum("impressions")).alias("prior"))
-    smoothed = (F.col("clicks") + smoothing * F.col("prior")) / (F.col("impressions") + smoothing)
+    totals = edges.groupBy("relation").agg((F.sum("clicks") / F.sum("exposure")).alias("prior"))
+    smoothed = (F.col("clicks") + smoothing * F.col("prior")) / (F.col("exposure") + smoothing)
     return edges.join(F.broadcast(totals), "relation").withColumn("rate", smoothed).drop("prior")
 
 
