@@ -1,8 +1,8 @@
 """Neighbours of a set of nodes, at most S a relation, so that a step costs what its batch touches and not the graph.
 
-Of a value with g > S edges in a relation, draw i of S takes the edge number floor((i + uniform) * g / S): one of each
-S-th of the list, all different, each edge equally likely. A value with fewer gives them all. Plain torch: the samplers
-of torch-geometric need compiled parts.
+Of a value with g > S edges in a relation, the list is turned by a random shift and cut into S parts of nearly one size,
+and each part gives one edge: all different, each edge equally likely. A value with fewer gives them all. Plain torch:
+the samplers of torch-geometric need compiled parts.
 """
 
 from __future__ import annotations
@@ -67,10 +67,12 @@ def _draw(one: Incoming, values: Tensor, neighbours: int, generator: torch.Gener
     """(place in `values`, edge number) of each drawn edge."""
     first, degree = one.ends[values], one.ends[values + 1] - one.ends[values]
     draws = torch.arange(neighbours)
-    spread = draws + torch.rand(len(values), neighbours, generator=generator)
-    chosen = torch.where(degree[:, None] > neighbours, (spread * degree[:, None] / neighbours).long(), draws)
+    uniform = torch.rand(len(values), neighbours + 1, dtype=torch.float64, generator=generator)
     owner, draw = torch.nonzero(draws < degree[:, None], as_tuple=True)
-    place = torch.minimum(chosen[owner, draw], degree[owner] - 1)
+    length = degree[owner]
+    part, end = draw * length // neighbours, (draw + 1) * length // neighbours
+    turned = part + (uniform[owner, draw] * (end - part)).long() + (uniform[owner, -1] * length).long()
+    place = torch.where(length > neighbours, turned % length, draw)
     return owner, one.edges[first[owner] + place].long()
 
 

@@ -98,10 +98,10 @@ class PairGraph:
 
     @cached_property
     def seen(self) -> Tensor:
-        """bool [N]: values that stand in an edge with a statistic."""
+        """bool [N]: values that stand in an edge."""
         found = torch.zeros(self.nodes, dtype=torch.bool)
         for ends in (self.edges.left, self.edges.right):
-            found[ends[self.targets].long()] = True
+            found[ends.long()] = True
         return found
 
     @cached_property

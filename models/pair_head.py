@@ -25,7 +25,7 @@ class DotHead(nn.Module):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         together = (left[..., :-1] * right[..., :-1]) @ self.weight
-        return together + self.left * left[..., -1] + self.right * right[..., -1] + self.bias
+        return together + self.left[0] * left[..., -1] + self.right[0] * right[..., -1] + self.bias[0]
 
 
 class PerceptronHead(nn.Module):
@@ -40,7 +40,7 @@ class PerceptronHead(nn.Module):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         mixed = self.left(left) + self.right(right) + self.product(left * right)
-        return mixed[..., 0] + torch.relu(mixed[..., 1:] + self.hidden_bias) @ self.output + self.bias
+        return mixed[..., 0] + torch.relu(mixed[..., 1:] + self.hidden_bias) @ self.output + self.bias[0]
 
 
 def build(kind: str, dim: int) -> nn.Module:

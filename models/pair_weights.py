@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,8 +20,10 @@ from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import checkpoint
 from models.embedding import INITIAL_STD, FusedEmbedding
 from models.pair_graph import Edges, PairGraph
-from models.pair_network import PairNetwork
 from models.pair_statistics import PairStatistics, TableScorer, VectorScorer
+
+if TYPE_CHECKING:  # a ranker needs no graph library
+    from models.pair_network import PairNetwork
 
 WEIGHTS = "weights.safetensors"
 LOOK_UPS = 2.0  # the serving cost of a pair
