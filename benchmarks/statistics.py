@@ -1,11 +1,11 @@
 """Cross statistics and their rivals: none, table, factorisation, two towers, PCF-GNN; or the graph network at scale.
 
-    sluice bench statistics rivals CONFIG --out OUT [--seeds 5] [--rankers dnn dcn_v2]      OUT holds `sluice features`
+    sluice bench statistics rivals CONFIG --out OUT [--seeds 5] [--rankers dnn dcn_v2] [--rivals none table ...]
     sluice bench statistics scale [--nodes 1000000] [--edges 20000000] [--batches 200]
 
-`rivals` counts the graph of CONFIG's pairs if OUT has none yet; same windows, seeds and rankers for all. Where OUT has
-the truth of a simulated marketplace, the error over pairs never seen together is given too. Prints Markdown tables; the
-last line is one JSON object.
+`rivals` needs the output of `sluice features CONFIG` in OUT and counts the graph of CONFIG's pairs where there is none
+yet; same windows, seeds and rankers for all. Where OUT has the truth of a simulated marketplace, the error over pairs
+never seen together is given too. Prints Markdown tables; the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def main() -> None:
     rivals.add_argument("--out", type=Path, required=True)
     rivals.add_argument("--seeds", type=int, default=5)
     rivals.add_argument("--rankers", nargs="*", default=["dnn", "dcn_v2"])
+    rivals.add_argument("--rivals", nargs="*", default=list(RIVALS), choices=RIVALS)
     scale = kinds.add_parser("scale")
     scale.add_argument("--nodes", type=int, default=1_000_000)
     scale.add_argument("--edges", type=int, default=20_000_000)
@@ -56,26 +57,26 @@ def main() -> None:
         found = at_scale(chosen.nodes, chosen.edges, chosen.batches)
         print("\n".join(f"{name:28s} {value:,.4g}" for name, value in found.items()))
     else:
-        found = compare(load(chosen.config), Artifacts(chosen.out), chosen.seeds, chosen.rankers)
+        found = compare(load(chosen.config), Artifacts(chosen.out), chosen.seeds, chosen.rankers, chosen.rivals)
     print(json.dumps(found))
 
 
-def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str]) -> dict[str, Any]:
+def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], rivals: list[str]) -> dict[str, Any]:
     if not (out.statistics / "manifest.json").exists():
         pair_step.run(config, out)
     graph, spec = PairGraph.read(out.statistics), FeatureSpec.read(out.encoding)
     test = ExampleSet(out.examples("test"), spec)
     labels, seen = test.column(LABEL), [of_rows(graph, pair, test) for pair in graph.pairs]
-    figures: Figures = {name: {} for name in (*RIVALS, "mean")}
+    figures: Figures = {name: {} for name in (*rivals, "mean")}
     buckets: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     truth = true_rates(out, graph) if out.truth.exists() and PAIR in _pairs(graph) else None
     for seed in range(config.seed, config.seed + seeds):
-        made = {name: made_by(name, graph, spec, config.statistics, seed) for name in RIVALS if name != "none"}
+        made = {name: made_by(name, graph, spec, config.statistics, seed) for name in rivals if name != "none"}
         if truth is not None:
             for name, error in zero_bucket_mse(made, graph, truth).items():
                 figures[name].setdefault("zero x 1e4", []).append(error * 1e4)
-        for name in RIVALS:
+        for name in rivals:
             if name in made:
                 sizes |= memory(made[name], graph) | {name: memory(made[name], graph)["own"]}
             for ranker in rankers:

@@ -36,6 +36,7 @@ from pipelines.step import step
 from pipelines.training_window import statistics_rows
 
 MANIFEST = "manifest.json"
+MILLION = 1_000_000
 COUNTS = {"impressions": "bigint", "clicks": "bigint", "exposure": "double"}
 EDGE = {"relation": "int", "left": "int", "right": "int", **COUNTS}
 NODE = {"slot": "string", "id": "int", **COUNTS}
@@ -112,8 +113,13 @@ def count_nodes(rows: DataFrame, slots: Sequence[str]) -> DataFrame:
 def _counts(exploded: DataFrame, *keys: str) -> DataFrame:
     return exploded.groupBy(*keys).agg(
         F.count("*").alias("impressions"), F.sum(LABEL).cast("bigint").alias("clicks"),
-        F.round(F.sum(EXPOSURE), 6).alias("exposure"),  # one answer, in whatever order they were added up
+        (F.sum(_millionths(EXPOSURE)) / MILLION).alias("exposure"),
     )
+
+
+def _millionths(column: str) -> Column:
+    """As whole numbers, whose sum is the same in whatever order rows come."""
+    return F.round(F.col(column) * MILLION).cast("bigint")
 
 
 @step(needs=EDGE, gives=EDGE)
@@ -125,7 +131,8 @@ def renumbered(edges: DataFrame, kept: Sequence[int]) -> DataFrame:
 
 @step(needs=EDGE, gives={**EDGE, "rate": "double"})
 def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
-    totals = edges.groupBy("relation").agg((F.sum("clicks") / F.sum("exposure")).alias("prior"))
+    shown = F.sum(_millionths("exposure")) / MILLION
+    totals = edges.groupBy("relation").agg((F.sum("clicks") / shown).alias("prior"))
     smoothed = (F.col("clicks") + smoothing * F.col("prior")) / (F.col("exposure") + smoothing)
     return edges.join(F.broadcast(totals), "relation").withColumn("rate", smoothed).drop("prior")
 

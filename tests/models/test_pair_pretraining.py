@@ -38,7 +38,7 @@ def grid(network, graph, cities, brands):
 @pytest.fixture(scope="module")
 def fitted(pair_graph):
     torch.set_num_threads(1)
-    return fit(pair_graph)
+    return fit(pair_graph, SETTINGS.model_copy(update={"layers": 1, "learning_rate": 5e-2}))
 
 
 def test_pairs_never_seen_together_are_known_from_region_and_tier(fitted, pair_graph, pair_rates):
@@ -121,7 +121,8 @@ def stored(graph, folder):
     edges, relation = graph.edges, graph.edges.relation.long()
     columns = {
         "relation": edges.relation, "left": edges.left - starts[0][relation],
-        "right": edges.right - starts[1][relation], "impressions": edges.impressions, "clicks": edges.clicks, "exposure": edges.exposure,
+        "right": edges.right - starts[1][relation], "impressions": edges.impressions, "clicks": edges.clicks,
+        "exposure": edges.exposure,
     }
     (folder / "edges").mkdir(parents=True)
     pq.write_table(pa.table({name: part.numpy() for name, part in columns.items()}), folder / "edges" / "part.parquet")
