@@ -8,9 +8,9 @@ OUT/
   ingest/quarantine/        malformed rows with their reason
   ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC
   features/day=D/           point-in-time raw features
+  crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
-  crosses/crosses.json      crosses that the search found, best first
   statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
@@ -73,15 +73,15 @@ class Artifacts:
         return self.out / "features"
 
     @property
+    def crosses(self) -> Path:
+        return self.out / "crosses"
+
+    @property
     def encoding(self) -> Path:
         return self.out / "encoding"
 
     def examples(self, window: str) -> Path:
         return self.out / "examples" / window
-
-    @property
-    def crosses(self) -> Path:
-        return self.out / "crosses" / "crosses.json"
 
     @property
     def statistics(self) -> Path:

@@ -21,7 +21,7 @@ from contracts.errors import ConfigError
 Side = Literal["user", "item", "context", "cross"]
 Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
 KeyType = Literal["string", "int64", "bool"]
-ModelName = Literal["popularity", "logistic_regression", "dnn", "dcn_v2", "din"]
+ModelName = Literal["popularity", "logistic_regression", "dnn", "dcn_v2", "din", "fives"]
 
 
 def _utc(value: object) -> object:
@@ -132,6 +132,9 @@ class FieldConfig(Section):
     prior_strength: float = Field(20.0, gt=0)
     parts: tuple[str, ...] = ()
     buckets: int = Field(0, ge=0)
+    representation: Literal["embedding", "product"] = Field(
+        "embedding", description="of a cross: vectors of its own, or the product of factors of its parts"
+    )
     cost: float = Field(1.0, ge=0)
 
     @property
@@ -214,6 +217,7 @@ class Train(Section):
     hidden: tuple[int, ...] = (256, 128)
     cross_layers: int = Field(3, ge=1)
     cross_rank: int = Field(64, ge=1)
+    edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
     dropout: float = Field(0.1, ge=0, lt=1)
     batch_size: int = Field(4096, ge=1)
     epochs: int = Field(4, ge=1)
@@ -256,6 +260,42 @@ class Statistics(Section):
     weight_decay: float = Field(1e-2, ge=0)
     fine_tune: bool = Field(False, description="train the vectors and heads on with the ranker")
     initialise_embeddings: bool = Field(False, description="start the rankers' embeddings at the vectors")
+
+
+class Crosses(Section):
+    """The search of cross features (models/fives.py) inside the training window; `budget` = 0 leaves it out.
+
+    The graph network proposes `proposals` crosses by importance; those that gain at least `min_gain` nats on its held
+    rows, given the crosses before them, are kept until a budget is spent.
+    """
+
+    budget: int = Field(18, ge=0, description="largest number of crosses")
+    max_keys: int = Field(2_000_000, ge=1, description="largest number of keys of all crosses together")
+    min_count: int = Field(5, ge=1, description="rows a key of a cross must have in the training window")
+    layers: int = Field(2, ge=1, le=5, description="crosses join up to layers + 1 fields")
+    dim: int = Field(16, ge=1)
+    hidden: tuple[int, ...] = (64,)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    readout: Literal["all", "last"] = "all"
+    epochs: int = Field(2, ge=1)
+    batch_size: int = Field(1024, ge=1)
+    learning_rate: float = Field(2e-3, gt=0)
+    structure_rate: float = Field(2e-2, gt=0)
+    weight_decay: float = Field(1e-6, ge=0)
+    temperature_end: float = Field(0.1, gt=0, le=1)
+    held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
+    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5 each")
+    proposals: int = Field(2000, ge=1)
+    min_gain: float = Field(3.0, ge=0)
+    sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
+    representation: Literal["embedding", "product"] = "embedding"
+    compare_rows: int = Field(50_000, ge=0, description="rows for the comparison with rivals; 0: none")
+
+    @model_validator(mode="after")
+    def _a_threshold_per_layer(self) -> Crosses:
+        if self.thresholds and len(self.thresholds) != self.layers:
+            raise ValueError(f"{len(self.thresholds)} thresholds for {self.layers} layers; give one per layer, or none")
+        return self
 
 
 class Retrieve(Section):
@@ -319,6 +359,7 @@ class Config(Section):
     features: Features = Features()
     statistics: Statistics = Statistics()
     train: Train = Train()
+    crosses: Crosses = Crosses()
     retrieve: Retrieve = Retrieve()
     prerank: Prerank = Prerank()
     rerank: Rerank = Rerank()
@@ -348,13 +389,13 @@ class Config(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Config:
         problems = [
-            *self._field_problems(), *self._counter_problems(), *self._pair_problems(), *self._stage_problems(),
+            *self.field_problems(), *self._counter_problems(), *self._pair_problems(), *self._stage_problems(),
         ]
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
-    def _field_problems(self) -> list[str]:
+    def field_problems(self) -> list[str]:
         names = [f.name for f in self.fields]
         problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         by_name = {f.name: f for f in self.fields}

@@ -114,7 +114,7 @@ class Encoder:
         return ids
 
     def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
-        """[B, number of crosses]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
+        """[B, number of crosses with ids]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
         columns = []
         for field in self.spec.crosses():
             slots = [self.part_slots[part] for part in field.parts]

@@ -76,7 +76,8 @@ class FeatureField(BaseModel):
     sequence      NAME (width `length`, newest first)        none; shares the vocabulary of its target
     numeric       NAME#G for each granularity G              NAME: (log1p?(x) - mean) / std, `default` where missing
     counter       as numeric
-    cross         NAME (width 1): mixed radix of the parts' ids, then `vocabulary` or modulo `buckets`
+    cross         NAME (width 1): mixed radix of the parts' ids, then `vocabulary` or modulo `buckets`; represented as
+                  a product it has no slot: models multiply factors of its parts' ids
     statistic     none: the network computes the rate of a pair from the ids of its `parts`, as the spec's
                   `pair_model` says; it is found in no file and in no request
     """
@@ -98,17 +99,22 @@ class FeatureField(BaseModel):
     default: float = 0.0
     parts: tuple[str, ...] = ()
     buckets: int = 0
+    representation: Literal["embedding", "product"] = "embedding"
     cost: float = 1.0
 
     @property
     def dense(self) -> bool:
         return self.kind in ("numeric", "counter")
 
+    @property
+    def product(self) -> bool:
+        return self.kind == "cross" and self.representation == "product"
+
     def slots(self) -> list[tuple[str, str, int]]:
         """(slot name, embedding table, table size) of each id slot."""
         if self.dense:
             return [(f"{self.name}#{g}", f"{self.name}#{g}", len(e) + 1 + FIRST_ID) for g, e in self.edges.items()]
-        if self.kind == "statistic":
+        if self.product or self.kind == "statistic":
             return []
         return [(self.name, self.vocabulary or self.name, self.size)]
 
@@ -135,7 +141,8 @@ class FeatureSpec(BaseModel):
         return [field for side in sides for field in self.fields if field.side == side]
 
     def crosses(self) -> list[FeatureField]:
-        return [field for field in self.fields if field.kind == "cross"]
+        """Crosses with ids of their own."""
+        return [field for field in self.fields if field.kind == "cross" and not field.product]
 
     def statistics(self) -> list[FeatureField]:
         return [field for field in self.fields if field.kind == "statistic"]
@@ -160,6 +167,10 @@ class FeatureSpec(BaseModel):
 
     def block_dense(self, block: Block) -> list[DenseSlot]:
         return self.dense_slots(*BLOCK_SIDES[block])
+
+    def products(self) -> list[FeatureField]:
+        """Crosses that models represent as a product of factors of their parts."""
+        return [field for field in self.fields if field.product]
 
     def id_width(self, *sides: Side) -> int:
         return sum(slot.width for slot in self.id_slots(*sides))

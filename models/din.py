@@ -72,6 +72,5 @@ class Din(nn.Module):
             span = slice(place, place + sequence.width)
             query = right[:, items.places[target.name]]
             interests.append(attention(query, left[:, span], user_rows[:, span] != PADDING))
-        numbers = self.embedding.numbers(shared, own)
-        own_inputs = torch.cat([items.join(item_rows, right, numbers), *interests], dim=1)
+        own_inputs = torch.cat([self.embedding.join_own(item_rows, right, shared, own), *interests], dim=1)
         return self.mlp(users.join(user_rows, left, shared.dense), own_inputs).squeeze(1)

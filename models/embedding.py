@@ -16,26 +16,28 @@ from torch.nn import functional as F
 from contracts.config import Side
 from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.batches import Block
+from models.factorised_cross import FactorisedCrosses
 from models.pair_statistics import PairStatistics
 
 INITIAL_STD = 0.1
+SMALLEST_FACTOR = 8  # of a product cross in a linear model, whose vectors have one entry
 
 
 class BlockReader(nn.Module):
     """Where the slots of one block lie in the fused table, and how their vectors become one row of inputs.
 
     A slot of several columns (multi-valued, sequence) gives the mean over those that are not padding, else zero.
-    Output width S x D + number of dense inputs: slots of one column, then the others, then the dense inputs.
+    Output width S x D + `further`: slots of one column, then the others, then products of crosses and dense inputs.
     """
 
     order: Tensor
     offsets: Tensor
     members: Tensor
 
-    def __init__(self, slots: Sequence[IdSlot], dense: int, starts: Mapping[str, int], dim: int) -> None:
+    def __init__(self, slots: Sequence[IdSlot], further: int, starts: Mapping[str, int], dim: int) -> None:
         super().__init__()
         self.slots = tuple(slots)
-        self.width = len(slots) * dim + dense
+        self.width = len(slots) * dim + further
         single, several = [s for s in slots if s.width == 1], [s for s in slots if s.width > 1]
         self.singles = len(single)
         columns = [(slot, slot.start + i) for slot in [*single, *several] for i in range(slot.width)]
@@ -54,9 +56,9 @@ class BlockReader(nn.Module):
         ordered = ids.index_select(1, self.order)
         return torch.where(ordered == PADDING, 0, ordered + self.offsets)
 
-    def join(self, rows: Tensor, vectors: Tensor, dense: Tensor) -> Tensor:
-        """Rows [B, W], their vectors [B, W, D] and the dense inputs -> [B, width]."""
-        parts = [vectors[:, : self.singles].flatten(1), dense]
+    def join(self, rows: Tensor, vectors: Tensor, *further: Tensor) -> Tensor:
+        """Rows [B, W], their vectors [B, W, D] and further inputs -> [B, width]."""
+        parts = [vectors[:, : self.singles].flatten(1), *further]
         if self.singles < rows.shape[1]:
             present = (rows[:, self.singles :] != PADDING).to(vectors.dtype)
             means = (self.members @ vectors[:, self.singles :]) / (present @ self.members.T).clamp(min=1.0)[:, :, None]
@@ -84,12 +86,14 @@ class FusedEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
         with torch.no_grad():
             self.weight[PADDING] = 0.0
-        with_statistics = spec.pair_model is not None and "cross" in own_sides
-        self.statistics = PairStatistics(spec, spec.pair_model) if spec.pair_model and with_statistics else None
+        crossed = "cross" in own_sides
+        self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
+        self.statistics = PairStatistics(spec, spec.pair_model) if crossed and spec.pair_model else None
         sides = BLOCK_SIDES["shared"]
         self.own_numbers = len(spec.dense_slots(*own_sides)) + (self.statistics.width if self.statistics else 0)
         self.shared = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
-        self.own = BlockReader(spec.id_slots(*own_sides), self.own_numbers, starts, dim)
+        further = self.own_numbers + (self.products.width if self.products else 0)
+        self.own = BlockReader(spec.id_slots(*own_sides), further, starts, dim)
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
@@ -101,14 +105,13 @@ class FusedEmbedding(nn.Module):
         """Inputs [1 or B, shared.width] and [B, own.width]."""
         shared_rows, own_rows = self.shared.rows(shared.ids), self.own.rows(own.ids)
         left, right = self.vectors(shared_rows, own_rows)
-        numbers = self.numbers(shared, own)
-        return self.shared.join(shared_rows, left, shared.dense), self.own.join(own_rows, right, numbers)
+        return self.shared.join(shared_rows, left, shared.dense), self.join_own(own_rows, right, shared, own)
 
-    def numbers(self, shared: Block, own: Block) -> Tensor:
-        """Dense inputs of the own block [B, own_numbers]: those of the item, then the statistics."""
-        if self.statistics is None:
-            return own.dense
-        return torch.cat([own.dense, self.statistics(shared.ids, own.ids)], dim=1)
+    def join_own(self, rows: Tensor, vectors: Tensor, shared: Block, own: Block) -> Tensor:
+        """Rows and vectors of the own block, products of crosses, dense inputs, statistics -> [B, own.width]."""
+        products = [self.products(shared.ids, own.ids)] if self.products else []
+        statistics = [self.statistics(shared.ids, own.ids)] if self.statistics else []
+        return self.own.join(rows, vectors, *products, own.dense, *statistics)
 
 
 def item_slot(spec: FeatureSpec) -> IdSlot | None:

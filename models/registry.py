@@ -13,6 +13,7 @@ from contracts.feature_spec import FeatureSpec
 from models.dcn_v2 import DcnV2
 from models.din import Din
 from models.dnn import Dnn
+from models.fives import Fives
 from models.logistic_regression import LogisticRegression
 from models.popularity import Popularity
 
@@ -21,6 +22,7 @@ _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "logistic_regression": lambda spec, _: LogisticRegression(spec),
     "dnn": lambda spec, s: Dnn(spec, s.embedding_dim, s.hidden, s.dropout),
     "dcn_v2": lambda spec, s: DcnV2(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
+    "fives": lambda spec, s: Fives(spec, s.embedding_dim, s.hidden, s.dropout, s.edge_layers),
     "din": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout),
 }
 

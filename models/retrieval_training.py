@@ -1,6 +1,7 @@
 """The two towers and the pre-ranker from settings to files, with the share of clicks each lets through.
 
-Saved under models/two_tower and models/pre_ranker, restartable as the rankers are.
+Saved under models/two_tower and models/pre_ranker, restartable as the rankers are. The pre-ranker is calibrated on the
+same half of the validation window as they are: where no time is left to rank, its probabilities set the prices.
 """
 
 from __future__ import annotations
@@ -10,30 +11,44 @@ from typing import Any
 import torch
 
 from contracts import summary
+from contracts.artifacts import LABEL
+from contracts.bundle import save_weights
 from contracts.feature_spec import SPEC_FILE
-from models import checkpoint, retrieval_recall, training_loop
-from models.pre_ranker import PreRanker
-from models.ranker_training import WEIGHTS, Job
+from models import checkpoint, data_parallel, retrieval_recall, training_loop
+from models.evaluate import evaluate
+from models.pre_ranker import PreRanker, TowersPreRanker
+from models.ranker_training import CALIBRATION, WEIGHTS, Job, calibrate, position_logit
 from models.retrieval_recall import Catalogue, Clicks
 from models.tracking import Run
 from models.two_tower import TwoTower
 
 TOWER, PRE_RANKER = "two_tower", "pre_ranker"
 RECALL_AT = (10, 100)
+CALIBRATED = ("auc", "log_loss", "ece", "predicted_over_observed")
 
 
 def train_retrieval(job: Job) -> dict[str, dict[str, Any]]:
     """{"two_tower": figures, "pre_ranker": figures}; recalls are None when no test click is on a known item."""
     known = {name: job.done(name) for name in (TOWER, PRE_RANKER)}
-    if all(known.values()):
+    if all(known.values()) and (job.out.model(PRE_RANKER) / CALIBRATION).exists():
         return {name: figures for name, figures in known.items() if figures}
     towers, tower_fit = _fit_towers(job)
     pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
+    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, pre_ranker, pre_fit))
+
+
+def _finish(
+    job: Job, towers: TwoTower, tower_fit: training_loop.FitResult, pre_ranker: PreRanker,
+    pre_fit: training_loop.FitResult,
+) -> dict[str, dict[str, Any]]:
+    """Measures both and writes their summaries."""
     items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
     clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
+    calibrated = _calibrate(job, TowersPreRanker(towers, pre_ranker), pre_fit)
+    pre_recall = _pre_rank_recall(job, pre_ranker, items, clicked)
     found = {
         TOWER: {**_figures(tower_fit), "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
-        PRE_RANKER: {**_figures(pre_fit), "recall": _pre_rank_recall(job, pre_ranker, items, clicked)},
+        PRE_RANKER: {**_figures(pre_fit), **calibrated, "recall": pre_recall},
     }
     for name, figures in found.items():
         figures |= {"clicks": len(clicked.place), "digest": job.digest(name)}
@@ -49,7 +64,7 @@ def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:
         towers, job.examples("train"), job.early_stopping(), s, job.seed,
         on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
     )
-    _save(job, TOWER, towers, run)
+    data_parallel.by_first(lambda: _save(job, TOWER, towers, run))
     return towers, fitted
 
 
@@ -61,8 +76,18 @@ def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loo
         pre_ranker, towers, job.examples("train"), job.early_stopping(), s, job.seed, positions=job.spec.positions,
         on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
     )
-    _save(job, PRE_RANKER, pre_ranker, run)
+    data_parallel.by_first(lambda: _save(job, PRE_RANKER, pre_ranker, run))
     return pre_ranker.eval(), fitted
+
+
+def _calibrate(job: Job, network: TowersPreRanker, fitted: training_loop.FitResult) -> dict[str, Any]:
+    """Saves the pre-ranker's curve; its figures on the test window."""
+    curve, _ = calibrate(job, network, fitted.position_bias)
+    save_weights(job.out.model(PRE_RANKER) / CALIBRATION, curve.arrays())
+    test = job.examples("test")
+    shown = position_logit(test, fitted.position_bias)
+    found = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown)
+    return {name: found[name] for name in CALIBRATED}
 
 
 def _epoch(run: Run) -> training_loop.OnEpoch:

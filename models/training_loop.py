@@ -53,7 +53,7 @@ def fit(
     network.prepare(train)  # type: ignore[operator]
     bias = PositionBias(positions if any(True for _ in network.parameters()) else 0)
     bias.start_at(train)
-    loop = _Loop(ClickLoss(network, bias), [network, bias], settings, seed, settings.epochs)
+    loop = Loop(ClickLoss(network, bias), [network, bias], settings, seed, settings.epochs)
     return loop.run(train, validation, on_epoch, on_batch, bias)
 
 
@@ -63,7 +63,7 @@ def fit_towers(
 ) -> FitResult:
     """As `fit`, on the sampled softmax of clicks against the items shown, for `tower_epochs`."""
     two_tower.prepare(train)  # type: ignore[operator]
-    loop = _Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
+    loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch)
 
 
@@ -75,7 +75,7 @@ def fit_pre_ranker(
     pre_ranker.prepare(train)  # type: ignore[operator]
     bias = PositionBias(positions)
     bias.start_at(train)
-    loop = _Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.epochs)
+    loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.epochs)
     return loop.run(train, validation, on_epoch, on_batch, bias)
 
 
@@ -91,8 +91,11 @@ def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) 
     return np.concatenate(parts)
 
 
-class _Loop:
-    """`trained` are the modules whose parameters move; the fused embeddings among them get their own optimiser."""
+class Loop:
+    """`trained` are the modules whose parameters move; the fused embeddings among them get their own optimiser.
+
+    A parameter that takes no gradient when the loop is made stays as it is.
+    """
 
     def __init__(self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int) -> None:
         self.settings, self.seed, self.epochs = settings, seed, epochs
@@ -100,7 +103,7 @@ class _Loop:
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
         self.loss = loss.to(self.device)
-        self.parameters = [p for module in trained for p in module.parameters() if p.numel()]
+        self.parameters = [p for module in trained for p in module.parameters() if p.numel() and p.requires_grad]
         if self.world.size > 1:
             data_parallel.same_start(self.parameters)
         tables = [m.weight for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
@@ -144,8 +147,8 @@ class _Loop:
         expected = -(-train.rows // (size * world))
         total = count = 0.0
         for number, batch in enumerate(batches, start=1):
-            self._set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
-            value, terms = self._step(batch.to(self.device))
+            self.set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
+            value, terms = self.step(batch.to(self.device))
             if not np.isfinite(value):
                 raise SluiceError(
                     f"the loss is {value} at batch {number} of epoch {epoch}; lower train.learning_rate "
@@ -157,14 +160,14 @@ class _Loop:
                 on_batch(number, max(expected, number))
         return self._mean(total, count)
 
-    def _set_rate(self, progress: float) -> None:
+    def set_rate(self, progress: float) -> None:
         now = rate(self.settings, progress)
         for group in self.adam.param_groups if self.adam else ():
             group["lr"] = now
         for row_adam in self.row_adams:
             row_adam.learning_rate = now
 
-    def _step(self, batch: Batch) -> tuple[float, int]:
+    def step(self, batch: Batch) -> tuple[float, int]:
         """One update; (sum of losses, number of terms). A batch without terms changes nothing."""
         for parameter in self.parameters:
             parameter.grad = None

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import json
-
+from contracts import found_crosses
 from contracts.artifacts import Artifacts
 from contracts.config import Config
+from pipelines import windows
 
 Pair = tuple[str, str]
 
 
 def chosen_pairs(config: Config, out: Artifacts) -> list[Pair]:
-    """In the order of the configuration, or best cross first; none where statistics are switched off."""
+    """In the order of the configuration, or best cross first.
+
+    None where statistics are switched off, or where nobody asked for them and there is no statistics window to take
+    them from.
+    """
     if config.statistics.model == "none":
         return []
-    if config.statistics.pairs or not out.crosses.exists():
+    if config.statistics.pairs:
         return list(config.statistics.pairs)
-    found = json.loads(out.crosses.read_text(encoding="utf-8"))["crosses"]
-    pairs = [tuple(cross["parts"]) for cross in found if len(cross["parts"]) == 2]
-    return [(left, right) for left, right in dict.fromkeys(pairs) if left.partition("#")[0] != right.partition("#")[0]]
+    found = found_crosses.read(out.crosses)
+    if found is None or "statistics" not in windows.read(out.windows):
+        return []
+    pairs = dict.fromkeys((cross.parts[0], cross.parts[1]) for cross in found.crosses if cross.order == 2)
+    return [(left, right) for left, right in pairs if left.partition("#")[0] != right.partition("#")[0]]

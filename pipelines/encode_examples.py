@@ -74,7 +74,7 @@ def with_ids(
         if field.kind not in ("cross", "statistic"):
             df = _with_field(df, field, suffix, vocabularies)
     for field in fields:
-        if field.kind == "cross":
+        if field.kind == "cross" and not field.product:
             df = _with_cross(df, field, radix_code(spec, field.parts, twins), suffix, vocabularies)
     return df
 

@@ -1,5 +1,8 @@
 """The step `sluice features`: ingest ▶ windows ▶ features ▶ fit ▶ examples ▶ parity sample ▶ online tables.
 
+Crosses that a search has found (OUT/crosses/crosses.json) are fields like the configured ones. `encode_again` takes
+them in after the search: it fits their vocabularies and writes examples and parity rows anew, and nothing else.
+
 With a day, exactly that day's partitions are made again, within the windows and with the spec of the last whole run.
 """
 
@@ -19,6 +22,7 @@ from contracts.artifacts import DAY, LABEL, USER, WINDOWS, Artifacts
 from contracts.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.feature_spec import FeatureSpec
+from contracts.found_crosses import with_crosses
 from pipelines import examples, fit_spec, parity_sample, windows
 from pipelines.content_hash import content_hash
 from pipelines.ingest import ingest
@@ -72,6 +76,7 @@ def run(
     if day is not None and not out.encoding.exists():
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
     steps = Steps(on_progress)
+    config = with_crosses(config, out.crosses)
     with session(config) as spark:
         steps.run("ingest", lambda: ingest(spark, config, data, out, day))
         if day is None:
@@ -84,17 +89,44 @@ def run(
     return answer
 
 
+def encode_again(config: Config, out: Artifacts, on_progress: Progress | None = None) -> dict[str, Any]:
+    """Examples and parity rows with the crosses found since; the fields keep their encoding. Answers the new summary.
+
+    Raises DataError where there was no whole run before.
+    """
+    known = summary.read(out.features)
+    if not known or not out.encoding.exists():
+        raise DataError(f"no features at {out.features} to encode; run `sluice features` first")
+    steps = Steps(on_progress)
+    crossed = with_crosses(config, out.crosses)
+    with session(crossed) as spark:
+        _encode(spark, crossed, out, None, steps, keep_fields=True)
+    seconds = {**known["seconds"], **{f"{name} again": spent for name, spent in steps.seconds.items()}}
+    answer = {**known, **steps.figures, "seconds": seconds}
+    summary.write(out.features, answer)
+    return answer
+
+
+def has_found_crosses(config: Config, out: Artifacts) -> bool:
+    """Whether the written encoding holds exactly the crosses that the configuration and the search ask for."""
+    wanted = {one.name for one in with_crosses(config, out.crosses).fields if one.kind == "cross"}
+    return wanted == {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
+
+
 def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, list[str]]:
     resolved = windows.resolve(spark.read.parquet(str(out.events)), config)
     windows.write(out.windows, resolved)
     return {name: [start.isoformat(), end.isoformat()] for name, (start, end) in resolved.items()}
 
 
-def _encode(spark: SparkSession, config: Config, out: Artifacts, day: str | None, steps: Steps) -> None:
+def _encode(
+    spark: SparkSession, config: Config, out: Artifacts, day: str | None, steps: Steps, keep_fields: bool = False
+) -> None:
     rows = windowed(spark, config, out)
     if day is None:
         steps.run("check", lambda: check(rows))
-    spec = FeatureSpec.read(out.encoding) if day else steps.run("fit", lambda: fit_spec.fit(spark, config, out))
+    spec = FeatureSpec.read(out.encoding) if day else steps.run(
+        "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
     steps.figures["vocabularies"] = {name: len(keys) for name, keys in vocabularies.items()}
     steps.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))

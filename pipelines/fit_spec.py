@@ -27,9 +27,10 @@ DEFAULT_GRANULARITIES = (10,)
 LARGEST_CODE = 2**63
 
 
-def fit(spark: SparkSession, config: Config, out: Artifacts) -> FeatureSpec:
-    """Reads the features of the training window; replaces the folder `encoding`."""
-    spec, vocabularies = fit_fields(training_rows(spark, config, out), config)
+def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool = False) -> FeatureSpec:
+    """Reads the features of the training window; replaces the folder `encoding`. `keep_fields` fits crosses alone."""
+    train = training_rows(spark, config, out)
+    spec, vocabularies = fit_again(train, config, out) if keep_fields else fit_fields(train, config)
     shutil.rmtree(out.encoding, ignore_errors=True)
     out.encoding.mkdir(parents=True)
     for name, keys in vocabularies.items():
@@ -43,10 +44,25 @@ def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str,
     vocabularies = fit_vocabularies(train, config)
     bins = fit_all_bins(train, config)
     plain = [f for one in config.fields if one.kind != "cross" for f in _fields(one, config, vocabularies, bins)]
-    spec = _spec(train, plain)
+    return _with_crosses(train, _spec(train, plain), config, vocabularies)
+
+
+def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
+    """The stored fields as they are, with the crosses of the configuration."""
+    stored = FeatureSpec.read(out.encoding)
+    plain = stored.model_copy(update={"fields": tuple(field for field in stored.fields if field.kind != "cross")})
+    needed = {field.vocabulary for field in plain.fields}
+    vocabularies = {name: keys for name, keys in vocabulary.read_all(out.encoding).items() if name in needed}
+    return _with_crosses(train, plain, config, vocabularies)
+
+
+def _with_crosses(
+    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, np.ndarray]
+) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
     crosses = [one for one in config.fields if one.kind == "cross"]
-    vocabularies |= fit_crosses(train, spec, crosses, vocabularies)
-    return spec.model_copy(update={"fields": (*plain, *(_cross(one, vocabularies) for one in crosses))}), vocabularies
+    vocabularies = vocabularies | fit_crosses(train, plain, crosses, vocabularies)
+    fields = (*plain.fields, *(_cross(one, vocabularies) for one in crosses))
+    return plain.model_copy(update={"fields": fields}), vocabularies
 
 
 def fit_vocabularies(train: DataFrame, config: Config) -> dict[str, np.ndarray]:
@@ -106,7 +122,7 @@ def fit_crosses(
     """Vocabularies of the crosses without buckets."""
     for one in crosses:
         check_codes(one, spec)
-    fitted = [one for one in crosses if not one.buckets]
+    fitted = [one for one in crosses if not one.buckets and one.representation == "embedding"]
     if not fitted:
         return {}
     parts = {part.partition("#")[0] for one in fitted for part in one.parts}
@@ -126,8 +142,9 @@ def check_codes(one: FieldConfig, spec: FeatureSpec) -> None:
 
 
 def _cross(one: FieldConfig, vocabularies: Mapping[str, np.ndarray]) -> FeatureField:
-    entries = one.buckets or len(vocabularies[one.name])
+    fitted = vocabularies.get(one.name)
+    entries = one.buckets if fitted is None else len(fitted)
     return FeatureField(
-        name=one.name, kind="cross", side="cross", key_type="int64", vocabulary=None if one.buckets else one.name,
-        size=entries + FIRST_ID, parts=one.parts, buckets=one.buckets, cost=one.cost,
+        name=one.name, kind="cross", side="cross", key_type="int64", vocabulary=None if fitted is None else one.name,
+        size=entries + FIRST_ID, parts=one.parts, buckets=one.buckets, representation=one.representation, cost=one.cost,
     )

@@ -81,11 +81,12 @@ def _copy(source: Path, target: Path, command: str) -> None:
 
 
 def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec) -> None:
-    """Weights and calibration of the ranker, weights of the pre-ranker, and the parity rows scored with them."""
+    """Weights and calibrations of ranker and pre-ranker, and the parity rows scored with the ranker's."""
     weights, calibration = build / RANK / "weights.safetensors", build / RANK / "calibration.safetensors"
     _copy(out.model(settings.ranker) / weights.name, weights, "train")
     _copy(out.model(settings.ranker) / calibration.name, calibration, "train")
-    _copy(out.model(PRE_RANKER) / "weights.safetensors", build / PRERANK / "weights.safetensors", "train")
+    for name in (weights.name, calibration.name):
+        _copy(out.model(PRE_RANKER) / name, build / PRERANK / name, "train")
     load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     ranker = load_ranker(weights, settings.ranker, spec, settings.train)
     parity.write(out.parity, build / PARITY, settings.serve.parity_rows, spec, ranker,

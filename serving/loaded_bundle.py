@@ -4,7 +4,7 @@
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy
-    prerank/    weights.safetensors
+    prerank/    weights.safetensors, calibration.safetensors
     rank/       weights.safetensors, calibration.safetensors
     parity/     rows.parquet
 """
@@ -56,6 +56,7 @@ class LoadedBundle:
     neighbours: np.ndarray
     popularity: np.ndarray
     pre_ranker: PreRanker
+    prerank_calibration: Calibration
     ranker: nn.Module
     calibration: Calibration
     parity: parity.Comparison | None
@@ -80,7 +81,7 @@ class LoadedBundle:
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors = load_array(retrieval / "vectors.npy")
         ranker = load_ranker(folder / RANK / "weights.safetensors", settings.ranker, spec, train)
-        calibration = Calibration.from_arrays(bundle.load_weights(folder / RANK / "calibration.safetensors"))
+        calibration = _calibration(folder / RANK)
         compared = None
         if check_parity:
             compared = parity.check(folder / PARITY, encoder, ranker, calibration, parity.tolerance(train))
@@ -95,5 +96,10 @@ class LoadedBundle:
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
             pre_ranker=load_pre_ranker(folder / PRERANK / "weights.safetensors", train, settings.prerank),
+            prerank_calibration=_calibration(folder / PRERANK),
             ranker=ranker, calibration=calibration, parity=compared,
         )
+
+
+def _calibration(folder: Path) -> Calibration:
+    return Calibration.from_arrays(bundle.load_weights(folder / "calibration.safetensors"))

@@ -71,15 +71,17 @@ def demo(
 
     Example: sluice demo --events 100000 --out out/small
     """
-    from sluice.demo import run_demo
+    from sluice.demo import require_sound, run_demo
 
-    _print(run_demo(out, events, keep_serving, _console()), as_json)
+    found = run_demo(out, events, keep_serving, _console())
+    _print(found, as_json)
+    require_sound(found)
 
 
 @app.command()
 @_reported
 def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Logs to bundle: features, pretrain, train, bundle.
+    """Logs to bundle: features, crosses, pretrain, train, bundle.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
@@ -127,6 +129,29 @@ def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = 
     from sluice import steps
 
     _print(steps.pretrain(load(config), Artifacts(out), _console(), seed), as_json)
+
+
+@app.command()
+@_reported
+def crosses(
+    config: ConfigPath,
+    out: Out,
+    seed: Seed = None,
+    force: Annotated[bool, typer.Option(help="search again where the same search has been done")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search cross features (FIVES), compare them with rivals, and encode the examples with them.
+
+    Example: sluice crosses examples/movielens_100k.toml --out out/movielens
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_crosses
+
+    result = steps.crosses(load(config), Artifacts(out), _console(), seed, force)
+    print_crosses(result, _console())
+    _print(result, as_json)
 
 
 @app.command()

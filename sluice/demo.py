@@ -12,7 +12,7 @@ from rich.console import Console
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config, load
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, SluiceError
 from sluice import steps
 from sluice.progress import step
 from sluice.server_process import ServerProcess
@@ -33,7 +33,7 @@ def demo_config(events: int | None) -> Config:
 
 
 def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Console) -> dict[str, Any]:
-    """Returns what it writes to FOLDER/summary.json. An earlier demo in the folder gives way."""
+    """Returns what it writes to FOLDER/summary.json, whatever it found. An earlier demo in the folder gives way."""
     started = time.perf_counter()
     config, out = demo_config(events), Artifacts(folder)
     steps.clear(folder)
@@ -64,6 +64,17 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
     summary.write(folder, merged)
     _finish(folder, merged, server if keep_serving else None, console)
     return merged
+
+
+def require_sound(found: dict[str, Any]) -> None:
+    """Raises SluiceError on a demo whose server failed requests or whose bundle computes other scores than training."""
+    errors, requests = found["serving"]["errors"], found["serving"]["requests"]
+    mismatches, rows = found["parity"]["mismatches"], found["parity"]["rows"]
+    if errors or mismatches:
+        raise SluiceError(
+            f"the demo failed: {errors} of {requests} requests were not answered and {mismatches} of {rows} parity "
+            "rows differ, where none may; see serving and parity in its summary.json, and its server.log"
+        )
 
 
 def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from sluice import live_requests, oracle, slates
+from sluice.cross_verdict import verdict
 from sluice.live_requests import Served, Visit
 from sluice.slates import KINDS, Market
 
 
 def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, Any]:
-    """Figures `models`, `slate` and `serving`; each of `count` visits is asked with and without re-ranking."""
+    """Figures `models`, `crosses`, `slate`, `serving`; each of `count` visits is asked with and without re-ranking."""
     truth = Truth.load(out.truth)
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
     visits = live_requests.sample_visits(out, bundle.spec, count, config.seed)
@@ -33,8 +34,10 @@ def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, 
     worth = {kind: _shares(kind, markets, bundle, served[kind], config.seed) for kind in KINDS}
     traces = [trace(Funnel(bundle), visit, config.serve.default_limit) for visit in visits]
     best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
+    searched = summary.read(out.crosses)
     return {
         "models": oracle.shares(summary.read(out.out / "models")["models"], best),
+        **({"crosses": verdict(searched, truth, best)} if searched else {}),
         "slate": {**worth, "loss": slates.losses(markets, traces)},
         "serving": live_requests.figures(list(served.values())),
     }

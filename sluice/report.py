@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts import summary
+from contracts.bundle import load_array
 from contracts.errors import DataError
 from sluice.tables import MODEL_COLUMNS, figure
 
@@ -26,6 +27,8 @@ def write_report(folder: Path) -> Path:
         columns=MODEL_COLUMNS,
         plots=plots(run, _ranker_curves(folder, run)),
         features=run.get("features", {}),
+        crosses=run.get("crosses"),
+        heat_maps=_heat_maps(folder, run.get("crosses")),
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
@@ -35,6 +38,16 @@ def write_report(folder: Path) -> Path:
 def _ranker_curves(folder: Path, run: dict[str, Any]) -> dict[str, Any]:
     ranker = run.get("ranker")
     return summary.read(folder / "models" / ranker).get("curves", {}) if ranker else {}
+
+
+def _heat_maps(folder: Path, crosses: dict[str, Any] | None) -> str:
+    from sluice import report_plots
+
+    if not crosses:
+        return ""
+    files = sorted((folder / "crosses").glob("adjacency_*.npy"))
+    layers = {f"layer {number}": load_array(file) for number, file in enumerate(files, start=1)}
+    return report_plots.heat_maps(layers, crosses["columns"])
 
 
 def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:

@@ -49,6 +49,24 @@ def model_bars(models: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
+def heat_maps(adjacency: Mapping[str, Any], columns: list[str]) -> str:
+    """One map per layer of the cross search: row i, column j = how much field i is extended by field j."""
+    if not adjacency:
+        return ""
+    from matplotlib.figure import Figure
+
+    size = 1.6 + 0.16 * len(columns)
+    figure = Figure(figsize=(size * len(adjacency), size), layout="constrained")
+    panels = figure.subplots(1, len(adjacency), squeeze=False)[0]
+    for axes, (title, layer) in zip(panels, adjacency.items(), strict=True):
+        picture = axes.imshow(layer, vmin=0.0, vmax=1.0, cmap="viridis")
+        axes.set_title(title)
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=6)
+        axes.set_yticks(range(len(columns)), columns if axes is panels[0] else [""] * len(columns), fontsize=6)
+    figure.colorbar(picture, shrink=0.6)
+    return _svg(figure)
+
+
 def reliability(bins: Mapping[str, Any]) -> str:
     """Observed against predicted rate by bins of equal mass."""
     if not bins:
@@ -106,7 +124,7 @@ def stage_losses(loss: Mapping[str, float]) -> str:
 def step_seconds(run: Mapping[str, Any]) -> str:
     """Seconds of each step; a step that reports its parts counts as their sum."""
     steps: dict[str, float] = {}
-    for name in ("simulation", "features", "train", "bundle"):
+    for name in ("simulation", "features", "crosses", "train", "bundle"):
         spent = run.get(name, {}).get("seconds")
         if spent:
             steps[name] = sum(spent.values()) if isinstance(spent, Mapping) else float(spent)

@@ -26,6 +26,22 @@ def features(
         return feature_step.run(config, data, out, day=day, on_progress=progress.note)
 
 
+def crosses(
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False
+) -> dict[str, Any]:
+    """Searches cross features, then encodes the examples with them unless they already hold them."""
+    _need(out.encoding, "sluice features")
+    from models import cross_step
+    from pipelines import feature_step
+
+    with step(console, "crosses") as progress:
+        found = cross_step.run(config, out, seed=seed, on_progress=progress.advance, force=force)
+    if not feature_step.has_found_crosses(config, out):
+        with step(console, "features with crosses") as progress:
+            feature_step.encode_again(config, out, on_progress=progress.note)
+    return found
+
+
 def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
     """Pair statistics from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
     _need(out.encoding, "sluice features")
@@ -86,9 +102,12 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
-    """Logs to bundle: features ▶ pretrain ▶ train ▶ bundle."""
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
+    if config.crosses.budget:
+        merged["crosses"] = crosses(config, out, console, seed)
+        merged["features"] = summary.read(out.features)
     merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}

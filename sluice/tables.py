@@ -47,3 +47,20 @@ def _flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     for name, value in figures.items():
         rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
     return rows
+
+
+def print_crosses(figures: dict[str, Any], console: Console) -> None:
+    """The crosses found, then what every set of crosses is worth to the same consumer."""
+    found = Table("cross", "gain, nats", "importance", "keys", title="crosses found")
+    for cross in figures["crosses"]:
+        name, gain = " x ".join(cross["parts"]), f"{cross['gain']:.1f}"
+        found.add_row(name, gain, figure(cross["importance"]), str(cross["support"]))
+    console.print(found)
+    if "arms" in figures:
+        arms = Table("crosses", "AUC", "gain", "95% interval", "keys", title="logistic regression, test window")
+        for name, arm in figures["arms"].items():
+            interval = f"{arm['gain_low']:+.4f} to {arm['gain_high']:+.4f}" if "gain" in arm else "-"
+            arms.add_row(name, figure(arm["auc"]), figure(arm.get("gain")), interval, str(arm["keys"]))
+        if figures.get("lightgbm"):
+            arms.add_row("(LightGBM, raw columns)", figure(figures["lightgbm"]["auc"]), "-", "-", "-")
+        console.print(arms)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-import json
+from datetime import UTC, datetime
 
 import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config import parse
+from contracts.found_crosses import FoundCross, FoundCrosses
+from pipelines import windows
 from pipelines.chosen_pairs import chosen_pairs
+
+START, END = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC)
 
 TEXT = """
 name = "t"
@@ -34,9 +38,10 @@ side = "item"
 @pytest.fixture
 def out(tmp_path):
     found = Artifacts(tmp_path)
-    found.crosses.parent.mkdir()
-    crosses = [["city", "brand", "format"], ["city", "format"], ["city", "format"], ["brand", "format"]]
-    found.crosses.write_text(json.dumps({"crosses": [{"name": "x", "parts": parts} for parts in crosses]}))
+    parts = [("city", "brand", "format"), ("city", "format"), ("city", "format"), ("brand", "format")]
+    crosses = tuple(FoundCross(name="x", parts=one, importance=1.0, gain=1.0, support=1) for one in parts)
+    FoundCrosses(digest="d", crosses=crosses).write(found.crosses)
+    windows.write(found.windows, {"statistics": (START, END), "train": (END, END.replace(day=8))})
     return found
 
 
@@ -54,3 +59,8 @@ def test_none_switches_statistics_off(out):
 
 def test_no_pairs_and_no_crosses_mean_no_statistics(tmp_path):
     assert chosen_pairs(parse(TEXT.format("")), Artifacts(tmp_path)) == []
+
+
+def test_crosses_without_a_statistics_window_get_none(out):
+    windows.write(out.windows, {"train": (START, END)})
+    assert chosen_pairs(parse(TEXT.format("")), out) == []

@@ -133,6 +133,7 @@ def test_the_kind_of_reranking_decides_the_auction(
 @pytest.mark.parametrize(("part", "command"), [
     ("models/dnn/weights.safetensors", "train"), ("models/dnn/calibration.safetensors", "train"),
     ("models/two_tower/weights.safetensors", "train"), ("models/pre_ranker/weights.safetensors", "train"),
+    ("models/pre_ranker/calibration.safetensors", "train"),
     ("models/summary.json", "train"), ("online/users", "features"), ("online/items", "features"),
     ("parity", "features"),
 ])

@@ -1,0 +1,92 @@
+"""`crosses.json`: the cross features that a search found, and how they become fields of a configuration.
+
+OUT/crosses/crosses.json is written by `sluice crosses` and read by `sluice features`, which adds them to the configured
+fields; from there on a found cross is a field like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from contracts.config import Config, FieldConfig
+from contracts.errors import DataError
+
+FILE = "crosses.json"
+
+
+class FoundCross(BaseModel):
+    """`importance` from the adjacency, `gain` in nats on held rows given the crosses before, `support` in keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    parts: tuple[str, ...]
+    importance: float
+    gain: float
+    support: int
+    min_count: int = 1
+    representation: Literal["embedding", "product"] = "embedding"
+
+    @property
+    def order(self) -> int:
+        return len(self.parts)
+
+    def field(self) -> FieldConfig:
+        return FieldConfig(name=self.name, kind="cross", side="cross", parts=self.parts, min_count=self.min_count,
+                           representation=self.representation)
+
+
+class FoundCrosses(BaseModel):
+    """The crosses, largest gain first, and the digest of what they were found in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    digest: str
+    crosses: tuple[FoundCross, ...]
+
+    def write(self, folder: Path) -> None:
+        """Replaces the folder's file in one rename."""
+        folder.mkdir(parents=True, exist_ok=True)
+        aside = folder / f".{FILE}.{os.getpid()}"
+        aside.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        aside.replace(folder / FILE)
+
+
+def cross_name(parts: tuple[str, ...]) -> str:
+    """age_band and price#10 -> age_band_x_price_10."""
+    return "_x_".join(part.replace("#", "_") for part in parts)
+
+
+def read(folder: Path) -> FoundCrosses | None:
+    """None where no search has been. Raises DataError on a file that is not one of ours."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        return FoundCrosses.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (ValidationError, json.JSONDecodeError) as error:
+        first = str(error).splitlines()[0]
+        raise DataError(f"{path} holds no found crosses ({first}); run `sluice crosses` again") from None
+
+
+def with_crosses(config: Config, folder: Path) -> Config:
+    """The configuration with the found crosses as further fields; unchanged where none are wanted or none were found.
+
+    A found cross that a configured one already is, by its parts, is left out. Raises DataError when a part is no field
+    any more.
+    """
+    found = read(folder) if config.crosses.budget else None
+    if found is None:
+        return config
+    known = {frozenset(one.parts) for one in config.fields if one.kind == "cross"}
+    new = [cross.field() for cross in found.crosses if frozenset(cross.parts) not in known]
+    crossed = config.model_copy(update={"fields": (*config.fields, *new)})
+    problems = crossed.field_problems()
+    if problems:
+        raise DataError(f"{folder / FILE} does not fit the fields any more: {problems[0]}; run `sluice crosses` again")
+    return crossed

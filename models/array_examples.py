@@ -1,0 +1,105 @@
+"""Examples held in memory: some rows of a window, with crosses added that no file holds yet.
+
+For comparisons on bounded samples; whoever trains on a whole log reads it through models/batches.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from contracts.artifacts import LABEL, POSITION, ROW, USER
+from contracts.encoding import radix_code, scale
+from contracts.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, Block, FeatureField, FeatureSpec
+from models.batches import Batch, ExampleSet
+from models.batches import Block as Ids
+
+EVERY_SIDE = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns of some rows of a window: [N] or [N, width] per id slot, raw values per dense slot, reserved ones."""
+
+    columns: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.columns[LABEL])
+
+
+class ArrayExamples(ExampleSet):
+    def __init__(self, folder: Path, spec: FeatureSpec, rows: Rows) -> None:
+        self.folder, self.spec, self.groups, self.rows = folder, spec, [], len(rows)
+        self._rows = rows
+        self._whole = Batch(
+            self._values("shared"), self._values("own"), torch.from_numpy(rows.columns[LABEL].astype(np.float32)),
+            torch.from_numpy(rows.columns[POSITION].astype(np.int32)),
+            torch.from_numpy(rows.columns[USER].astype(np.int64)), torch.from_numpy(rows.columns[ROW].astype(np.int64)),
+        )
+
+    def _values(self, block: Block) -> Ids:
+        rows = len(self._rows)
+        ids = np.zeros((rows, sum(slot.width for slot in self.spec.block_ids(block))), dtype=np.int32)
+        for slot in self.spec.block_ids(block):
+            ids[:, slot.start : slot.start + slot.width] = self._rows.columns[slot.name].reshape(rows, -1)
+        numbers = self.spec.block_dense(block)
+        dense = np.zeros((rows, len(numbers)), dtype=np.float32)
+        for number in numbers:
+            dense[:, number.start] = scale(self._rows.columns[number.name], self.spec.by_name[number.field])
+        return Ids(torch.from_numpy(ids), torch.from_numpy(dense))
+
+    def batches(
+        self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False, *, rank: int = 0,
+        world: int = 1,
+    ) -> Iterator[Batch]:
+        """As ExampleSet; with several processes each takes every `world`-th row of the order."""
+        order = np.random.default_rng(seed).permutation(self.rows) if shuffle else np.arange(self.rows)
+        mine = order[rank::world]
+        usable = len(mine) - len(mine) % batch_size if drop_last or world > 1 else len(mine)
+        for start in range(0, usable, batch_size):
+            yield self._whole.take(torch.from_numpy(mine[start : min(start + batch_size, usable)]))
+
+    def column(self, name: str) -> np.ndarray:
+        return self._rows.columns[name]
+
+
+def rows_of(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> Rows:
+    """All rows of the examples, or a uniform sample of `limit` in file order."""
+    kept = np.arange(examples.rows)
+    if limit < examples.rows:
+        kept = np.sort(np.random.default_rng(seed).choice(examples.rows, limit, replace=False))
+    names = [slot.name for slot in spec.id_slots(*EVERY_SIDE)] + [slot.name for slot in spec.dense_slots(*EVERY_SIDE)]
+    columns = {name: examples.column(name)[kept] for name in dict.fromkeys([*names, LABEL, ROW])}
+    columns[POSITION] = examples.column(POSITION)[kept] if spec.has_position else np.ones(len(kept), dtype=np.int32)
+    columns[USER] = examples.column(USER)[kept] if spec.has_users else np.zeros(len(kept), dtype=np.int64)
+    return Rows(columns)
+
+
+def with_crosses(
+    spec: FeatureSpec, rows: Mapping[str, Rows], crosses: Sequence[tuple[str, tuple[str, ...]]], representation: str,
+    min_count: int,
+) -> tuple[FeatureSpec, dict[str, Rows]]:
+    """The spec and the rows of every window with (name, parts) as further fields, keys counted in window "train"."""
+    fields, added = list(spec.fields), {window: dict(part.columns) for window, part in rows.items()}
+    for name, parts in crosses:
+        sizes = [spec.slot(part).size for part in parts]
+        codes = {window: radix_code([part.columns[p] for p in parts], sizes) for window, part in rows.items()}
+        keys, counts = np.unique(codes["train"], return_counts=True)
+        keys = keys[counts >= min_count]
+        for window, code in codes.items():
+            added[window][name] = _look_up(keys, code)
+        fields.append(FeatureField(name=name, kind="cross", side="cross", key_type="int64", size=len(keys) + FIRST_ID,
+                                   parts=parts, representation=representation))  # type: ignore[arg-type]
+    made = spec.model_copy(update={"fields": tuple(fields)})
+    return made, {window: Rows(columns) for window, columns in added.items()}
+
+
+def _look_up(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    if not len(keys):
+        return np.full(len(codes), UNKNOWN, dtype=np.int32)
+    place = np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
+    return np.where(keys[place] == codes, place + FIRST_ID, UNKNOWN).astype(np.int32)

@@ -1,0 +1,104 @@
+"""One consumer, many sets of crosses: what each is worth to a logistic regression on the same rows.
+
+Ridge penalties are chosen on the validation rows for every set alike, that of the single columns first and that of the
+crosses after it; the test rows are read once, for the figure in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from models import ridge_logistic
+from models.auc_bootstrap import bootstrap
+from models.cross_columns import CrossColumns, joined
+from models.cross_derivation import Cross
+from models.cross_gain import log_loss
+from models.metrics import auc
+from models.ridge_logistic import Column
+
+BASE_RIDGES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+CROSS_RIDGES = (1.0, 3.0, 10.0, 30.0)
+Coded = tuple[np.ndarray, int]
+
+
+class Arm(NamedTuple):
+    """test_logits [rows of test] are those of the model chosen on validation."""
+
+    validation_loss: float
+    validation_auc: float
+    auc: float
+    base_ridge: float
+    cross_ridge: float | None
+    crosses: int
+    keys: int
+    test_logits: np.ndarray
+
+    def figures(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if name != "test_logits"}
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """Logistic regression on the columns of three windows. `base_ridges` and `cross_ridges` are what is tried."""
+
+    train: CrossColumns
+    validation: CrossColumns
+    test: CrossColumns
+    base_ridges: Sequence[float] = BASE_RIDGES
+    cross_ridges: Sequence[float] = CROSS_RIDGES
+    iterations: int = 100
+
+    def without(self) -> Arm:
+        """On the single columns alone, at the best of `base_ridges`."""
+        return min((self._fitted([], ridge, None) for ridge in self.base_ridges), key=_loss)
+
+    def with_crosses(self, crosses: Sequence[Cross], base_ridge: float, buckets: int = 0) -> Arm:
+        """At the best of `cross_ridges`, and of one and two times `base_ridge` for the single columns.
+
+        `buckets` > 0 hashes the keys of a larger cross by modulo.
+        """
+        coded = [_hashed(*self._rows.codes(sorted(cross)), buckets) for cross in crosses]
+        tried = [self._fitted(coded, base_ridge, ridge) for ridge in self.cross_ridges]
+        best = min(tried, key=_loss)
+        return min((best, self._fitted(coded, 2.0 * base_ridge, best.cross_ridge)), key=_loss)
+
+    @cached_property
+    def _rows(self) -> CrossColumns:
+        """Train, validation and test one below the other, so that one numbering of codes serves all."""
+        return joined([self.train, self.validation, self.test])
+
+    @cached_property
+    def _singles(self) -> list[Coded]:
+        return [self._rows.codes([one]) for one in range(len(self._rows.slots))]
+
+    def _fitted(self, crosses: Sequence[Coded], base_ridge: float, cross_ridge: float | None) -> Arm:
+        columns = [Column(*coded, base_ridge) for coded in self._singles]
+        columns += [Column(*coded, cross_ridge or base_ridge) for coded in crosses]
+        rows = self.train.rows
+        first = [column._replace(codes=column.codes[:rows]) for column in columns]
+        model = ridge_logistic.fit(first, self.train.label, self.iterations)
+        logits = model.logits([column.codes[rows:] for column in columns])
+        validation, test = logits[: self.validation.rows], logits[self.validation.rows :]
+        return Arm(
+            log_loss(validation, self.validation.label) / self.validation.rows, auc(self.validation.label, validation),
+            auc(self.test.label, test), base_ridge, cross_ridge, len(crosses), sum(size for _, size in crosses), test,
+        )
+
+
+def compared(arm: Arm, base: Arm, label: np.ndarray, draws: int, seed: int) -> dict[str, Any]:
+    """Figures of the arm, and its `gain` of AUC over the base with a 95% interval over draws of the same test rows."""
+    found = bootstrap(label, arm.test_logits, np.arange(len(label)), baseline=base.test_logits, draws=draws, seed=seed)
+    return {**arm.figures(), "gain": found.value, "gain_low": found.low, "gain_high": found.high}
+
+
+def _hashed(codes: np.ndarray, size: int, buckets: int) -> Coded:
+    return (codes % buckets, buckets) if 0 < buckets < size else (codes, size)
+
+
+def _loss(arm: Arm) -> float:
+    return arm.validation_loss

@@ -1,0 +1,49 @@
+"""Crosses represented as products: each part of each such cross has factors of its own.
+
+    p_c = f_{c,1}[id_1] * f_{c,2}[id_2] * ...        element-wise, [B, D]
+
+A cross of sizes S_1 x S_2 costs (S_1 + S_2) D weights instead of one vector per pair seen, and says something about
+pairs never seen together. The factors are not the fields' own embeddings: those serve other ends. (OptInter, arXiv
+2108.01265, calls the two representations memorised and factorised.)
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from contracts.feature_spec import FeatureSpec
+
+INITIAL_STD = 0.1
+
+
+class FactorisedCrosses(nn.Module):
+    """Reads the ids of both blocks; output [B, number of products x D]."""
+
+    def __init__(self, spec: FeatureSpec, dim: int) -> None:
+        super().__init__()
+        crosses = spec.products()
+        shared = {slot.name: slot for slot in spec.block_ids("shared")}
+        sizes = [spec.slot(part).size for cross in crosses for part in cross.parts]
+        starts = iter([0, *itertools.accumulate(sizes)])
+        self.factors = [[(part in shared, spec.slot(part).start if part in shared else _own_start(spec, part),
+                          next(starts)) for part in cross.parts] for cross in crosses]
+        self.width = len(crosses) * dim
+        self.weight = nn.Parameter(torch.randn(sum(sizes), dim) * INITIAL_STD)
+
+    def forward(self, shared_ids: Tensor, own_ids: Tensor) -> Tensor:
+        """Ids [1 or B, W] and [B, W] -> [B, width]."""
+        products = []
+        for factors in self.factors:
+            product = self.weight.new_ones(1, 1)
+            for in_shared, column, start in factors:
+                ids = (shared_ids if in_shared else own_ids)[:, column]
+                product = product * nn.functional.embedding(ids + start, self.weight)
+            products.append(product.expand(len(own_ids), -1))
+        return torch.cat(products, dim=1)
+
+
+def _own_start(spec: FeatureSpec, part: str) -> int:
+    return next(slot.start for slot in spec.block_ids("own") if slot.name == part)

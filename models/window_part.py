@@ -1,0 +1,71 @@
+"""The two parts of a training window that a search inside it works with: `fit` and, later in time, `held`.
+
+Days are kept whole, so that no day's row teaches what is judged on a row of the same day. A window of one day, or a
+table without times, is cut by the hash of the row instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from contracts.errors import DataError
+from contracts.feature_spec import FeatureSpec
+from models.batches import Batch, ExampleSet
+from models.validation_half import GOLDEN
+
+Part = Literal["fit", "held"]
+
+
+def hashed_share(keys: np.ndarray) -> np.ndarray:
+    """A number in [0, 1) of each int64 key, evenly spread."""
+    return (keys.astype(np.int64).view(np.uint64) * GOLDEN >> np.uint64(11)).astype(np.float64) / 2.0**53
+
+
+def held_days(rows_of_day: dict[str, int], share: float) -> set[str]:
+    """The last days that hold at least `share` of the rows, but never all; none where there is one day alone."""
+    days, wanted, found = sorted(rows_of_day), share * sum(rows_of_day.values()), 0
+    held: set[str] = set()
+    while len(days) > 1 and found < wanted:
+        last = days.pop()
+        held.add(last)
+        found += rows_of_day[last]
+    return held
+
+
+class WindowPart(ExampleSet):
+    """Raises DataError when the part has no row. Where rows are cut, batches are smaller than asked."""
+
+    def __init__(self, folder: Path, spec: FeatureSpec, part: Part, share: float) -> None:
+        super().__init__(folder, spec)
+        self.part, self.share = part, share
+        counts: dict[str, int] = {}
+        for group in self.groups:
+            counts[group.path.parent.name] = counts.get(group.path.parent.name, 0) + group.rows
+        held = held_days(counts, share)
+        self.by_day = bool(held)
+        if self.by_day:
+            self.groups = [g for g in self.groups if (g.path.parent.name in held) == (part == "held")]
+            self.rows = sum(group.rows for group in self.groups)
+        else:
+            self.rows = int(self._kept(super().column("_row")).sum())
+        if self.rows == 0:
+            raise DataError(f"{folder}: part {part!r} has no row when {share:g} are held; bring a longer log")
+
+    def _kept(self, rows: np.ndarray) -> np.ndarray:
+        return (hashed_share(rows) < self.share) == (self.part == "held")
+
+    def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
+        for batch in super().batches(*args, **kwargs):
+            if self.by_day:
+                yield batch
+            else:
+                yield batch.take(torch.from_numpy(np.flatnonzero(self._kept(batch.row.numpy()))))
+
+    def column(self, name: str) -> np.ndarray:
+        values = super().column(name)
+        return values if self.by_day else values[self._kept(super().column("_row"))]
