@@ -53,8 +53,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tables", nargs="+", choices=list(PAPER), default=list(PAPER))
     arguments = parser.parse_args()
-    found = {name: bench(name, arguments.data, arguments.out, arguments.seeds) for name in PAPER}
+    found = {name: bench(name, arguments.data, arguments.out, arguments.seeds) for name in arguments.tables}
     for name, tables in found.items():
         for footing, rows in tables.items():
             print_table(f"{name}, {footing}", rows, PAPER[name])

@@ -6,7 +6,7 @@ OUT/
   ingest/events/day=D/      clean, deduplicated, labelled events
   ingest/users/ items/      clean tables, one row per key (`_user`, `_item` as strings)
   ingest/quarantine/        malformed rows with their reason
-  ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC
+  ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC; shares and seed without times
   features/day=D/           point-in-time raw features
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
@@ -30,7 +30,8 @@ USER, ITEM, REQUEST = "_user", "_item", "_request"  # string keys as in the log;
 TIME, KNOWN = "_time", "_known"  # UTC timestamps (microseconds)
 POSITION, BID = "_position", "_bid"
 ROW = "_row"  # int64 hash of the event key: stable row id
-DAY = "day"  # partition: event date, UTC, YYYY-MM-DD
+TEST_ROW = "_test"  # tables without times: whether windows.test_where holds
+DAY = "day"  # partition: event date, UTC, YYYY-MM-DD; "all" where the log has no times
 FRESH = "@fresh"  # suffix of event-fresh twins
 WINDOWS = ("train", "validation", "test")
 PUBLISHED_AT = "_published_at"  # online tables: the publish the row belongs to

@@ -166,6 +166,7 @@ class Windows(Section):
     """Statistics ▶ train ▶ validation ▶ test, as dates [start, end) or as shares of the rows in time order.
 
     The last `embargo` seconds of each window are left out; it must be at least the label window (None = equal to it).
+    A log without times has shares of the rows by their hash, and no embargo.
     """
 
     statistics: Window = 0.2
@@ -173,6 +174,11 @@ class Windows(Section):
     validation: Window = 0.1
     test: Window = 0.1
     embargo: Duration | None = None
+    test_where: str | None = Field(
+        None,
+        description="Spark SQL over the log's columns: the rows of the test window in a table without times; `test` is "
+        "then not read, and the other shares split the rest",
+    )
 
     def named(self) -> dict[str, Window]:
         return {"statistics": self.statistics, "train": self.train, "validation": self.validation, "test": self.test}
@@ -184,9 +190,10 @@ class Windows(Section):
             raise ValueError("windows are either all dates or all shares")
         if not spans:
             total = sum(float(w) for w in self.named().values() if not isinstance(w, tuple))
-            if abs(total - 1.0) > 1e-6:
+            if abs(total - 1.0) > 1e-6 and self.test_where is None:
                 raise ValueError(f"the shares of the windows add up to {total:g}; they must add up to 1")
-            empty = [n for n in ("train", "validation", "test") if self.named()[n] == 0]
+            needed = ("train", "validation", *(() if self.test_where else ("test",)))
+            empty = [n for n in needed if self.named()[n] == 0]
             if empty:
                 raise ValueError(f"window {empty[0]!r} has share 0 and would be empty; give it at least 0.01")
         names = list(spans)
@@ -284,8 +291,8 @@ class Crosses(Section):
     weight_decay: float = Field(1e-6, ge=0)
     temperature_end: float = Field(0.1, gt=0, le=1)
     held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
-    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5 each")
-    proposals: int = Field(2000, ge=1)
+    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5, then 0")
+    proposals: int = Field(2000, ge=1, description="crosses of each order that pruning looks at, by importance")
     min_gain: float = Field(3.0, ge=0)
     sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
     representation: Literal["embedding", "product"] = "embedding"
@@ -389,7 +396,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Config:
         problems = [
-            *self.field_problems(), *self._counter_problems(), *self._pair_problems(), *self._stage_problems(),
+            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._pair_problems(),
+            *self._stage_problems(),
         ]
         if problems:
             raise ValueError("; ".join(problems))
@@ -419,6 +427,8 @@ class Config(Section):
     def _pair_problems(self) -> list[str]:
         by_name = {f.name: f for f in self.fields}
         problems = []
+        if self.statistics.pairs and self.log.event_time is None:
+            problems.append("statistics.pairs need a window of their own in time; set log.event_time")
         for pair in self.statistics.pairs:
             where = f"statistics.pairs {list(pair)}"
             if len({part.partition("#")[0] for part in pair}) < 2 or self.statistics.pairs.count(pair) > 1:
@@ -447,6 +457,36 @@ class Config(Section):
             for _, statistic, window in field.counters()
             if statistic == "rate" and window <= self.label_window
         ]
+
+    def _role_problems(self) -> list[str]:
+        """What the configuration asks for and a log without times, users or items cannot have."""
+        log, windows, problems = self.log, self.windows, []
+        if log.event_time and windows.test_where is not None:
+            problems.append("windows.test_where is for tables without times and would let the test window mix with the "
+                            "others; give windows.test as dates, or leave log.event_time out")
+        if not log.event_time:
+            problems += self._timeless_problems()
+        roles = {"user": ("log.user_id", log.user_id), "item": ("log.item_id", log.item_id)}
+        for field in self.fields:
+            role, given = roles.get(field.side, ("", None))
+            if field.kind in ("sequence", "counter") and not given:
+                problems.append(
+                    f"{field.kind} {field.name!r} needs {role}, which says whose history it is; set it, or leave the "
+                    "field out"
+                )
+        return problems
+
+    def _timeless_problems(self) -> list[str]:
+        problems = [
+            f"{field.kind} {field.name!r} needs times, and the log has none; set log.event_time, or leave the field out"
+            for field in self.fields
+            if field.kind in ("sequence", "counter")
+        ]
+        if any(isinstance(window, tuple) for window in self.windows.named().values()):
+            problems.append("windows as dates need log.event_time; set it, or give the windows as shares of the rows")
+        if self.windows.embargo:
+            problems.append("windows.embargo needs log.event_time; set it, or leave the embargo out")
+        return problems
 
     def _stage_problems(self) -> list[str]:
         problems = []

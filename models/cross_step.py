@@ -35,7 +35,8 @@ from models.senseless_pairs import allowed_pairs
 from models.tracking import Tracker
 from models.window_part import WindowPart
 
-CARRIED = 200  # crosses carried per start node and layer
+CARRIED = 600  # crosses carried per start node and layer
+DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient
 NAME = "crosses"
 OnProgress = Callable[[str, int, int], None]
 
@@ -94,11 +95,10 @@ def search_crosses(
     )
     searched = time.perf_counter() - begin
     adjacency = [layer[np.ix_(places, places)] for layer in found.adjacency]
-    thresholds = settings.thresholds or (THRESHOLD,) * settings.layers
+    thresholds = settings.thresholds or (THRESHOLD, *(DEEPER,) * (settings.layers - 1))
     proposals = derive(adjacency, thresholds, allowed, CARRIED)
-    kept = dict(list(proposals.items())[: settings.proposals])
     folds = _folds(columns, held, seed)
-    selected = prune(columns, folds, list(kept), config)
+    selected = prune(columns, folds, list(proposals), config)
     seconds = {"search": searched, "prune": time.perf_counter() - begin - searched}
     return Search(
         columns, folds, allowed, adjacency, proposals, selected, settings.min_count, settings.representation,
@@ -109,7 +109,7 @@ def search_crosses(
 def prune(columns: CrossColumns, folds: list[Fold], proposals: list[Cross], config: Config) -> list[Selected]:
     settings = config.crosses
     return select(GainJudge(columns, folds), proposals, settings.budget, settings.max_keys, settings.min_count,
-                  settings.min_gain)
+                  settings.min_gain, settings.proposals)
 
 
 def _folds(columns: CrossColumns, held: WindowPart, seed: int) -> list[Fold]:

@@ -21,7 +21,7 @@ def chosen_pairs(config: Config, out: Artifacts) -> list[Pair]:
     if config.statistics.pairs:
         return list(config.statistics.pairs)
     found = found_crosses.read(out.crosses)
-    if found is None or "statistics" not in windows.read(out.windows):
+    if found is None or config.log.event_time is None or "statistics" not in windows.read(out.windows):
         return []
     pairs = dict.fromkeys((cross.parts[0], cross.parts[1]) for cross in found.crosses if cross.order == 2)
     return [(left, right) for left, right in pairs if left.partition("#")[0] != right.partition("#")[0]]

@@ -15,16 +15,22 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config import Config
 from pipelines import windows
+from pipelines.hashed_windows import HashedWindows
 from pipelines.prior_rate import statistics_window
 from pipelines.windows import WINDOW
 
 
 def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
-    """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end."""
-    resolved = windows.read(out.windows)
+    """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end.
+
+    A table without times has windows by hash, and every label is known from the start.
+    """
     features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
-    assigned = windows.assign(features.withColumn(DAY, F.col(DAY).cast("string")), resolved, config.embargo)
-    return as_known(assigned, "train", resolved["train"][1])
+    features = features.withColumn(DAY, F.col(DAY).cast("string"))
+    if config.log.event_time is None:
+        return HashedWindows.read(out.windows).assign(features)
+    resolved = windows.read(out.windows)
+    return as_known(windows.assign(features, resolved, config.embargo), "train", resolved["train"][1])
 
 
 def training_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:

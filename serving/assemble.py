@@ -25,9 +25,10 @@ from serving import filter_column, item_index, parity
 from serving.bundle_settings import BundleSettings
 from serving.index_recall import index_recall
 from serving.item_to_item import neighbours
-from serving.loaded_bundle import PARITY, PRERANK, RANK, RETRIEVAL, TABLES
+from serving.loaded_bundle import PRERANK, RETRIEVAL, TABLES
 from serving.networks import load_pre_ranker, load_ranker, load_towers
 from serving.raw_columns import column, raw_columns
+from serving.scoring_bundle import PARITY, RANK
 from serving.side_table import SideTable, sort_order
 
 RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
@@ -39,11 +40,11 @@ PRIOR_IMPRESSIONS = 20.0
 def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
     """Writes the bundle's files into `build` (emptied first) and returns the figures for its manifest.
 
+    A log without items makes a bundle that scores rows and no more.
+
     Raises BundleError or DataError when a part is missing or does not fit.
     """
     spec = FeatureSpec.read(out.encoding)
-    if not spec.has_items:
-        raise DataError("a bundle ranks items and this log has none; set log.item_id, or stop after `sluice train`")
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
     settings = BundleSettings.of(config, spec, _ranker(out))
@@ -52,15 +53,26 @@ def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
     spec.write(build)
     shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
     _rank_parts(out, build, settings, spec)
+    found: dict[str, Any] = {"ranker": settings.ranker, "parity": _check(build, encoder, settings)}
+    return found | (_ranking_parts(out, build, settings, encoder, config.seed) if spec.has_items else {})
+
+
+def _ranking_parts(
+    out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, seed: int
+) -> dict[str, Any]:
+    """Pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
+    spec = encoder.spec
+    for name in ("weights.safetensors", "calibration.safetensors"):
+        _copy(out.model(PRE_RANKER) / name, build / PRERANK / name, "train")
+    load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)
     items.save(build / TABLES, "items")
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
-    index = _retrieval_parts(out, build, settings, spec, items, raw_items, config.seed)
+    index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
     return {
-        "ranker": settings.ranker, "users": len(users), "items": len(items),
-        "parity": _check(build, encoder, settings),
+        "users": len(users), "items": len(items),
         "index": index_recall(index, users, encoder, towers, settings),
     }
 
@@ -81,13 +93,10 @@ def _copy(source: Path, target: Path, command: str) -> None:
 
 
 def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec) -> None:
-    """Weights and calibrations of ranker and pre-ranker, and the parity rows scored with the ranker's."""
+    """Weights and calibration of the ranker, and the parity rows scored with them."""
     weights, calibration = build / RANK / "weights.safetensors", build / RANK / "calibration.safetensors"
     _copy(out.model(settings.ranker) / weights.name, weights, "train")
     _copy(out.model(settings.ranker) / calibration.name, calibration, "train")
-    for name in (weights.name, calibration.name):
-        _copy(out.model(PRE_RANKER) / name, build / PRERANK / name, "train")
-    load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     ranker = load_ranker(weights, settings.ranker, spec, settings.train)
     parity.write(out.parity, build / PARITY, settings.serve.parity_rows, spec, ranker,
                  Calibration.from_arrays(load_weights(calibration)))

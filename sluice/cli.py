@@ -197,7 +197,11 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     result = verify_bundle(bundle)
     typer.echo(
         f"{result['version']}: {result['files']} files, {result['parity']['rows']} parity rows without a mismatch, "
-        f"index recall {result['index']['mean']:.4f} (worst query {result['index']['worst']:.4f})"
+        + (
+            f"index recall {result['index']['mean']:.4f} (worst query {result['index']['worst']:.4f})"
+            if "index" in result
+            else "no items: it scores rows, and nothing can be served"
+        )
     )
     _print(result, as_json)
 

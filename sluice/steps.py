@@ -15,6 +15,7 @@ from contracts.artifacts import Artifacts
 from contracts.config import Config
 from contracts.errors import DataError
 from sluice.progress import step
+from sluice.skipped import skipped
 
 
 def features(
@@ -112,6 +113,7 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     merged["bundle"] = build_bundle(config, out, console)
+    merged["skipped"] = skipped(config)
     merged["seconds"] = round(time.perf_counter() - started, 1)
     summary.write(out.out, merged)
     return merged

@@ -16,6 +16,7 @@ TEXT = """
 name = "t"
 [log]
 path = "p"
+event_time = "t"
 [label]
 expression = "y"
 [statistics]
@@ -64,3 +65,7 @@ def test_no_pairs_and_no_crosses_mean_no_statistics(tmp_path):
 def test_crosses_without_a_statistics_window_get_none(out):
     windows.write(out.windows, {"train": (START, END)})
     assert chosen_pairs(parse(TEXT.format("")), out) == []
+
+
+def test_crosses_of_a_table_without_times_get_none(out):
+    assert chosen_pairs(parse(TEXT.format("").replace('event_time = "t"', "")), out) == []

@@ -217,6 +217,3 @@ def test_a_plain_table_has_static_features_only(spark: SparkSession, tmp_path: P
     place = {"name": "place", "kind": "categorical", "side": "context"}
     assert build_features(spark, Config.model_validate({**plain, "fields": [place]}), out)["rows_of_day"] == {"all": 2}
     assert {row: found["place"] for row, found in features(spark, out).items()} == {1: "x", 2: None}
-    counter = {"name": "seen", "side": "user", "by": ["place"], **COUNTER}
-    with pytest.raises(SchemaError, match=r"log\.event_time"):
-        build_features(spark, Config.model_validate({**plain, "fields": [place, counter]}), out)
