@@ -11,6 +11,7 @@ OUT/
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
+  statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
   models/NAME/              weights.safetensors, summary.json
@@ -82,6 +83,10 @@ class Artifacts:
 
     def examples(self, window: str) -> Path:
         return self.out / "examples" / window
+
+    @property
+    def statistics(self) -> Path:
+        return self.out / "statistics"
 
     @property
     def online_users(self) -> Path:

@@ -244,6 +244,31 @@ class Train(Section):
     temperature: float = Field(0.1, gt=0)
 
 
+class Statistics(Section):
+    """Cross statistics: the click rate of value pairs, known before training begins, as inputs of every ranker.
+
+    A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` the
+    order-2 crosses that the cross search found are taken; where there are none either, there are no statistics.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    model: Literal["pcf_gnn", "factorisation", "two_tower", "table", "none"] = "pcf_gnn"
+    dim: int = Field(16, ge=1, description="width of a value's vector")
+    layers: int = Field(2, ge=0, le=4, description="rounds of message passing")
+    neighbours: int = Field(15, ge=1, description="sampled per value and relation")
+    aggregation: Literal["mean", "attention"] = "mean"
+    weighting: Literal["n", "sqrt", "log", "one"] = Field("n", description="weight of a pair shown n times")
+    smoothing: float = Field(50.0, ge=0, description="pseudo-impressions at the prior rate in a rate that is looked up")
+    pseudo_impressions: float = Field(1.0, ge=0, description="the same in a pair's rate that is fitted; 0: raw rates")
+    epochs: int = Field(12, ge=1)
+    patience: int = Field(3, ge=1)
+    batch_size: int = Field(1024, ge=1, description="pairs of values")
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(1e-2, ge=0)
+    fine_tune: bool = Field(False, description="train the vectors and heads on with the ranker")
+    initialise_embeddings: bool = Field(False, description="start the rankers' embeddings at the vectors")
+
+
 class Crosses(Section):
     """The search of cross features (models/fives.py) inside the training window; `budget` = 0 leaves it out.
 
@@ -339,6 +364,7 @@ class Config(Section):
     fields: tuple[FieldConfig, ...] = Field(min_length=1)
     windows: Windows = Windows()
     features: Features = Features()
+    statistics: Statistics = Statistics()
     train: Train = Train()
     crosses: Crosses = Crosses()
     retrieve: Retrieve = Retrieve()
@@ -370,7 +396,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Config:
         problems = [
-            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._stage_problems()
+            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._pair_problems(),
+            *self._stage_problems(),
         ]
         if problems:
             raise ValueError("; ".join(problems))
@@ -395,6 +422,30 @@ class Config(Section):
                     problems.append(
                         f"cross {field.name!r}: {base!r} is no categorical field; name its bins, as in {base}#10"
                     )
+        return problems
+
+    def _pair_problems(self) -> list[str]:
+        by_name = {f.name: f for f in self.fields}
+        problems = []
+        if self.statistics.pairs and self.log.event_time is None:
+            problems.append("statistics.pairs need a window of their own in time; set log.event_time")
+        for pair in self.statistics.pairs:
+            where = f"statistics.pairs {list(pair)}"
+            if len({part.partition("#")[0] for part in pair}) < 2 or self.statistics.pairs.count(pair) > 1:
+                problems.append(f"{where}: a pair takes two different fields, once")
+            for part in pair:
+                base, _, bins = part.partition("#")
+                if base not in by_name:
+                    problems.append(f"{where}: {part!r} is no field{_nearest(base, list(by_name))}")
+                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].granularities):
+                    problems.append(f"{where}: {base!r} has no granularity {bins!r}")
+                elif not bins and by_name[base].kind not in ("categorical", "multi_valued"):
+                    problems.append(f"{where}: {base!r} has no values of its own; name its bins, as in {base}#10")
+        if self.statistics.initialise_embeddings and self.statistics.dim != self.train.embedding_dim:
+            problems.append(
+                f"statistics.initialise_embeddings needs vectors as wide as the embeddings: statistics.dim is "
+                f"{self.statistics.dim}, train.embedding_dim {self.train.embedding_dim}"
+            )
         return problems
 
     def _counter_problems(self) -> list[str]:

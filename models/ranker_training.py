@@ -23,7 +23,7 @@ from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Arti
 from contracts.bundle import save_array, save_weights
 from contracts.config import Config
 from contracts.feature_spec import SPEC_FILE, FeatureSpec
-from models import calibration, checkpoint, data_parallel, plots, registry, training_loop
+from models import calibration, checkpoint, data_parallel, pair_weights, plots, registry, training_loop
 from models.auc_bootstrap import bootstrap
 from models.batches import ExampleSet
 from models.calibration_metrics import ece, predicted_over_observed_by
@@ -111,6 +111,7 @@ def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
     run = job.start(folder_name)
     torch.manual_seed(job.seed)
     network = registry.build(name, job.spec, job.config.train)
+    pair_weights.load_into(network, job.spec, job.out.statistics)
     fitted = training_loop.fit(
         network, train, job.early_stopping(fresh), job.config.train, job.seed, positions=job.spec.positions,
         on_epoch=lambda entry: run.metrics({k: v for k, v in entry.items() if k != "epoch"}, entry["epoch"]),

@@ -73,7 +73,7 @@ def with_ids(
     fields = [field for field in spec.fields if not twins or field.name in twins]
     suffix = FRESH if twins else ""
     for field in fields:
-        if field.kind != "cross":
+        if field.kind not in ("cross", "statistic"):
             df = _with_field(df, field, suffix, vocabularies)
     for field in fields:
         if field.kind == "cross" and not field.product:

@@ -81,7 +81,7 @@ def demo(
 @app.command()
 @_reported
 def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Logs to bundle: features, crosses, train, bundle.
+    """Logs to bundle: features, crosses, pretrain, train, bundle.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
@@ -115,6 +115,20 @@ def features(
     from sluice import steps
 
     _print(steps.features(load(config), data, Artifacts(out), _console(), day), as_json)
+
+
+@app.command()
+@_reported
+def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
+    """Cross statistics: the co-occurrence graph of the configured pairs, and a model of its rates.
+
+    Example: sluice pretrain examples/marketplace.toml --out out/demo
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+
+    _print(steps.pretrain(load(config), Artifacts(out), _console(), seed), as_json)
 
 
 @app.command()

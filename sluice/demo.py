@@ -19,6 +19,7 @@ from sluice.server_process import ServerProcess
 from sluice.tables import print_models, print_pairs
 
 VISITS = 400
+SHOWN = ("slate", "statistics", "serving", "parity", "seconds", "marketplace_version")
 
 
 def demo_config(events: int | None) -> Config:
@@ -44,6 +45,10 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
 
         with step(console, "requests and slates"):
             judged = judge(config, out, server.target, VISITS)
+        with step(console, "statistics and their rivals"):
+            from sluice import pair_judge
+
+            judged["statistics"] = pair_judge.judge(config, out)
     finally:
         if not keep_serving:
             server.stop()
@@ -87,7 +92,7 @@ def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, 
         page = write_report(folder)
     print_models(merged["models"], console)
     print_pairs(
-        "demo", {key: merged[key] for key in ("slate", "serving", "parity", "seconds", "marketplace_version")}, console
+        "demo", {key: merged[key] for key in SHOWN}, console
     )
     console.print(f"report: {page}", highlight=False)
     if server is not None:

@@ -43,6 +43,18 @@ def crosses(
     return found
 
 
+def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+    """Pair statistics from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
+    _need(out.encoding, "sluice features")
+    from models import pretrain_step
+    from pipelines import pair_step
+
+    with step(console, "pretrain") as progress:
+        progress.note("graph")
+        graph = pair_step.run(config, out)
+        return pretrain_step.run(config, out, graph, seed=seed, on_progress=progress.advance)
+
+
 def train(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
     _need(out.encoding, "sluice features")
     from models import train_step
@@ -91,12 +103,13 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
-    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ train ▶ bundle."""
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
     if config.crosses.budget:
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
+    merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     merged["bundle"] = build_bundle(config, out, console)

@@ -161,6 +161,24 @@ def test_broken_toml_and_a_missing_file_are_config_errors(tmp_path):
         load(tmp_path / "absent.toml")
 
 
+@pytest.mark.parametrize(
+    ("statistics", "sentence"),
+    [
+        ('pairs = [["city", "brnd"]]', "'brnd' is no field"),
+        ('pairs = [["city", "price"]]', "'price' has no values of its own; name its bins, as in price#10"),
+        ('pairs = [["city", "price#7"]]', "'price' has no granularity '7'"),
+        ('pairs = [["city", "city"]]', "a pair takes two different fields, once"),
+        ('pairs = [["city", "price#10"], ["city", "price#10"]]', "a pair takes two different fields, once"),
+        ("initialise_embeddings = true\ndim = 8", "statistics.dim is 8, train.embedding_dim 16"),
+        ('model = "gnn"', "statistics.model"),
+    ],
+)
+def test_pairs_that_cannot_have_a_statistic_are_refused(statistics, sentence):
+    price = '[[fields]]\nname = "price"\nkind = "numeric"\nside = "item"\ngranularities = [10]\n'
+    assert sentence in problems(f"{MINIMAL}{price}[statistics]\n{statistics}\n")
+    parse(f'{MINIMAL}{price}[statistics]\npairs = [["city", "price#10"]]\n')
+
+
 PLAIN = """
 name = "plain"
 [log]
@@ -187,6 +205,7 @@ windows = ["1d"]
     [
         (COUNTER, "counter 'seen' needs times, and the log has none; set log.event_time"),
         (COUNTER, "counter 'seen' needs log.user_id"),
+        ('[statistics]\npairs = [["city", "city"]]', "statistics.pairs need a window of their own in time"),
         (WINDOWS.format(train_end="2026-01-07"), "windows as dates need log.event_time"),
         ("[windows]\nembargo = '1h'", "windows.embargo needs log.event_time"),
     ],

@@ -53,7 +53,7 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((out / "summary.json").read_text())
     assert json.loads(done.stdout.splitlines()[-1])["seconds"] == found["seconds"]
-    assert found["marketplace_version"] == "1"
+    assert found["marketplace_version"] == "2"
     assert set(found["models"]) == {"popularity", "logistic_regression", "dnn", "dcn_v2", "din"}
     for figures in found["models"].values():
         assert 0.5 < figures["auc"] < figures["oracle_auc"]
@@ -68,6 +68,11 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert found["crosses"]["found"] >= 2
     assert found["crosses"]["share_of_oracle"]["with"] > found["crosses"]["share_of_oracle"]["without"]
     assert found["parity"]["rows"] > 0
+    statistics = found["statistics"]
+    assert set(statistics["zero_bucket_mse"]) == {"pcf_gnn", "factorisation", "table", "mean"}
+    assert set(statistics["auc"]) == {"none", "table", "factorisation", "pcf_gnn"}
+    assert statistics["bytes"]["pcf_gnn"] < statistics["bytes"]["dense"]
+    assert all(auc > 0.5 for auc in statistics["auc"].values())
     assert found["parity"]["mismatches"] == 0
     assert (out / "report.html").exists()
     assert sluice("verify", str(out / "bundle")).returncode == 0
