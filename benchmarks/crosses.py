@@ -1,6 +1,8 @@
 """The crosses of FIVES against rivals on Adult and Bank: two tables and their JSON.
 
-    sluice bench crosses --data DIR --out OUT --seeds 5      DIR holds adult.data, adult.test, bank-additional-full.csv
+    sluice bench crosses --data DIR --out OUT --seeds 5
+
+DIR holds adult.data, adult.test and bank-additional-full.csv, at any depth.
 
 Per seed the training rows are split anew (Bank's test rows too), features are made, crosses are searched in the
 training window, and every set of crosses goes to the same logistic regression with penalties tuned on validation. Gains
@@ -24,6 +26,7 @@ from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config, load
+from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from models import cross_columns, registry, training_loop
 from models.array_examples import ArrayExamples, rows_of
@@ -36,6 +39,7 @@ from models.cross_step import search_crosses, without_crosses
 from models.metrics import auc
 from sluice import steps
 
+FILES = {"adult": "adult.data", "bank": "bank-additional-full.csv"}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PAPER = {  # Xie et al., KDD 2021: AUC as predictor, gain of AUC in per cent over its own logistic regression
     "adult": {"logistic regression": 0.8836, "DNN": 0.8869, "FIVES": 0.8863, "gain": 0.14},
@@ -55,13 +59,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tables", nargs="+", choices=list(PAPER), default=list(PAPER))
     arguments = parser.parse_args()
-    found = {name: bench(name, arguments.data, arguments.out, arguments.seeds) for name in arguments.tables}
+    folders = {name: folder_of(arguments.data, FILES[name]) for name in arguments.tables}
+    found = {name: bench(name, folder, arguments.out, arguments.seeds) for name, folder in folders.items()}
     for name, tables in found.items():
         for footing, rows in tables.items():
             print_table(f"{name}, {footing}", rows, PAPER[name])
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "crosses.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found))
+
+
+def folder_of(data: Path, file: str) -> Path:
+    """Raises DataError where no folder below `data` holds the file."""
+    found = sorted(data.rglob(file))
+    if not found:
+        raise DataError(f"no {file} below {data}; download it there, or leave its table out with --tables")
+    return found[0].parent
 
 
 def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, dict[str, Any]]]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,16 @@ def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
     assert run(config(budget=1), out)["seconds"] != first["seconds"]
     again = run(config(), out, force=True)
     assert again["crosses"] == first["crosses"]
+
+
+def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
+    logit = pair_logit(0, 4)
+    out = world(tmp_path, logit)
+    first = run(config(), out)
+    for window in ("validation", "test"):
+        shutil.rmtree(out.examples(window))
+        write_examples(out.examples(window), crossed_columns(lambda ids: -logit(ids), rows=2000, seed=9))
+    assert run(config(), out, force=True)["crosses"] == first["crosses"]
 
 
 def test_budgets_are_respected(tmp_path: Path) -> None:
