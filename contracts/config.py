@@ -40,6 +40,9 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Window = tuple[Instant, Instant] | Share
 
 
+DEFAULT_GRANULARITIES = (10,)
+
+
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -144,6 +147,14 @@ class FieldConfig(Section):
     def counters(self) -> list[tuple[str, str, int]]:
         """(feature name, statistic, window in seconds) of every feature a counter expands into."""
         return [(f"{self.name}_{s}_{label(w)}", s, w) for w in self.windows for s in self.statistics]
+
+    def features(self) -> list[str]:
+        """Names of the features that the field stands for: its own, or those that a counter expands into."""
+        return [name for name, _, _ in self.counters()] or [self.name]
+
+    def bins(self) -> tuple[int, ...]:
+        """Numbers of bins of each feature that is a number."""
+        return (self.granularities or DEFAULT_GRANULARITIES) if self.kind in ("numeric", "counter") else ()
 
     @model_validator(mode="after")
     def _complete(self) -> FieldConfig:
@@ -407,6 +418,7 @@ class Config(Section):
         names = [f.name for f in self.fields]
         problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         by_name = {f.name: f for f in self.fields}
+        features = {name: f for f in self.fields for name in f.features()}
         for field in self.fields:
             if field.kind == "sequence" and (
                 field.of not in by_name or (by_name[field.of].kind, by_name[field.of].side) != ("categorical", "item")
@@ -414,18 +426,18 @@ class Config(Section):
                 problems.append(f"sequence {field.name!r}: of = {field.of!r} must name a categorical field of the item")
             for part in field.parts:
                 base, _, bins = part.partition("#")
-                if base not in by_name:
-                    problems.append(f"cross {field.name!r}: part {part!r} is no field{_nearest(base, names)}")
-                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].granularities):
+                if base not in features:
+                    problems.append(f"cross {field.name!r}: part {part!r} is no field{_nearest(base, [*features])}")
+                elif bins and (not bins.isdigit() or int(bins) not in features[base].bins()):
                     problems.append(f"cross {field.name!r}: {base!r} has no granularity {bins!r}")
-                elif not bins and by_name[base].kind != "categorical":
+                elif not bins and features[base].kind != "categorical":
                     problems.append(
                         f"cross {field.name!r}: {base!r} is no categorical field; name its bins, as in {base}#10"
                     )
         return problems
 
     def _pair_problems(self) -> list[str]:
-        by_name = {f.name: f for f in self.fields}
+        by_name = {name: f for f in self.fields for name in f.features()}
         problems = []
         if self.statistics.pairs and self.log.event_time is None:
             problems.append("statistics.pairs need a window of their own in time; set log.event_time")
@@ -437,7 +449,7 @@ class Config(Section):
                 base, _, bins = part.partition("#")
                 if base not in by_name:
                     problems.append(f"{where}: {part!r} is no field{_nearest(base, list(by_name))}")
-                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].granularities):
+                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].bins()):
                     problems.append(f"{where}: {base!r} has no granularity {bins!r}")
                 elif not bins and by_name[base].kind not in ("categorical", "multi_valued"):
                     problems.append(f"{where}: {base!r} has no values of its own; name its bins, as in {base}#10")

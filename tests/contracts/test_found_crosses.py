@@ -10,12 +10,13 @@ from contracts.found_crosses import FILE, FoundCross, FoundCrosses, cross_name, 
 
 TOML = """
 name = "t"
-log = { path = "x", event_time = "t" }
+log = { path = "x", event_time = "t", item_id = "i" }
 label = { expression = "y" }
 fields = [
  { name = "a", kind = "categorical", side = "user" },
  { name = "b", kind = "categorical", side = "item" },
  { name = "n", kind = "numeric", side = "item", granularities = [10] },
+ { name = "c", kind = "counter", side = "item", by = ["b"], windows = ["2d"] },
  { name = "known", kind = "cross", side = "cross", parts = ["a", "b"] },
 ]
 """
@@ -36,6 +37,13 @@ def test_found_crosses_become_fields(config: Config, tmp_path: Path) -> None:
     added = with_crosses(config, tmp_path).fields[-1]
     assert (added.name, added.kind, added.side, added.parts, added.min_count) == (
         "a_x_n_10", "cross", "cross", ("a", "n#10"), 3)
+
+
+@pytest.mark.parametrize("part", ["c_rate_2d#10", "c_count_2d#10", "n#10", "b"])
+def test_every_kind_of_part_that_a_search_names_is_a_field(config: Config, tmp_path: Path, part: str) -> None:
+    found(("a", part)).write(tmp_path)
+    fields = with_crosses(config, tmp_path).fields
+    assert fields[-1].parts == ("a", part) or part == "b"
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
