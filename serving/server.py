@@ -39,8 +39,8 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
 
 
 async def serve(bundle: LoadedBundle, host: str, port: int, on_ready: Callable[[int], None]) -> None:
-    """Runs until SIGTERM or SIGINT; then health turns NOT_SERVING, what has arrived is taken in (up to 1 s), new
-    connections are refused, and running requests finish (up to 5 s).
+    """Runs until SIGTERM or SIGINT; then health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still
+    comes is refused (up to 1 s), the port closes, and running requests finish (up to 5 s).
 
     Raises SluiceError when the port is taken.
     """
@@ -68,6 +68,8 @@ async def serve(bundle: LoadedBundle, host: str, port: int, on_ready: Callable[[
     on_ready(bound)
     await stopping.wait()
     await checks.enter_graceful_shutdown()
+    await take_in(servicer)
+    servicer.refusing = True
     await take_in(servicer)
     await server.stop(GRACE_SECONDS)
     servicer.close()

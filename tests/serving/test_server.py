@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import threading
 import time
 
 import grpc
@@ -18,7 +19,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from sluice.server_process import ServerProcess
 
-IN_FLIGHT = 500
+IN_FLIGHT, CALLERS = 700, 4
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +154,34 @@ def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(bundle
         assert running(answers) > 0
         assert [answer.code() for answer in answers] == [grpc.StatusCode.OK] * IN_FLIGHT
         assert all(answer.result().items for answer in answers)
+    assert server.process.wait(15) == 0
+
+
+def test_sigterm_refuses_callers_that_never_pause(bundle_folder, loaded, tmp_path):
+    """Answered or UNAVAILABLE, which a client may send again elsewhere; CANCELLED would blame the caller."""
+    server = ServerProcess(bundle_folder, tmp_path / "server.log")
+    codes: list[str] = []
+    started = threading.Barrier(CALLERS + 1)
+
+    def ask() -> None:
+        with RankingClient(server.target) as client:
+            client.rank(a_user(loaded), seconds=60)
+            started.wait(60)
+            while True:
+                try:
+                    client.rank(a_user(loaded), seconds=60)
+                except RankingFailed as failure:
+                    codes.append(failure.code)
+                    return
+
+    threads = [threading.Thread(target=ask) for _ in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    started.wait(60)
+    server.process.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(60)
+    assert codes == ["UNAVAILABLE"] * CALLERS
     assert server.process.wait(15) == 0
 
 
