@@ -100,7 +100,7 @@ def world(items: int, ranker: str, seed: int = 0) -> LoadedBundle:
         popularity=rng.permutation(items).astype(np.int32),
         pre_ranker=PreRanker(train.tower_dim, (32,)).eval().requires_grad_(False), fscd=None, item_part=None,
         ranker=registry.build(ranker, fields, train).eval().requires_grad_(False),
-        calibration=calibration.identity(), parity=None,
+        prerank_calibration=calibration.identity(), calibration=calibration.identity(), parity=None,
     )
 
 

@@ -6,11 +6,12 @@ OUT/
   ingest/events/day=D/      clean, deduplicated, labelled events
   ingest/users/ items/      clean tables, one row per key (`_user`, `_item` as strings)
   ingest/quarantine/        malformed rows with their reason
-  ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC
+  ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC; shares and seed without times
   features/day=D/           point-in-time raw features
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
+  statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
   candidates/               item table as of the test window's start, and what retrieval answers past requests
@@ -31,7 +32,8 @@ USER, ITEM, REQUEST = "_user", "_item", "_request"  # string keys as in the log;
 TIME, KNOWN = "_time", "_known"  # UTC timestamps (microseconds)
 POSITION, BID = "_position", "_bid"
 ROW = "_row"  # int64 hash of the event key: stable row id
-DAY = "day"  # partition: event date, UTC, YYYY-MM-DD
+TEST_ROW = "_test"  # tables without times: whether windows.test_where holds
+DAY = "day"  # partition: event date, UTC, YYYY-MM-DD; "all" where the log has no times
 FRESH = "@fresh"  # suffix of event-fresh twins
 WINDOWS = ("train", "validation", "test")
 PUBLISHED_AT = "_published_at"  # online tables: the publish the row belongs to
@@ -83,6 +85,10 @@ class Artifacts:
 
     def examples(self, window: str) -> Path:
         return self.out / "examples" / window
+
+    @property
+    def statistics(self) -> Path:
+        return self.out / "statistics"
 
     @property
     def online_users(self) -> Path:

@@ -40,6 +40,9 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Window = tuple[Instant, Instant] | Share
 
 
+DEFAULT_GRANULARITIES = (10,)
+
+
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -145,6 +148,14 @@ class FieldConfig(Section):
         """(feature name, statistic, window in seconds) of every feature a counter expands into."""
         return [(f"{self.name}_{s}_{label(w)}", s, w) for w in self.windows for s in self.statistics]
 
+    def features(self) -> list[str]:
+        """Names of the features that the field stands for: its own, or those that a counter expands into."""
+        return [name for name, _, _ in self.counters()] or [self.name]
+
+    def bins(self) -> tuple[int, ...]:
+        """Numbers of bins of each feature that is a number."""
+        return (self.granularities or DEFAULT_GRANULARITIES) if self.kind in ("numeric", "counter") else ()
+
     @model_validator(mode="after")
     def _complete(self) -> FieldConfig:
         needs: dict[str, tuple[str, ...]] = {"sequence": ("of",), "counter": ("by", "windows"), "cross": ("parts",)}
@@ -166,6 +177,7 @@ class Windows(Section):
     """Statistics ▶ train ▶ validation ▶ test, as dates [start, end) or as shares of the rows in time order.
 
     The last `embargo` seconds of each window are left out; it must be at least the label window (None = equal to it).
+    A log without times has shares of the rows by their hash, and no embargo.
     """
 
     statistics: Window = 0.2
@@ -173,6 +185,11 @@ class Windows(Section):
     validation: Window = 0.1
     test: Window = 0.1
     embargo: Duration | None = None
+    test_where: str | None = Field(
+        None,
+        description="Spark SQL over the log's columns: the rows of the test window in a table without times; `test` is "
+        "then not read, and the other shares split the rest",
+    )
 
     def named(self) -> dict[str, Window]:
         return {"statistics": self.statistics, "train": self.train, "validation": self.validation, "test": self.test}
@@ -184,9 +201,10 @@ class Windows(Section):
             raise ValueError("windows are either all dates or all shares")
         if not spans:
             total = sum(float(w) for w in self.named().values() if not isinstance(w, tuple))
-            if abs(total - 1.0) > 1e-6:
+            if abs(total - 1.0) > 1e-6 and self.test_where is None:
                 raise ValueError(f"the shares of the windows add up to {total:g}; they must add up to 1")
-            empty = [n for n in ("train", "validation", "test") if self.named()[n] == 0]
+            needed = ("train", "validation", *(() if self.test_where else ("test",)))
+            empty = [n for n in needed if self.named()[n] == 0]
             if empty:
                 raise ValueError(f"window {empty[0]!r} has share 0 and would be empty; give it at least 0.01")
         names = list(spans)
@@ -237,6 +255,31 @@ class Train(Section):
     temperature: float = Field(0.1, gt=0)
 
 
+class Statistics(Section):
+    """Cross statistics: the click rate of value pairs, known before training begins, as inputs of every ranker.
+
+    A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` the
+    order-2 crosses that the cross search found are taken; where there are none either, there are no statistics.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    model: Literal["pcf_gnn", "factorisation", "two_tower", "table", "none"] = "pcf_gnn"
+    dim: int = Field(16, ge=1, description="width of a value's vector")
+    layers: int = Field(2, ge=0, le=4, description="rounds of message passing")
+    neighbours: int = Field(15, ge=1, description="sampled per value and relation")
+    aggregation: Literal["mean", "attention"] = "mean"
+    weighting: Literal["n", "sqrt", "log", "one"] = Field("n", description="weight of a pair shown n times")
+    smoothing: float = Field(50.0, ge=0, description="pseudo-impressions at the prior rate in a rate that is looked up")
+    pseudo_impressions: float = Field(1.0, ge=0, description="the same in a pair's rate that is fitted; 0: raw rates")
+    epochs: int = Field(12, ge=1)
+    patience: int = Field(3, ge=1)
+    batch_size: int = Field(1024, ge=1, description="pairs of values")
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(1e-2, ge=0)
+    fine_tune: bool = Field(False, description="train the vectors and heads on with the ranker")
+    initialise_embeddings: bool = Field(False, description="start the rankers' embeddings at the vectors")
+
+
 class Crosses(Section):
     """The search of cross features (models/fives.py) inside the training window; `budget` = 0 leaves it out.
 
@@ -259,8 +302,8 @@ class Crosses(Section):
     weight_decay: float = Field(1e-6, ge=0)
     temperature_end: float = Field(0.1, gt=0, le=1)
     held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
-    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5 each")
-    proposals: int = Field(2000, ge=1)
+    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5, then 0")
+    proposals: int = Field(2000, ge=1, description="crosses of each order that pruning looks at, by importance")
     min_gain: float = Field(3.0, ge=0)
     sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
     representation: Literal["embedding", "product"] = "embedding"
@@ -373,6 +416,7 @@ class Config(Section):
     fields: tuple[FieldConfig, ...] = Field(min_length=1)
     windows: Windows = Windows()
     features: Features = Features()
+    statistics: Statistics = Statistics()
     train: Train = Train()
     crosses: Crosses = Crosses()
     retrieve: Retrieve = Retrieve()
@@ -403,15 +447,19 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        problems = [*self._field_problems(), *self._counter_problems(), *self._stage_problems()]
+        problems = [
+            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._pair_problems(),
+            *self._stage_problems(),
+        ]
         if problems:
             raise ValueError("; ".join(problems))
         return self
 
-    def _field_problems(self) -> list[str]:
+    def field_problems(self) -> list[str]:
         names = [f.name for f in self.fields]
         problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         by_name = {f.name: f for f in self.fields}
+        features = {name: f for f in self.fields for name in f.features()}
         for field in self.fields:
             if field.kind == "sequence" and (
                 field.of not in by_name or (by_name[field.of].kind, by_name[field.of].side) != ("categorical", "item")
@@ -419,14 +467,38 @@ class Config(Section):
                 problems.append(f"sequence {field.name!r}: of = {field.of!r} must name a categorical field of the item")
             for part in field.parts:
                 base, _, bins = part.partition("#")
-                if base not in by_name:
-                    problems.append(f"cross {field.name!r}: part {part!r} is no field{_nearest(base, names)}")
-                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].granularities):
+                if base not in features:
+                    problems.append(f"cross {field.name!r}: part {part!r} is no field{_nearest(base, [*features])}")
+                elif bins and (not bins.isdigit() or int(bins) not in features[base].bins()):
                     problems.append(f"cross {field.name!r}: {base!r} has no granularity {bins!r}")
-                elif not bins and by_name[base].kind != "categorical":
+                elif not bins and features[base].kind != "categorical":
                     problems.append(
                         f"cross {field.name!r}: {base!r} is no categorical field; name its bins, as in {base}#10"
                     )
+        return problems
+
+    def _pair_problems(self) -> list[str]:
+        by_name = {name: f for f in self.fields for name in f.features()}
+        problems = []
+        if self.statistics.pairs and self.log.event_time is None:
+            problems.append("statistics.pairs need a window of their own in time; set log.event_time")
+        for pair in self.statistics.pairs:
+            where = f"statistics.pairs {list(pair)}"
+            if len({part.partition("#")[0] for part in pair}) < 2 or self.statistics.pairs.count(pair) > 1:
+                problems.append(f"{where}: a pair takes two different fields, once")
+            for part in pair:
+                base, _, bins = part.partition("#")
+                if base not in by_name:
+                    problems.append(f"{where}: {part!r} is no field{_nearest(base, list(by_name))}")
+                elif bins and (not bins.isdigit() or int(bins) not in by_name[base].bins()):
+                    problems.append(f"{where}: {base!r} has no granularity {bins!r}")
+                elif not bins and by_name[base].kind not in ("categorical", "multi_valued"):
+                    problems.append(f"{where}: {base!r} has no values of its own; name its bins, as in {base}#10")
+        if self.statistics.initialise_embeddings and self.statistics.dim != self.train.embedding_dim:
+            problems.append(
+                f"statistics.initialise_embeddings needs vectors as wide as the embeddings: statistics.dim is "
+                f"{self.statistics.dim}, train.embedding_dim {self.train.embedding_dim}"
+            )
         return problems
 
     def _counter_problems(self) -> list[str]:
@@ -438,6 +510,36 @@ class Config(Section):
             for _, statistic, window in field.counters()
             if statistic == "rate" and window <= self.label_window
         ]
+
+    def _role_problems(self) -> list[str]:
+        """What the configuration asks for and a log without times, users or items cannot have."""
+        log, windows, problems = self.log, self.windows, []
+        if log.event_time and windows.test_where is not None:
+            problems.append("windows.test_where is for tables without times and would let the test window mix with the "
+                            "others; give windows.test as dates, or leave log.event_time out")
+        if not log.event_time:
+            problems += self._timeless_problems()
+        roles = {"user": ("log.user_id", log.user_id), "item": ("log.item_id", log.item_id)}
+        for field in self.fields:
+            role, given = roles.get(field.side, ("", None))
+            if field.kind in ("sequence", "counter") and not given:
+                problems.append(
+                    f"{field.kind} {field.name!r} needs {role}, which says whose history it is; set it, or leave the "
+                    "field out"
+                )
+        return problems
+
+    def _timeless_problems(self) -> list[str]:
+        problems = [
+            f"{field.kind} {field.name!r} needs times, and the log has none; set log.event_time, or leave the field out"
+            for field in self.fields
+            if field.kind in ("sequence", "counter")
+        ]
+        if any(isinstance(window, tuple) for window in self.windows.named().values()):
+            problems.append("windows as dates need log.event_time; set it, or give the windows as shares of the rows")
+        if self.windows.embargo:
+            problems.append("windows.embargo needs log.event_time; set it, or leave the embargo out")
+        return problems
 
     def _stage_problems(self) -> list[str]:
         problems = []

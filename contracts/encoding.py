@@ -74,7 +74,7 @@ class Encoder:
     def __init__(self, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray]) -> None:
         self.spec = spec
         self.vocabularies = vocabularies
-        self.part_slots = {part: spec.slot(part) for field in spec.fields if not field.product for part in field.parts}
+        self.part_slots = {part: spec.slot(part) for field in spec.crosses() for part in field.parts}
         missing = [f.vocabulary for f in spec.fields if f.vocabulary and f.vocabulary not in vocabularies]
         if missing:
             raise DataError(f"vocabulary {missing[0]!r} of the feature spec is not among the stored ones")
@@ -116,9 +116,7 @@ class Encoder:
     def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """[B, number of crosses with ids]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
         columns = []
-        for field in self.spec.of_side("cross"):
-            if field.product:
-                continue
+        for field in self.spec.crosses():
             slots = [self.part_slots[part] for part in field.parts]
             code = radix_code([part_ids[slot.name] for slot in slots], [slot.size for slot in slots])
             if field.buckets:

@@ -48,6 +48,25 @@ class DenseSlot(NamedTuple):
     start: int
 
 
+class PairModel(BaseModel):
+    """How the statistics of the spec's pairs are computed: everything that a network needs to make room for them.
+
+    head      vectors of two values -> logit of their rate ("dot", "perceptron"), or a "table" of observed pairs
+    dim       width of a value's vector; a table keeps one number a value, its own rate
+    entries   pairs that the table holds
+    digest    of the pre-trained weights, so that what depends on them is made again with them
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    head: Literal["dot", "perceptron", "table"]
+    dim: int
+    entries: int = 0
+    fine_tune: bool = False
+    initialise_embeddings: bool = False
+    digest: str = ""
+
+
 class FeatureField(BaseModel):
     """One input as fitted on the training window.
 
@@ -59,12 +78,14 @@ class FeatureField(BaseModel):
     counter       as numeric
     cross         NAME (width 1): mixed radix of the parts' ids, then `vocabulary` or modulo `buckets`; represented as
                   a product it has no slot: models multiply factors of its parts' ids
+    statistic     none: the network computes the rate of a pair from the ids of its `parts`, as the spec's
+                  `pair_model` says; it is found in no file and in no request
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    kind: Kind
+    kind: Kind | Literal["statistic"]
     side: Side
     key_type: KeyType = "string"
     vocabulary: str | None = None
@@ -93,7 +114,9 @@ class FeatureField(BaseModel):
         """(slot name, embedding table, table size) of each id slot."""
         if self.dense:
             return [(f"{self.name}#{g}", f"{self.name}#{g}", len(e) + 1 + FIRST_ID) for g, e in self.edges.items()]
-        return [] if self.product else [(self.name, self.vocabulary or self.name, self.size)]
+        if self.product or self.kind == "statistic":
+            return []
+        return [(self.name, self.vocabulary or self.name, self.size)]
 
 
 class FeatureSpec(BaseModel):
@@ -107,6 +130,7 @@ class FeatureSpec(BaseModel):
     has_position: bool = False
     has_bid: bool = False
     positions: int = 0
+    pair_model: PairModel | None = None
 
     @cached_property
     def by_name(self) -> dict[str, FeatureField]:
@@ -115,6 +139,13 @@ class FeatureSpec(BaseModel):
     def of_side(self, *sides: Side) -> list[FeatureField]:
         """Fields of these sides: sides in the given order, fields in the spec's order."""
         return [field for side in sides for field in self.fields if field.side == side]
+
+    def crosses(self) -> list[FeatureField]:
+        """Crosses with ids of their own."""
+        return [field for field in self.fields if field.kind == "cross" and not field.product]
+
+    def statistics(self) -> list[FeatureField]:
+        return [field for field in self.fields if field.kind == "statistic"]
 
     def id_slots(self, *sides: Side) -> list[IdSlot]:
         """Slots of these sides as laid out side by side from column 0."""

@@ -100,7 +100,7 @@ def field_bytes(field: FeatureField, dim: int) -> int:
 
 def costs(spec: FeatureSpec, settings: Prerank, measured: MeasuredCosts | None) -> dict[str, float]:
     """c of every field that a pre-ranker reads."""
-    return {field.name: _cost(field, settings, measured) for field in spec.fields}
+    return {field.name: _cost(field, settings, measured) for field in spec.fields if field.kind != "statistic"}
 
 
 def _cost(field: FeatureField, settings: Prerank, measured: MeasuredCosts | None) -> float:

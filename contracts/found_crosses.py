@@ -77,12 +77,16 @@ def read(folder: Path) -> FoundCrosses | None:
 def with_crosses(config: Config, folder: Path) -> Config:
     """The configuration with the found crosses as further fields; unchanged where none are wanted or none were found.
 
-    A found cross that a configured one already is, by its parts, is left out. Raises ConfigError, by way of the
-    configuration's own checks, when a part is no field any more.
+    A found cross that a configured one already is, by its parts, is left out. Raises DataError when a part is no field
+    any more.
     """
     found = read(folder) if config.crosses.budget else None
     if found is None:
         return config
     known = {frozenset(one.parts) for one in config.fields if one.kind == "cross"}
     new = [cross.field() for cross in found.crosses if frozenset(cross.parts) not in known]
-    return Config.model_validate({**config.model_dump(), "fields": [*config.fields, *new]})
+    crossed = config.model_copy(update={"fields": (*config.fields, *new)})
+    problems = crossed.field_problems()
+    if problems:
+        raise DataError(f"{folder / FILE} does not fit the fields any more: {problems[0]}; run `sluice crosses` again")
+    return crossed

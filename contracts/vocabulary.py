@@ -21,13 +21,15 @@ FOLDER = "vocabularies"
 def typed_keys(values: Sequence[object], key_type: KeyType) -> tuple[np.ndarray, np.ndarray]:
     """Values -> (keys of the vocabulary's dtype, mask of the ones present).
 
-    None is missing. Raises DataError on a float or another type: equality of floats is no identity.
+    None is missing, and so is a text with a NUL character: fixed-width storage cannot hold it, so that no vocabulary
+    does. Raises DataError on a float or another type: equality of floats is no identity.
     """
     present = np.array([value is not None for value in values], dtype=bool)
     if key_type == "string":
         wrong = next((v for v in values if v is not None and not isinstance(v, str)), None)
         if wrong is not None:
             raise DataError(f"key {wrong!r} is a {type(wrong).__name__}, the vocabulary holds strings")
+        present &= np.array([not isinstance(v, str) or "\0" not in v for v in values], dtype=bool)
         return np.array([v.encode() if isinstance(v, str) else b"" for v in values], dtype=np.bytes_), present
     allowed = (bool, np.bool_) if key_type == "bool" else (int, np.integer)
     wrong = next(
@@ -52,13 +54,25 @@ def fit_order(keys: np.ndarray) -> np.ndarray:
 
 def look_up(vocabulary: np.ndarray, keys: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
     """Ids int32, same shape as `keys`; unknown and missing keys get 1."""
-    if len(vocabulary) == 0:
-        return np.full(keys.shape, UNKNOWN, dtype=np.int32)
-    rank = np.minimum(np.searchsorted(vocabulary, keys), len(vocabulary) - 1)
-    found = vocabulary[rank] == keys
+    rank, found = ranks(vocabulary, keys)
     if present is not None:
         found &= present
     return np.where(found, rank + FIRST_ID, UNKNOWN).astype(np.int32)
+
+
+def ranks(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place of each key in the sorted array `ordered`, mask of the keys that are there), both of the keys' shape.
+
+    Keys are brought to the width of `ordered`, never the reverse: numpy would copy all of it for one longer key.
+    """
+    if len(ordered) == 0:
+        return np.zeros(keys.shape, dtype=np.int64), np.zeros(keys.shape, dtype=bool)
+    fits: np.ndarray | bool = True
+    if keys.dtype.kind == "S":
+        fits = np.char.str_len(keys) <= ordered.dtype.itemsize
+        keys = keys.astype(ordered.dtype)
+    rank = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return rank, (ordered[rank] == keys) & fits
 
 
 def write(folder: Path, name: str, vocabulary: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from contracts.encoding import radix_code
 from contracts.feature_spec import FeatureSpec, IdSlot
 from models.batches import ExampleSet
 
-LARGEST_TABLE = 4_000_000  # codes up to here are counted in place; sparser ones are numbered first
+LARGEST_TABLE = 65_536  # codes up to here, or up to the number of rows, are counted in place; sparser ones are numbered
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CrossColumns:
         sizes = [self.slots[part].size for part in parts]
         code = radix_code([self.ids[:, part] for part in parts], sizes)
         size = math.prod(sizes)
-        if size <= LARGEST_TABLE:
+        if size <= max(LARGEST_TABLE, self.rows):
             return code, size
         distinct, numbered = np.unique(code, return_inverse=True)
         return numbered, len(distinct)

@@ -21,8 +21,8 @@ from models.cross_gain import log_loss
 from models.metrics import auc
 from models.ridge_logistic import Column
 
-BASE_RIDGES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-CROSS_RIDGES = (1.0, 3.0, 10.0, 30.0)
+BASE_RIDGES = (2.0, 4.0, 8.0, 16.0, 32.0)
+CROSS_RIDGES = (3.0, 10.0, 30.0)
 Coded = tuple[np.ndarray, int]
 
 

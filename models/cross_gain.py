@@ -120,8 +120,12 @@ def base_logits(columns: CrossColumns, fit: slice | np.ndarray) -> np.ndarray:
 
 def select(
     judge: GainJudge, proposals: Iterable[Cross], budget: int, max_keys: int, min_count: int, min_gain: float,
+    limit: int | None = None,
 ) -> list[Selected]:
-    """The crosses kept, largest gain first; one per set of configured fields, whatever their granularities."""
+    """The crosses kept, largest gain first; one per set of configured fields, whatever their granularities.
+
+    `proposals` come in the order of their importance; of each order the first `limit` are looked at.
+    """
     chosen: list[Selected] = []
     taken: set[frozenset[str]] = set()
     by_order: dict[int, list[Cross]] = {}
@@ -130,7 +134,7 @@ def select(
     for order in sorted(by_order):
         shorter = [one.cross for one in chosen if len(one.cross) == order - 1]
         crosses = [c for c in by_order[order] if order == 2 or any(one < c for one in shorter)]
-        chosen += _select_order(judge, crosses, budget, min_count, min_gain, taken)
+        chosen += _select_order(judge, crosses[:limit], budget, min_count, min_gain, taken)
     return _within(sorted(chosen, key=lambda one: -one.gain), budget, max_keys)
 
 

@@ -106,7 +106,5 @@ class _Alternation:
 
 def _endless(examples: ExampleSet, size: int, seed: int) -> Iterator[Batch]:
     while True:
-        for batch in examples.batches(size, shuffle=True, seed=seed):
-            if len(batch.label):
-                yield batch
+        yield from examples.batches(size, shuffle=True, seed=seed)
         seed += 1

@@ -35,7 +35,8 @@ from models.senseless_pairs import allowed_pairs
 from models.tracking import Tracker
 from models.window_part import WindowPart
 
-CARRIED = 200  # crosses carried per start node and layer
+CARRIED = 600  # crosses carried per start node and layer
+DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient
 NAME = "crosses"
 OnProgress = Callable[[str, int, int], None]
 
@@ -57,7 +58,7 @@ def run(
     (out.crosses / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
-        search = _search(config, out, spec, columns, chosen_seed, on_progress)
+        search = search_crosses(config, out, spec, columns, chosen_seed, on_progress)
         _write(out, search, digest)
         figures = {**_figures(search), **compare_arms(config, out, spec, search, chosen_seed)}
         spent = time.perf_counter() - begin
@@ -76,7 +77,7 @@ def without_crosses(spec: FeatureSpec) -> FeatureSpec:
     return spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.kind != "cross")})
 
 
-def _search(
+def search_crosses(
     config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int, on_progress: OnProgress | None
 ) -> Search:
     settings, folder = config.crosses, out.examples("train")
@@ -94,11 +95,10 @@ def _search(
     )
     searched = time.perf_counter() - begin
     adjacency = [layer[np.ix_(places, places)] for layer in found.adjacency]
-    thresholds = settings.thresholds or (THRESHOLD,) * settings.layers
+    thresholds = settings.thresholds or (THRESHOLD, *(DEEPER,) * (settings.layers - 1))
     proposals = derive(adjacency, thresholds, allowed, CARRIED)
-    kept = dict(list(proposals.items())[: settings.proposals])
     folds = _folds(columns, held, seed)
-    selected = prune(columns, folds, list(kept), config)
+    selected = prune(columns, folds, list(proposals), config)
     seconds = {"search": searched, "prune": time.perf_counter() - begin - searched}
     return Search(
         columns, folds, allowed, adjacency, proposals, selected, settings.min_count, settings.representation,
@@ -109,7 +109,7 @@ def _search(
 def prune(columns: CrossColumns, folds: list[Fold], proposals: list[Cross], config: Config) -> list[Selected]:
     settings = config.crosses
     return select(GainJudge(columns, folds), proposals, settings.budget, settings.max_keys, settings.min_count,
-                  settings.min_gain)
+                  settings.min_gain, settings.proposals)
 
 
 def _folds(columns: CrossColumns, held: WindowPart, seed: int) -> list[Fold]:

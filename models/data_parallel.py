@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+Answer = TypeVar("Answer")
 
 
 class World(NamedTuple):
@@ -52,3 +55,29 @@ def total(values: list[float], device: torch.device, world: World) -> list[float
     sums = torch.tensor(values, dtype=torch.float64, device=device)
     dist.all_reduce(sums)
     return sums.tolist()
+
+
+def by_first(action: Callable[[], Answer]) -> Answer:
+    """The answer of `action`, which rank 0 alone carries out: the others wait and get it, as JSON.
+
+    Whatever writes files goes through here. Without other processes it is a plain call.
+    """
+    if not dist.is_initialized():
+        return action()
+    first = dist.get_rank() == 0
+    device = torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
+    answer = action() if first else None
+    text = torch.tensor(list(json.dumps(answer).encode()), dtype=torch.uint8, device=device)
+    size = torch.tensor([len(text)], device=device)
+    dist.broadcast(size, src=0)
+    if not first:
+        text = torch.empty(int(size), dtype=torch.uint8, device=device)
+    dist.broadcast(text, src=0)
+    return answer if first else json.loads(bytes(text.tolist()))  # type: ignore[return-value]
+
+
+def leave() -> None:
+    """Waits for the others, so that nobody hangs up on a peer that is still talking."""
+    if dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()

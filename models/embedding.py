@@ -1,4 +1,4 @@
-"""One table for all id slots, and the two input blocks read through it.
+"""One table for all id slots, and the two input blocks read through it. Statistics of pairs join the own dense inputs.
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
 is zero and gets no gradient. The gradient is sparse: models/row_adam.py turns it into a step of the rows seen.
@@ -17,6 +17,7 @@ from contracts.config import Side
 from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.batches import Block
 from models.factorised_cross import FactorisedCrosses
+from models.pair_statistics import PairStatistics
 
 INITIAL_STD = 0.1
 SMALLEST_FACTOR = 8  # of a product cross in a linear model, whose vectors have one entry
@@ -88,11 +89,13 @@ class FusedEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
         with torch.no_grad():
             self.weight[PADDING] = 0.0
-        crossed = "cross" in own_sides and spec.products()
-        self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed else None
+        crossed = "cross" in own_sides
+        self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
+        self.statistics = PairStatistics(spec, spec.pair_model) if crossed and spec.pair_model else None
         sides = BLOCK_SIDES["shared"]
+        self.own_numbers = len(spec.dense_slots(*own_sides)) + (self.statistics.width if self.statistics else 0)
         self.shared = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
-        further = len(spec.dense_slots(*own_sides)) + (self.products.width if self.products else 0)
+        further = self.own_numbers + (self.products.width if self.products else 0)
         self.own = BlockReader(spec.id_slots(*own_sides), further, starts, dim)
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
@@ -108,9 +111,10 @@ class FusedEmbedding(nn.Module):
         return self.shared.join(shared_rows, left, shared.dense), self.join_own(own_rows, right, shared, own)
 
     def join_own(self, rows: Tensor, vectors: Tensor, shared: Block, own: Block) -> Tensor:
-        """Rows and vectors of the own block with the products of crosses and its dense inputs -> [B, own.width]."""
+        """Rows and vectors of the own block, products of crosses, dense inputs, statistics -> [B, own.width]."""
         products = [self.products(shared.ids, own.ids)] if self.products else []
-        return self.own.join(rows, vectors, *products, own.dense)
+        statistics = [self.statistics(shared.ids, own.ids)] if self.statistics else []
+        return self.own.join(rows, vectors, *products, own.dense, *statistics)
 
 
 def item_slot(spec: FeatureSpec) -> IdSlot | None:

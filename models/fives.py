@@ -73,8 +73,8 @@ class Fives(nn.Module):
 
     def _split(self, inputs: Tensor, reader: BlockReader) -> tuple[Tensor, Tensor]:
         """[R, S x (D + 1) + dense] -> nodes [R, S, D + 1], dense inputs."""
-        ids = len(reader.slots) * (self.dim + 1)
-        return inputs[:, :ids].view(len(inputs), -1, self.dim + 1), inputs[:, ids:]
+        slots, width = len(reader.slots), self.dim + 1
+        return inputs[:, : slots * width].view(len(inputs), slots, width), inputs[:, slots * width :]
 
 
 def nodes(spec: FeatureSpec) -> list[IdSlot]:

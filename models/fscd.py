@@ -35,8 +35,14 @@ def input_fields(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName)
     return names + [slot.field for slot in spec.dense_slots(*sides)]
 
 
+def without_statistics(spec: FeatureSpec) -> FeatureSpec:
+    """Statistics of pairs are the ranker's: they cost a pair model per candidate."""
+    kept = tuple(field for field in spec.fields if field.kind != "statistic")
+    return spec.model_copy(update={"fields": kept, "pair_model": None})
+
+
 class Fscd(nn.Module):
-    """`fields` are all fields of the spec in its order; masks [.., F] follow it."""
+    """`fields` are the fields of the spec in its order, without statistics; masks [.., F] follow it."""
 
     kept: Tensor
     shared_columns: Tensor
@@ -44,6 +50,7 @@ class Fscd(nn.Module):
 
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
+        spec = without_statistics(spec)
         self.spec = spec
         self.fields = tuple(field.name for field in spec.fields)
         self.embedding = FusedEmbedding(spec, dim)

@@ -19,7 +19,7 @@ class LogisticRegression(nn.Module):
         self.embedding = FusedEmbedding(spec, dim=1, tie=False)
         nn.init.zeros_(self.embedding.weight)
         self.shared_dense = nn.Parameter(torch.zeros(len(spec.block_dense("shared"))))
-        self.own_dense = nn.Parameter(torch.zeros(len(spec.block_dense("own"))))
+        self.own_dense = nn.Parameter(torch.zeros(self.embedding.own_numbers))
         self.bias = nn.Parameter(torch.zeros(1))
 
     def prepare(self, examples: ExampleSet) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from models.batches import ExampleSet
+from models.batches import Block, ExampleSet
 from models.losses import prior_logit
 from models.mlp import Mlp
+from models.two_tower import TwoTower
 
 
 class PreRanker(nn.Module):
@@ -31,3 +32,15 @@ class PreRanker(nn.Module):
         product = user * item
         own = torch.cat([product, item, product.mean(dim=1, keepdim=True)], dim=1)
         return self.mlp(user, own).squeeze(1)
+
+
+class TowersPreRanker(nn.Module):
+    """Towers and pre-ranker as one network over the blocks of a row, as every ranker is."""
+
+    def __init__(self, towers: TwoTower, pre_ranker: PreRanker) -> None:
+        super().__init__()
+        self.towers, self.pre_ranker = towers, pre_ranker
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        return self.pre_ranker(self.towers.user_vector(shared), self.towers.item_vector(own))

@@ -7,21 +7,22 @@ The choice is made on the validation window; the test window is read once, for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from contracts.artifacts import LABEL, ROW, Artifacts
-from contracts.bundle import load_array
+from contracts.bundle import load_array, load_weights, save_weights
 from contracts.candidate_lists import CandidateItems, CandidateLists
 from contracts.config import Config
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts, costs
-from models import checkpoint, training_loop
+from models import calibration, checkpoint, training_loop
 from models.array_examples import ArrayExamples, rows_of
 from models.batches import ExampleSet
+from models.calibration import Calibration
 from models.fscd import Fscd
 from models.fscd_training import Sources
 from models.metrics import auc
@@ -29,8 +30,9 @@ from models.prerank_lists import score
 from models.prerank_quality import Quality, judge
 from models.prerank_sweep import OnStep, Point, Task, choose, finish, sweep
 from models.prerank_words import dropped
-from models.ranker_training import TEST_LOGITS, TEST_ROWS, WEIGHTS
+from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
 from models.two_tower import TwoTower
+from models.validation_half import halves
 
 FSCD = "fscd"
 IMPRESSIONS, AUC_ROWS = 200_000, 10_000
@@ -65,6 +67,8 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
     chosen = choose(points, task.settings)
     network = finish(task, chosen)
     checkpoint.save(network, out.model(FSCD) / WEIGHTS)
+    curve = calibrated(config, ExampleSet(out.examples("validation"), task.spec), network)
+    save_weights(out.model(FSCD) / CALIBRATION, curve.arrays())
     validation = ExampleSet(out.examples("validation"), task.spec)
     shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
     lost = dropped(task, points[0], chosen.kept)
@@ -75,7 +79,7 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
         "frontier": [_point(point, shown, chosen) for point in points],
         "dropped": [{"field": one.field, "recall": one.recall, "cost_share": one.cost_share} for one in lost],
         "words": [one.sentence for one in lost],
-        **compare(task, config, out, network, ranker),
+        **compare(task, config, out, network, curve, ranker),
     }
     return Outcome(figures, points, network)
 
@@ -93,8 +97,24 @@ def quality_figures(quality: Quality) -> dict[str, float | None]:
     return {"recall": quality.recall, "recall_error": quality.recall_error, "hit_rate": quality.hit_rate}
 
 
-def compare(task: Task, config: Config, out: Artifacts, network: Fscd, ranker: str) -> dict[str, dict[str, Any]]:
-    """Recall, hit rate and AUC of the test window for the network, the dot product and the ranker on everything."""
+def calibrated(config: Config, validation: ExampleSet, network: nn.Module) -> Calibration:
+    """Fitted at position 1 on the half of the validation window that the rankers are calibrated on."""
+    logits, labels, half = training_loop.predict(network, validation), validation.column(LABEL), halves(validation) == 1
+    return calibration.fit(config.train.calibration, logits[half], labels[half])
+
+
+def _log_odds(logits: np.ndarray, curve: Calibration) -> np.ndarray:
+    probabilities = np.clip(curve.apply(logits), 1e-12, 1.0 - 1e-12)
+    return np.log(probabilities) - np.log1p(-probabilities)
+
+
+def compare(
+    task: Task, config: Config, out: Artifacts, network: Fscd, curve: Calibration, ranker: str
+) -> dict[str, dict[str, Any]]:
+    """Recall, hit rate and AUC of the test window for the network, the dot product and the ranker on everything.
+
+    An auction weighs calibrated probabilities, each pre-ranker's by its own curve.
+    """
     test = CandidateLists.load(out.candidates / "test")
     examples = ExampleSet(out.examples("test"), task.spec)
     labels, items = examples.column(LABEL), task.sources.items
@@ -107,9 +127,13 @@ def compare(task: Task, config: Config, out: Artifacts, network: Fscd, ranker: s
         "dot_product": auc(labels, training_loop.predict(_towers(config, out, task.spec), examples)),
         "full_ranker": auc(labels, _ranker_logits(out, ranker, examples)),
     }
+    curves = {FSCD: curve, **{name: Calibration.from_arrays(load_weights(out.model(model) / CALIBRATION))
+                              for name, model in (("dot_product", "two_tower"), ("full_ranker", ranker))}}
+    ranked = replace(test, teacher=_log_odds(test.teacher, curves["full_ranker"]))
     found: dict[str, dict[str, Any]] = {}
     for name, values in scores.items():
-        quality = judge(values, items, test, task.settings.top, task.settings.keep, task.auction)
+        quality = judge(_log_odds(values, curves[name]), items, ranked, task.settings.top, task.settings.keep,
+                        task.auction)
         plain = judge(values, items, test, task.settings.top, task.settings.keep, False)
         found[name] = {**quality_figures(quality), "recall_without_bids": plain.recall,
                        "hit_rate_without_bids": plain.hit_rate, "auc": aucs[name]}

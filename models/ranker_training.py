@@ -2,7 +2,8 @@
 
     FOLDER/weights.safetensors  calibration.safetensors  test_logits.npy  test_rows.npy  training.png  summary.json
 
-A folder whose summary carries the same digest (settings, feature spec, examples, seed) is taken as it is.
+A folder whose summary carries the same digest (settings, feature spec, examples, seed) is taken as it is. Of several
+processes all fit, and the first alone reads and writes the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Arti
 from contracts.bundle import save_array, save_weights
 from contracts.config import Config
 from contracts.feature_spec import SPEC_FILE, FeatureSpec
-from models import calibration, checkpoint, plots, registry, training_loop
+from models import calibration, checkpoint, data_parallel, pair_weights, plots, registry, training_loop
 from models.auc_bootstrap import bootstrap
 from models.batches import ExampleSet
 from models.calibration_metrics import ece, predicted_over_observed_by
@@ -71,14 +72,17 @@ class Job:
                 "train": self.config.train.model_dump(mode="json")}
 
     def done(self, name: str) -> dict[str, Any] | None:
-        """The summary of an equal earlier run that came to its end."""
+        """The summary of an equal earlier run that came to its end, as the first process finds it."""
+        return data_parallel.by_first(lambda: self._done(name))
+
+    def _done(self, name: str) -> dict[str, Any] | None:
         found = summary.read(self.out.model(name))
         kept = (self.out.model(name) / WEIGHTS).exists() and found.get("digest") == self.digest(name)
         return found if kept and not self.force else None
 
     def start(self, name: str) -> Run:
         """Takes an older summary away, so that no summary ever stands beside weights it does not describe."""
-        (self.out.model(name) / summary.FILE).unlink(missing_ok=True)
+        data_parallel.by_first(lambda: (self.out.model(name) / summary.FILE).unlink(missing_ok=True))
         return self.tracker.start(name, self.settings(name))
 
     def batch_counter(self, name: str, epochs: int) -> Callable[[int, int], None]:
@@ -108,11 +112,19 @@ def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
     run = job.start(folder_name)
     torch.manual_seed(job.seed)
     network = registry.build(name, job.spec, job.config.train)
+    pair_weights.load_into(network, job.spec, job.out.statistics)
     fitted = training_loop.fit(
         network, train, job.early_stopping(fresh), job.config.train, job.seed, positions=job.spec.positions,
         on_epoch=lambda entry: run.metrics({k: v for k, v in entry.items() if k != "epoch"}, entry["epoch"]),
         on_batch=job.batch_counter(folder_name, job.config.train.epochs),
     )
+    return data_parallel.by_first(lambda: _finish(job, folder_name, network, fitted, fresh, run))
+
+
+def _finish(
+    job: Job, folder_name: str, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, run: Run
+) -> dict[str, Any]:
+    """Judges and writes the files of a fitted model; answers its summary."""
     folder = job.out.model(folder_name)
     figures = _judge(job, network, fitted, fresh, folder)
     checkpoint.save(network, folder / WEIGHTS)
@@ -135,15 +147,12 @@ def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
 def _judge(
     job: Job, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, folder: Path
 ) -> dict[str, Any]:
-    """Calibrates on validation half 1, reads the test window once, saves the curve and the test logits."""
-    validation, test = job.examples("validation", fresh), job.examples("test", fresh)
-    logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
-    half = halves(validation) == 1
-    shown = _position_logit(validation, fitted.position_bias)
-    curve = calibration.fit(job.config.train.calibration, (logits + shown)[half], labels[half])
+    """Calibrates, reads the test window once, saves the curve and the test logits."""
+    curve, validation_auc = calibrate(job, network, fitted.position_bias, fresh)
+    test = job.examples("test", fresh)
     test_logits, test_labels = training_loop.predict(network, test), test.column(LABEL)
     users = test.column(USER) if job.spec.has_users else None
-    shown = _position_logit(test, fitted.position_bias)
+    shown = position_logit(test, fitted.position_bias)
     figures = evaluate(test_logits, test_labels, users, curve, position_logit=shown, where=str(test.folder))
     raw = ece(test_labels, calibration.identity(job.config.features.negative_rate).apply(test_logits + shown))
     groups = users if users is not None else np.arange(test.rows)
@@ -152,9 +161,20 @@ def _judge(
     save_array(folder / TEST_ROWS, test.column(ROW))
     save_weights(folder / CALIBRATION, curve.arrays())
     return {
-        **figures, "auc_standard_error": error, "ece_uncalibrated": raw, "validation_auc": auc(labels, logits),
+        **figures, "auc_standard_error": error, "ece_uncalibrated": raw, "validation_auc": validation_auc,
         "by_position": _by_position(test, curve.apply(test_logits + shown)) if job.spec.has_position else None,
     }
+
+
+def calibrate(
+    job: Job, network: torch.nn.Module, position_bias: list[float], fresh: bool = False
+) -> tuple[calibration.Calibration, float]:
+    """The curve fitted on validation half 1, and the AUC on the whole validation window."""
+    validation = job.examples("validation", fresh)
+    logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
+    half = halves(validation) == 1
+    shown = logits + position_logit(validation, position_bias)
+    return calibration.fit(job.config.train.calibration, shown[half], labels[half]), auc(labels, logits)
 
 
 def _by_position(test: ExampleSet, probabilities: np.ndarray) -> dict[str, dict[str, float | None]]:
@@ -163,7 +183,7 @@ def _by_position(test: ExampleSet, probabilities: np.ndarray) -> dict[str, dict[
     return {position: part._asdict() for position, part in found.items()}
 
 
-def _position_logit(examples: ExampleSet, bias: list[float]) -> np.ndarray:
+def position_logit(examples: ExampleSet, bias: list[float]) -> np.ndarray:
     """What the slot of each row adds to its logit; positions beyond the last count as the last."""
     if len(bias) < 2:
         return np.zeros(examples.rows)

@@ -1,6 +1,7 @@
 """The two towers and, where it is wanted, their pre-ranker from settings to files, with the clicks each lets through.
 
-Saved under models/two_tower and models/pre_ranker, restartable as the rankers are.
+Saved under models/two_tower and models/pre_ranker, restartable as the rankers are. The pre-ranker is calibrated on the
+same half of the validation window as they are: where no time is left to rank, its probabilities set the prices.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from typing import Any
 import torch
 
 from contracts import summary
+from contracts.artifacts import LABEL
+from contracts.bundle import save_weights
 from contracts.feature_spec import SPEC_FILE
-from models import checkpoint, retrieval_recall, training_loop
-from models.pre_ranker import PreRanker
-from models.ranker_training import WEIGHTS, Job
+from models import checkpoint, data_parallel, retrieval_recall, training_loop
+from models.evaluate import evaluate
+from models.pre_ranker import PreRanker, TowersPreRanker
+from models.ranker_training import CALIBRATION, WEIGHTS, Job, calibrate, position_logit
 from models.retrieval_recall import Catalogue, Clicks
 from models.tracking import Run
 from models.two_tower import TwoTower
 
 TOWER, PRE_RANKER = "two_tower", "pre_ranker"
 RECALL_AT = (10, 100)
+CALIBRATED = ("auc", "log_loss", "ece", "predicted_over_observed")
 
 
 def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
@@ -29,17 +34,29 @@ def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
     """
     wanted = (TOWER, PRE_RANKER) if job.config.prerank.kind == "towers" else (TOWER,)
     known = {name: job.done(name) for name in wanted}
-    if all(known.values()):
+    if all(known.values()) and all((job.out.model(name) / CALIBRATION).exists() for name in wanted):
         return {PRE_RANKER: None, **known}
     towers, tower_fit = _fit_towers(job)
+    second = _fit_pre_ranker(job, towers) if PRE_RANKER in wanted else None
+    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, second))
+
+
+def _finish(
+    job: Job, towers: TwoTower, tower_fit: training_loop.FitResult,
+    second: tuple[PreRanker, training_loop.FitResult] | None,
+) -> dict[str, dict[str, Any] | None]:
+    """Measures and calibrates what was trained and writes the summaries."""
     items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
     clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
     found = {
-        TOWER: {**_figures(tower_fit), "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
+        TOWER: {**_figures(tower_fit), **_calibrate(job, TOWER, towers, []),
+                "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
     }
-    if PRE_RANKER in wanted:
-        pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
-        found[PRE_RANKER] = {**_figures(pre_fit), "recall": _pre_rank_recall(job, pre_ranker, items, clicked)}
+    if second is not None:
+        network, fitted = second
+        calibrated = _calibrate(job, PRE_RANKER, TowersPreRanker(towers, network), fitted.position_bias)
+        found[PRE_RANKER] = {**_figures(fitted), **calibrated,
+                             "recall": _pre_rank_recall(job, network, items, clicked)}
     for name, figures in found.items():
         figures |= {"clicks": len(clicked.place), "digest": job.digest(name)}
         summary.write(job.out.model(name), figures)
@@ -54,7 +71,7 @@ def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:
         towers, job.examples("train"), job.early_stopping(), s, job.seed,
         on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
     )
-    _save(job, TOWER, towers, run)
+    data_parallel.by_first(lambda: _save(job, TOWER, towers, run))
     return towers, fitted
 
 
@@ -66,8 +83,18 @@ def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loo
         pre_ranker, towers, job.examples("train"), job.early_stopping(), s, job.seed, positions=job.spec.positions,
         on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
     )
-    _save(job, PRE_RANKER, pre_ranker, run)
+    data_parallel.by_first(lambda: _save(job, PRE_RANKER, pre_ranker, run))
     return pre_ranker.eval(), fitted
+
+
+def _calibrate(job: Job, name: str, network: torch.nn.Module, position_bias: list[float]) -> dict[str, Any]:
+    """Saves the model's curve; its figures on the test window."""
+    curve, _ = calibrate(job, network, position_bias)
+    save_weights(job.out.model(name) / CALIBRATION, curve.arrays())
+    test = job.examples("test")
+    shown = position_logit(test, position_bias)
+    found = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown)
+    return {figure: found[figure] for figure in CALIBRATED}
 
 
 def _epoch(run: Run) -> training_loop.OnEpoch:

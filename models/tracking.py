@@ -97,6 +97,22 @@ class MlflowStore:
         self.client.set_terminated(run, status)
 
 
+class SilentStore:
+    """Of a process that takes part in a training which another one tracks."""
+
+    def begin(self, name: str, settings: Mapping[str, str]) -> str:
+        return name
+
+    def metrics(self, run: str, values: Mapping[str, float], step: int) -> None:
+        pass
+
+    def artifact(self, run: str, path: Path) -> None:
+        pass
+
+    def end(self, run: str, status: str) -> None:
+        pass
+
+
 class Run:
     """One training run. Values that are None are left out."""
 
@@ -119,15 +135,15 @@ class Run:
 class Tracker:
     """Runs of one experiment. Use as a context: on an error inside, open runs end as FAILED.
 
-    Raises ConfigError when MLFLOW_TRACKING_URI is set and MLflow is not installed.
+    `silent` writes nothing. Raises ConfigError when MLFLOW_TRACKING_URI is set and MLflow is not installed.
     """
 
-    def __init__(self, out: Path, experiment: str) -> None:
+    def __init__(self, out: Path, experiment: str, silent: bool = False) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._pending: list[Future] = []
         self._open: list[Run] = []
         kind = _store_kind()
-        self._store = cache(lambda: kind(out, experiment))
+        self._store = cache(lambda: SilentStore() if silent else kind(out, experiment))
 
     def start(self, name: str, settings: Mapping[str, Any]) -> Run:
         run = Run(self, name, settings)

@@ -1,6 +1,7 @@
 """The train step: all rankers, the two towers, the pre-ranker, the choice of the ranker, freshness; one summary.
 
 Restartable: a model whose settings, feature spec, examples and seed are as in its folder's summary is kept as it is.
+Under torchrun every process fits, and the first alone writes files and tracking.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from contracts.artifacts import Artifacts
 from contracts.config import Config
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
+from models import data_parallel
+from models.device import resolve
 from models.embedding import item_slot
+from models.pair_buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker
 from models.retrieval_training import train_retrieval
 from models.tracking import Tracker
@@ -35,7 +39,8 @@ def run(
     begin = time.perf_counter()
     spec = FeatureSpec.read(out.encoding)
     chosen_seed = config.seed if seed is None else seed
-    with Tracker(out.out, config.name) as tracker:
+    world = data_parallel.join(resolve(config.train.device))
+    with Tracker(out.out, config.name, silent=world.rank > 0) as tracker:
         job = Job(config, out, spec, chosen_seed, tracker, force, on_progress or (lambda what, done, total: None))
         models: dict[str, dict[str, Any]] = {name: train_ranker(job, name) for name in config.train.models}
         ranker = choose(config, models)
@@ -44,10 +49,12 @@ def run(
             "ranker": ranker,
             **(train_retrieval(job) if item_slot(spec) else {"two_tower": None, "pre_ranker": None}),
             "freshness": _freshness(job, ranker, models[ranker]) if config.features.also_fresh else None,
+            "co_occurrence": co_occurrence(out, spec, models),
             "seed": chosen_seed,
         }
     found["seconds"] = time.perf_counter() - begin
-    summary.write(out.out / "models", found)
+    data_parallel.by_first(lambda: summary.write(out.out / "models", found))
+    data_parallel.leave()
     return found
 
 

@@ -38,7 +38,7 @@ def held_days(rows_of_day: dict[str, int], share: float) -> set[str]:
 
 
 class WindowPart(ExampleSet):
-    """Raises DataError when the part has no row. Where rows are cut, batches are smaller than asked."""
+    """Raises DataError when the part has no row. Where rows are cut, batches are smaller than asked, never empty."""
 
     def __init__(self, folder: Path, spec: FeatureSpec, part: Part, share: float) -> None:
         super().__init__(folder, spec)
@@ -61,10 +61,11 @@ class WindowPart(ExampleSet):
 
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
         for batch in super().batches(*args, **kwargs):
-            if self.by_day:
+            kept = np.arange(len(batch.row)) if self.by_day else np.flatnonzero(self._kept(batch.row.numpy()))
+            if len(kept) == len(batch.row):
                 yield batch
-            else:
-                yield batch.take(torch.from_numpy(np.flatnonzero(self._kept(batch.row.numpy()))))
+            elif len(kept):
+                yield batch.take(torch.from_numpy(kept))
 
     def column(self, name: str) -> np.ndarray:
         values = super().column(name)

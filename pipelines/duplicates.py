@@ -1,4 +1,8 @@
-"""One row per event: the copy known first, ties broken by the row's hash."""
+"""One row per event: the copy known first, ties broken by the row's hash.
+
+A log with a key or with times says what an event is: equal rows are one event, delivered twice. A plain table does not:
+its equal rows are rows of their own, told apart by a running number.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,18 @@ def identity(key: Sequence[str], raw: Sequence[str]) -> list[str]:
 def add_row(frame: DataFrame, key: Sequence[str], raw: Sequence[str]) -> DataFrame:
     """Adds `_row`, an int64 hash of what identifies the event."""
     return frame.withColumn(ROW, row_hash(frame, identity(key, raw)))
+
+
+def number_copies(frame: DataFrame, raw: Sequence[str]) -> DataFrame:
+    """Adds `_row`, an int64 that equal rows do not share: the hash of the row, and of its number among its equals.
+
+    Which of the equal rows gets which number does not matter, since they are equal in every column.
+    """
+    content = row_hash(frame, identity((), raw))
+    number = F.row_number().over(Window.partitionBy(ROW).orderBy(ROW))
+    numbered = frame.withColumn(ROW, content).withColumn(_RANK, number)
+    copy = F.when(F.col(_RANK) > 1, F.xxhash64(F.col(ROW), F.col(_RANK))).otherwise(F.col(ROW))
+    return numbered.withColumn(ROW, copy).drop(_RANK)
 
 
 def drop_duplicates(frame: DataFrame, raw: Sequence[str]) -> DataFrame:

@@ -1,7 +1,8 @@
 """Raw features -> ids, with Spark's own functions, bit for bit what contracts/encoding.py does at request time.
 
 Keys are looked up as pipelines/key_lookup.py says, numbers by a binary search written out as one SQL expression,
-crosses by arithmetic on the ids of their parts.
+crosses by arithmetic on the ids of their parts. Many edges are searched by steps through an array instead, because
+Spark would not compile the expression.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
 from pipelines.key_lookup import key_column, look_up, look_up_lists
 
 ID = "id:"
+WRITTEN_OUT = 128  # edges whose search still makes little code
 SIDES: tuple[Side, ...] = ("user", "context", "item", "cross")
 
 
@@ -71,7 +73,7 @@ def with_ids(
     fields = [field for field in spec.fields if not twins or field.name in twins]
     suffix = FRESH if twins else ""
     for field in fields:
-        if field.kind != "cross":
+        if field.kind not in ("cross", "statistic"):
             df = _with_field(df, field, suffix, vocabularies)
     for field in fields:
         if field.kind == "cross" and not field.product:
@@ -93,8 +95,16 @@ def _with_field(df: DataFrame, field: FeatureField, suffix: str, vocabularies: M
 def bin_ids(column: str, edges: Sequence[float]) -> Column:
     """Bin b holds edges[b-1] <= x < edges[b]; its id is b + 2; null and NaN get 1."""
     value = f"CAST(`{column}` AS DOUBLE)"
-    found = _search(value, edges, 0, len(edges))
+    found = _search(value, edges, 0, len(edges)) if len(edges) <= WRITTEN_OUT else _stepped_search(value, edges)
     return F.expr(f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {UNKNOWN} ELSE {found} END")
+
+
+def _stepped_search(value: str, edges: Sequence[float]) -> str:
+    """The same number by steps of falling powers of two through an array: small code for many edges."""
+    steps = ", ".join(str(1 << power) for power in reversed(range(len(edges).bit_length())))
+    numbers = ", ".join(f"{edge!r}D" for edge in edges)
+    passed = f"get(array({numbers}), at + step - 1) <= {value}"  # null, and so not passed, beyond the last edge
+    return f"aggregate(array({steps}), 0, (at, step) -> CASE WHEN {passed} THEN at + step ELSE at END) + {FIRST_ID}"
 
 
 def _search(value: str, edges: Sequence[float], low: int, high: int) -> str:

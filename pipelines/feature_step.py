@@ -25,6 +25,7 @@ from contracts.feature_spec import FeatureSpec
 from contracts.found_crosses import with_crosses
 from pipelines import examples, fit_spec, parity_sample, windows
 from pipelines.content_hash import content_hash
+from pipelines.hashed_windows import HashedWindows
 from pipelines.ingest import ingest
 from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features
@@ -83,7 +84,8 @@ def run(
             steps.run("windows", lambda: _resolve(spark, config, out))
         steps.run("features", lambda: build_features(spark, config, out, [day] if day else None))
         _encode(spark, config, out, day, steps)
-        steps.run("online", lambda: write_online(spark, config, out))
+        if config.log.user_id or config.log.item_id:
+            steps.run("online", lambda: write_online(spark, config, out))
     answer = {"name": config.name, "day": day, **steps.figures, "seconds": steps.seconds}
     summary.write(out.features, answer)
     return answer
@@ -113,7 +115,13 @@ def has_found_crosses(config: Config, out: Artifacts) -> bool:
     return wanted == {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
 
 
-def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, list[str]]:
+def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, Any]:
+    """[start, end] of each window, or its rows where the log has no times."""
+    if config.log.event_time is None:
+        hashed = HashedWindows.of(config)
+        counted = hashed.count(spark.read.parquet(str(out.events)))
+        hashed.write(out.windows)
+        return counted
     resolved = windows.resolve(spark.read.parquet(str(out.events)), config)
     windows.write(out.windows, resolved)
     return {name: [start.isoformat(), end.isoformat()] for name, (start, end) in resolved.items()}

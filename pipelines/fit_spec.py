@@ -23,7 +23,6 @@ from pipelines.encode_examples import radix_code, with_ids
 from pipelines.fit_vocabulary import fit_lists, fit_scalar
 from pipelines.training_window import training_rows
 
-DEFAULT_GRANULARITIES = (10,)
 LARGEST_CODE = 2**63
 
 
@@ -86,7 +85,7 @@ def dense_features(one: FieldConfig) -> list[tuple[str, bool]]:
 def fit_all_bins(train: DataFrame, config: Config) -> dict[str, fit_bins.Bins]:
     logs = {name: (log, one) for one in config.fields for name, log in dense_features(one)}
     values = fit_bins.sample(train, list(logs))
-    return {name: fit_bins.fit(values[name], one.granularities or DEFAULT_GRANULARITIES, log, name)
+    return {name: fit_bins.fit(values[name], one.bins(), log, name)
             for name, (log, one) in logs.items()}
 
 

@@ -15,9 +15,8 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import TIME, USER
+from contracts.artifacts import USER
 from contracts.config import Config, FieldConfig, Side
-from contracts.errors import SchemaError
 from pipelines.publish_clock import PublishClock
 from pipelines.running_counters import Measure, running_counts
 from pipelines.sequences import HISTORY, last_clicked
@@ -43,15 +42,6 @@ class HistoryFeatures:
         by_name = {f.name: f for f in self.config.fields}
         found = [f for f in self.config.fields if f.kind == "sequence" and f.side in self.sides]
         return [(f, by_name[f.of or ""]) for f in found]
-
-    def __post_init__(self) -> None:
-        """Raises SchemaError where the log lacks the times or users that the configured histories need."""
-        log = self.columns.log.names
-        for field in self.config.fields:
-            if field.kind in ("counter", "sequence") and TIME not in log:
-                raise SchemaError(f"{field.kind} {field.name!r} needs times, and the log has none; set log.event_time")
-            if field.kind == "sequence" and USER not in log:
-                raise SchemaError(f"sequence {field.name!r} needs users, and the log has none; set log.user_id")
 
     def sources(self) -> list[Located]:
         """Every column the counters and sequences read."""

@@ -16,13 +16,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
+from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_ROW, TIME, USER, Artifacts
 from contracts.config import Clicks, Config, Source, Table
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, SchemaError
 from pipelines import labels, quarantine, roles, sources
 from pipelines.day_partitions import publish, stage
-from pipelines.duplicates import add_row, drop_duplicates
+from pipelines.duplicates import add_row, drop_duplicates, number_copies
 from pipelines.failures import explained
+from pipelines.hashed_windows import add_test_rows
 from pipelines.key_tables import write_table
 from pipelines.log_columns import kept_columns
 from pipelines.sources import CORRUPT
@@ -107,7 +108,7 @@ def _events(job: Job, raw: DataFrame, kept: Sequence[str]) -> dict[str, Any]:
         _check_counts(job, counts, path)
         quarantine.write(marked, columns, job.out.quarantine, "log", F.col(DAY), job.only)
         quarantine.check_share(counts.by_reason, counts.rows, job.limit, "log", job.out.quarantine)
-        identified = add_row(quarantine.clean(marked), job.config.log.key, columns)
+        identified = _identified(job, quarantine.clean(marked), columns)
         unique = drop_duplicates(identified, columns)
         labelled, clicks = _labelled(job, unique)
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), job.out.events)
@@ -124,6 +125,8 @@ def _events(job: Job, raw: DataFrame, kept: Sequence[str]) -> dict[str, Any]:
 
 def _marked(config: Config, raw: DataFrame) -> DataFrame:
     frame = roles.add_roles(raw, config.log)
+    if config.windows.test_where is not None:
+        frame = add_test_rows(frame, config.windows.test_where)
     rules = roles.rules(frame, config.log)
     if config.label.expression is not None:
         frame = labels.add_expression(frame, config.label.expression)
@@ -133,6 +136,12 @@ def _marked(config: Config, raw: DataFrame) -> DataFrame:
     else:
         frame = labels.add_join_keys(frame, config.label.clicks.on, "log")  # type: ignore[union-attr]
     return quarantine.mark(frame, rules)
+
+
+def _identified(job: Job, clean: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """With `_row`. Equal rows of a table without key and times are rows of their own, not copies of one event."""
+    log = job.config.log
+    return add_row(clean, log.key, columns) if log.key or log.event_time else number_copies(clean, columns)
 
 
 def _of_day(job: Job, marked: DataFrame) -> tuple[DataFrame, DataFrame | None]:
@@ -183,7 +192,7 @@ def _clicks_of_day(marked: DataFrame, day: str, config: Clicks) -> DataFrame:
 
 def _reserved(frame: DataFrame) -> list[str]:
     check_columns(frame, {ROW: "bigint", LABEL: "float", DAY: "string"}, "output of ingest")
-    order = [ROW, LABEL, LABEL_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL]
+    order = [ROW, LABEL, LABEL_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL, TEST_ROW]
     return [name for name in order if name in frame.columns]
 
 

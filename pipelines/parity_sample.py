@@ -24,7 +24,7 @@ def write(
     test = windowed.where(F.col(WINDOW) == "test")
     chosen = test.orderBy(F.xxhash64(F.lit("parity"), F.col(ROW)), ROW).limit(rows)
     keys = [column for column in (ROW, USER, ITEM) if column in windowed.columns]
-    raw = [field.name for field in spec.fields if field.kind != "cross"]
+    raw = [field.name for field in spec.fields if field.kind not in ("cross", "statistic")]
     ids = [ID + slot.name for slot in spec.id_slots(*SIDES)]
     encoded = with_ids(chosen.select(*keys, *raw), spec, vocabularies).select(*keys, *raw, *ids)
     encoded.coalesce(1).sortWithinPartitions(ROW).write.mode("overwrite").parquet(str(out.parity))

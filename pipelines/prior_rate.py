@@ -22,14 +22,14 @@ from pipelines.ingested_tables import Tables
 from pipelines.publish_clock import AT, CLICK, CLOSE, to_micros
 
 PRIOR_FILE = "_prior.json"
-CURE = "lengthen windows.statistics, or keep to statistics = ['count']"
+CURE = "lengthen windows.statistics, or do without rates"
 
 
-def statistics_window(out: Artifacts) -> windows.Span:
-    """Raises WindowError where the configuration has no statistics window."""
+def statistics_window(out: Artifacts, what: str) -> windows.Span:
+    """Raises WindowError where the configuration has no statistics window, which `what` need."""
     found = windows.read(out.windows).get("statistics")
     if found is None:
-        raise WindowError(f"rate counters need a statistics window, and {out.windows} has none; {CURE}")
+        raise WindowError(f"{what} need a statistics window, and {out.windows} has none; {CURE}")
     return found
 
 
@@ -50,7 +50,7 @@ def prior_of_run(tables: Tables, config: Config, out: Artifacts, refit: bool) ->
         return 0.0
     if not refit and path.exists():
         return float(json.loads(path.read_text(encoding="utf-8"))["prior_rate"])
-    prior = fit_prior(tables.impressions([], config.label_window), statistics_window(out))
+    prior = fit_prior(tables.impressions([], config.label_window), statistics_window(out, "rate counters"))
     out.features.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"prior_rate": prior}) + "\n", encoding="utf-8")
     return prior

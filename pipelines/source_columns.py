@@ -18,12 +18,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from contracts.artifacts import BID, DAY, ITEM, KNOWN, LABEL, LABEL_TIME, POSITION, REQUEST, ROW, TIME, USER
+from contracts.artifacts import (
+    BID,
+    DAY,
+    ITEM,
+    KNOWN,
+    LABEL,
+    LABEL_TIME,
+    POSITION,
+    REQUEST,
+    ROW,
+    TEST_ROW,
+    TIME,
+    USER,
+)
 from contracts.config import Config, FieldConfig, KeyType, Side
 from contracts.errors import SchemaError
 from pipelines.step import nearest
 
-RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, POSITION, BID, DAY)
+RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, POSITION, BID, TEST_ROW, DAY)
 Origin = Literal["log", "users", "items"]
 SPARK_TYPES: dict[KeyType, str] = {"string": "string", "int64": "bigint", "bool": "boolean"}
 INEXACT = (T.FloatType, T.DoubleType, T.DecimalType)

@@ -15,28 +15,41 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config import Config
 from pipelines import windows
+from pipelines.hashed_windows import HashedWindows
+from pipelines.prior_rate import statistics_window
 from pipelines.windows import WINDOW
 
 
 def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
-    """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end."""
-    resolved = windows.read(out.windows)
+    """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end.
+
+    A table without times has windows by hash, and every label is known from the start.
+    """
     features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
-    assigned = windows.assign(features.withColumn(DAY, F.col(DAY).cast("string")), resolved, config.embargo)
-    return as_known(assigned, resolved["train"][1])
+    features = features.withColumn(DAY, F.col(DAY).cast("string"))
+    if config.log.event_time is None:
+        return HashedWindows.read(out.windows).assign(features)
+    resolved = windows.read(out.windows)
+    return as_known(windows.assign(features, resolved, config.embargo), "train", resolved["train"][1])
 
 
 def training_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
     return windowed(spark, config, out).where(F.col(WINDOW) == "train")
 
 
-def as_known(df: DataFrame, end: datetime) -> DataFrame:
-    """Drops training rows that arrived after `end` and relabels positives that became known after it."""
+def statistics_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
+    """Features of the statistics window alone, labels as known at its end."""
+    end = statistics_window(out, "pair statistics")[1]
+    return as_known(windowed(spark, config, out).where(F.col(WINDOW) == "statistics"), "statistics", end)
+
+
+def as_known(df: DataFrame, window: str, end: datetime) -> DataFrame:
+    """Drops rows of the window that arrived after `end` and relabels its positives that became known after it."""
     late = F.lit(end)
-    training = F.col(WINDOW).eqNullSafe("train")
+    inside = F.col(WINDOW).eqNullSafe(window)
     if KNOWN in df.columns:
-        df = df.where(~(training & (F.col(KNOWN) > late)))
+        df = df.where(~(inside & (F.col(KNOWN) > late)))
     if LABEL_TIME in df.columns:
-        unknown = training & (F.col(LABEL_TIME) > late)
+        unknown = inside & (F.col(LABEL_TIME) > late)
         df = df.withColumn(LABEL, F.when(unknown, F.lit(0.0)).otherwise(F.col(LABEL)).cast("float"))
     return df

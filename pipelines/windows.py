@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import TIME
 from contracts.config import Config, Window
-from contracts.errors import ConfigError, DataError, EmptyLogError, WindowError
+from contracts.errors import DataError, EmptyLogError, WindowError
 
 WINDOW = "_window"
 Span = tuple[datetime, datetime]
@@ -29,10 +29,8 @@ _BUCKETS = (86_400_000_000, 1_000_000, 1)
 def resolve(events: DataFrame, config: Config) -> dict[str, Span]:
     """Spans [start, end) in time order. The last ends where labels are closed: `embargo` before the log's end.
 
-    Raises ConfigError without an event time, EmptyLogError without rows, WindowError when a window has no rows.
+    Raises EmptyLogError without rows, WindowError when a window has no rows.
     """
-    if TIME not in events.columns:
-        raise ConfigError("windows need log.event_time; set it to the column that says when a row happened")
     first, last = log_span(events)
     named = config.windows.named()
     dates = {name: window for name, window in named.items() if isinstance(window, tuple)}

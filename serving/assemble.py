@@ -26,9 +26,10 @@ from serving import filter_column, item_index, parity
 from serving.bundle_settings import BundleSettings
 from serving.index_recall import index_recall
 from serving.item_to_item import neighbours
-from serving.loaded_bundle import PARITY, PRERANK, RANK, RETRIEVAL, TABLES
+from serving.loaded_bundle import PRERANK, RETRIEVAL, TABLES
 from serving.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.raw_columns import column, raw_columns
+from serving.scoring_bundle import PARITY, RANK
 from serving.side_table import SideTable, sort_order
 
 RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
@@ -40,11 +41,11 @@ PRIOR_IMPRESSIONS = 20.0
 def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
     """Writes the bundle's files into `build` (emptied first) and returns the figures for its manifest.
 
+    A log without items makes a bundle that scores rows and no more.
+
     Raises BundleError or DataError when a part is missing or does not fit.
     """
     spec = FeatureSpec.read(out.encoding)
-    if not spec.has_items:
-        raise DataError("a bundle ranks items and this log has none; set log.item_id, or stop after `sluice train`")
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
     settings = BundleSettings.of(config, spec, _ranker(out))
@@ -53,16 +54,24 @@ def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
     spec.write(build)
     shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
     _rank_parts(out, build, settings, spec)
+    found: dict[str, Any] = {"ranker": settings.ranker, "parity": _check(build, encoder, settings)}
+    return found | (_ranking_parts(out, build, settings, encoder, config.seed) if spec.has_items else {})
+
+
+def _ranking_parts(
+    out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, seed: int
+) -> dict[str, Any]:
+    """Pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
+    spec = encoder.spec
     items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)
     items.save(build / TABLES, "items")
     _prerank_parts(out, build / PRERANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
-    index = _retrieval_parts(out, build, settings, spec, items, raw_items, config.seed)
+    index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
     return {
-        "ranker": settings.ranker, "users": len(users), "items": len(items),
-        "parity": _check(build, encoder, settings),
+        "users": len(users), "items": len(items),
         "index": index_recall(index, users, encoder, towers, settings),
     }
 
@@ -94,13 +103,14 @@ def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: Fea
 
 
 def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable) -> None:
-    """The pre-ranker's weights and, with FSCD, the item part of its first layer for every item."""
-    if settings.prerank.kind == "dot_product":
+    """The pre-ranker's calibration and weights and, with FSCD, the item part of its first layer for every item."""
+    kind, weights = settings.prerank.kind, folder / "weights.safetensors"
+    model, command = {"fscd": (FSCD, "prerank"), "towers": (PRE_RANKER, "train")}.get(kind, (TOWERS, "train"))
+    _copy(out.model(model) / "calibration.safetensors", folder / "calibration.safetensors", command)
+    if kind == "dot_product":
         return
-    model, command = (FSCD, "prerank") if settings.prerank.kind == "fscd" else (PRE_RANKER, "train")
-    weights = folder / "weights.safetensors"
     _copy(out.model(model) / weights.name, weights, command)
-    if settings.prerank.kind == "towers":
+    if kind == "towers":
         load_pre_ranker(weights, settings.train, settings.prerank)
         return
     network = load_fscd(weights, spec, settings.prerank)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import torch
 
+from models import calibration
 from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle
@@ -84,7 +85,7 @@ def without_prerank(bundle: LoadedBundle) -> Funnel:
     """A funnel whose ranker sees everything that was retrieved."""
     prerank = bundle.settings.prerank.model_copy(update={"keep": bundle.settings.retrieve.candidates})
     wide = replace(bundle, settings=bundle.settings.model_copy(update={"prerank": prerank}))
-    return Funnel(wide, DotProductScorer(wide))
+    return Funnel(wide, DotProductScorer(wide, calibration.identity()))
 
 
 def _ask(funnel: Funnel, queries: Sequence[RankQuery]) -> Work:

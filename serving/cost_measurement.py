@@ -84,7 +84,8 @@ class _Bench:
         self.stage = self._stage(everything)
 
     def _stage(self, split: FscdSplit) -> PrerankStage:
-        return PrerankStage(self.bundle, FscdScorer(self.bundle, split, self.item_part))
+        curve = self.bundle.prerank_calibration
+        return PrerankStage(self.bundle, FscdScorer(self.bundle, split, self.item_part, curve))
 
     def _work(self, stage: PrerankStage, count: int) -> Work:
         vector = torch.zeros(1, self.bundle.item_vectors.shape[1])

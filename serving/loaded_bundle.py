@@ -4,50 +4,44 @@
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy
-    prerank/    weights.safetensors; with FSCD also item_part.npy, of the same weights
+    prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors
     parity/     rows.parquet
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from torch import nn
 
-from contracts import bundle, vocabulary
 from contracts.bundle import Manifest, load_array
-from contracts.encoding import Encoder
 from contracts.errors import BundleError
 from contracts.feature_spec import FeatureSpec
 from models.calibration import Calibration
 from models.fscd_split import FscdSplit
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
-from serving import item_index, parity
+from serving import item_index
 from serving.bundle_settings import BundleSettings
 from serving.filter_column import FilterColumn
 from serving.item_index import ItemIndex
-from serving.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
+from serving.networks import load_fscd, load_pre_ranker, load_towers
+from serving.scoring_bundle import ScoringBundle, load_calibration
 from serving.side_table import SideTable
 
-TABLES, RETRIEVAL, PRERANK, RANK, PARITY = "tables", "retrieval", "prerank", "rank", "parity"
+TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedBundle:
+class LoadedBundle(ScoringBundle):
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
-    rows, most popular first, `neighbours` [I, M] item rows padded right with -1; `parity` is None when not checked.
-    `prerank.kind` says whether `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
+    rows, most popular first, `neighbours` [I, M] item rows padded right with -1. `prerank.kind` says whether
+    `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
     """
 
-    manifest: Manifest
-    spec: FeatureSpec
-    encoder: Encoder
-    settings: BundleSettings
     users: SideTable
     items: SideTable
     bids: np.ndarray | None
@@ -61,36 +55,22 @@ class LoadedBundle:
     pre_ranker: PreRanker | None
     fscd: FscdSplit | None
     item_part: np.ndarray | None
-    ranker: nn.Module
-    calibration: Calibration
-    parity: parity.Comparison | None
-
-    @property
-    def version(self) -> str:
-        return self.manifest.version
+    prerank_calibration: Calibration
 
     @classmethod
-    def load(cls, folder: Path, check_parity: bool = True) -> LoadedBundle:
-        """Raises ChecksumError, BundleVersionError, BundleError or ParityError; nothing is served then."""
-        manifest = bundle.verify(folder)
-        try:
-            return cls._read(folder, manifest, check_parity)
-        except FileNotFoundError as error:
-            raise BundleError(f"the bundle {folder} lacks a file ({error}); assemble it again") from None
-
-    @classmethod
-    def _read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> LoadedBundle:
-        settings, spec = BundleSettings.read(folder), FeatureSpec.read(folder)
-        encoder = Encoder(spec, vocabulary.read_all(folder))
+    def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
+        """As the scoring part, and BundleError where that is all there is."""
+        scoring = ScoringBundle.read(folder, manifest, check_parity)
+        settings, spec = scoring.settings, scoring.spec
+        if not spec.has_items:
+            raise BundleError(
+                f"{folder} scores rows and ranks no items, because its table has none, so that it cannot be served; "
+                "set log.item_id and run again, or check it with `sluice verify`"
+            )
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors = load_array(retrieval / "vectors.npy")
-        ranker = load_ranker(folder / RANK / "weights.safetensors", settings.ranker, spec, train)
-        calibration = Calibration.from_arrays(bundle.load_weights(folder / RANK / "calibration.safetensors"))
-        compared = None
-        if check_parity:
-            compared = parity.check(folder / PARITY, encoder, ranker, calibration, parity.tolerance(train))
         return cls(
-            manifest=manifest, spec=spec, encoder=encoder, settings=settings,
+            **{one.name: getattr(scoring, one.name) for one in fields(ScoringBundle)},
             users=SideTable.load(tables, "users"), items=SideTable.load(tables, "items"),
             bids=load_array(tables / "items_bid.npy") if spec.has_bid else None,
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
@@ -100,7 +80,7 @@ class LoadedBundle:
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
             **_prerank_parts(folder / PRERANK, spec, settings),
-            ranker=ranker, calibration=calibration, parity=compared,
+            prerank_calibration=load_calibration(folder / PRERANK),
         )
 
 

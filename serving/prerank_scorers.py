@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from contracts.encoding import Encoder
+from models.calibration import Calibration
 from models.fscd_split import FscdSplit
 from serving.candidates import Candidates
 from serving.loaded_bundle import LoadedBundle
@@ -26,14 +27,18 @@ ScorePart = Callable[[slice], Tensor]
 
 
 class Scorer(Protocol):
+    """`calibration` turns its logits into click probabilities."""
+
+    calibration: Calibration
+
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
         """What scores a slice of the candidates: [k] logits. `user_vector` [1, d]."""
         ...
 
 
 class DotProductScorer:
-    def __init__(self, bundle: LoadedBundle) -> None:
-        self._temperature = bundle.settings.train.temperature
+    def __init__(self, bundle: LoadedBundle, calibration: Calibration) -> None:
+        self._temperature, self.calibration = bundle.settings.train.temperature, calibration
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
         logits = torch.from_numpy(candidates.scores["retrieve"]) / self._temperature
@@ -42,7 +47,7 @@ class DotProductScorer:
 
 class TowersScorer:
     def __init__(self, bundle: LoadedBundle) -> None:
-        self._item_vectors = np.asarray(bundle.item_vectors)
+        self._item_vectors, self.calibration = np.asarray(bundle.item_vectors), bundle.prerank_calibration
         self._network = bundle.pre_ranker
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
@@ -53,7 +58,10 @@ class TowersScorer:
 class FscdScorer:
     """`item_part` [I, H] as computed at bundle time; None computes it for the candidates from their fields."""
 
-    def __init__(self, bundle: LoadedBundle, split: FscdSplit, item_part: np.ndarray | None) -> None:
+    def __init__(
+        self, bundle: LoadedBundle, split: FscdSplit, item_part: np.ndarray | None, calibration: Calibration
+    ) -> None:
+        self.calibration = calibration
         self._split, self._item_part = split, None if item_part is None else np.asarray(item_part)
         spec = split.pair_spec
         narrow = replace(bundle, spec=spec, encoder=Encoder(spec, bundle.encoder.vocabularies))
@@ -82,5 +90,5 @@ def scorer(bundle: LoadedBundle) -> Scorer:
     kind = bundle.settings.prerank.kind
     if kind == "fscd":
         assert bundle.fscd is not None
-        return FscdScorer(bundle, bundle.fscd, bundle.item_part)
-    return TowersScorer(bundle) if kind == "towers" else DotProductScorer(bundle)
+        return FscdScorer(bundle, bundle.fscd, bundle.item_part, bundle.prerank_calibration)
+    return TowersScorer(bundle) if kind == "towers" else DotProductScorer(bundle, bundle.prerank_calibration)

@@ -1,8 +1,8 @@
 """Pre-ranking: a cheap score (serving/prerank_scorers.py) orders the retrieved candidates; `prerank.keep` stay.
 
 Its first chunk is scored however late it is (about a fifth of a millisecond): every answer then rests on a prediction.
-The objective is the slate's: ln(sigmoid(logit)) + ln(bid), the logarithm of the expected revenue, where an auction
-follows; the logit otherwise.
+The objective is the slate's: bid x calibrated probability, the expected revenue, where an auction follows; the logit
+otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from serving.auction import expected_revenue
 from serving.candidates import Candidates, best_first
 from serving.deadline import Deadline
 from serving.loaded_bundle import LoadedBundle
@@ -44,5 +45,4 @@ class PrerankStage:
     def _objective(self, logits: np.ndarray, rows: np.ndarray, by_value: bool) -> np.ndarray:
         if not by_value or self._bids is None:
             return logits
-        with np.errstate(divide="ignore"):  # a bid of 0 is worth nothing: minus infinity
-            return np.log(self._bids[rows]) - np.logaddexp(0.0, -logits)
+        return expected_revenue(self._bids[rows], self._scorer.calibration.apply(logits))

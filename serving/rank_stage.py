@@ -18,7 +18,7 @@ from serving.scoring_stage import Stage, cut_status, score_in_chunks
 
 CHUNK = 200
 NAME = "rank"
-SKIPPED = "the deadline passed before it began; probabilities are the pre-ranker's, not calibrated"
+SKIPPED = "the deadline passed before it began; probabilities are the pre-ranker's"
 
 
 class RankStage:

@@ -1,8 +1,8 @@
 """Why an item is in the slate: how far its logit falls when one field is set to missing (unknown id, default number).
 
 Ablation one field at a time, for the final items alone: all (item, field) variants and the unchanged items go through
-the ranker in one call. Crosses are no fields here: they are recomputed from the changed parts, so that what a cross
-contributes counts for each of its parts.
+the ranker in one call. Crosses and statistics of pairs are no fields here: they are recomputed from the changed parts,
+so that what they contribute counts for each of their parts.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class RequestFeatures:
         self._user_width = spec.id_width("user")
         self._user_dense = len(spec.dense_slots("user"))
         self._item_width = spec.id_width("item")
-        self._crosses = spec.id_width("cross")
+        self._crosses = len(spec.crosses())
         self._sequences = [
             (self.shared_ids[field.name], self.own_ids[field.of or ""].start)
             for field in spec.of_side("user") if field.kind == "sequence"

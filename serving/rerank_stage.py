@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from models.calibration import Calibration
 from serving.auction import second_price
 from serving.candidates import Candidates, best_first
 from serving.deadline import Deadline
@@ -34,11 +35,11 @@ class Slate:
     cause: str = ""
 
 
-def probabilities(candidates: Candidates) -> np.ndarray:
-    """The ranker's, or where it did not run the pre-ranker's uncalibrated ones."""
+def probabilities(candidates: Candidates, pre_ranking: Calibration) -> np.ndarray:
+    """The ranker's, or where it did not run the pre-ranker's; both calibrated, since prices rest on them."""
     if "rank" in candidates.scores:
         return candidates.scores["rank"]
-    return 1.0 / (1.0 + np.exp(-candidates.scores["prerank"].astype(np.float64)))
+    return pre_ranking.apply(candidates.scores["prerank"])
 
 
 class RerankStage:
@@ -49,7 +50,7 @@ class RerankStage:
         self.kind: Kind = automatic if self._settings.kind == "auto" else self._settings.kind
 
     def run(self, candidates: Candidates, limit: int, wanted: bool, deadline: Deadline) -> Slate:
-        values = probabilities(candidates)
+        values = probabilities(candidates, self._bundle.prerank_calibration)
         if not wanted or self.kind == "none":
             cause = "the bundle's settings ask for none" if wanted else "the request asked for none"
             return self._plain(candidates, values, limit, cause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from serving.servicer import RankingServicer
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
+TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 # Without this, Linux lets a second process bind the same port and gRPC would spread the requests over both.
 OPTIONS = [("grpc.so_reuseport", 0)]
 
@@ -37,7 +39,8 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
 
 
 async def serve(bundle: LoadedBundle, host: str, port: int, on_ready: Callable[[int], None]) -> None:
-    """Runs until SIGTERM or SIGINT; then health turns NOT_SERVING and running requests finish (up to 5 s).
+    """Runs until SIGTERM or SIGINT; then health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still
+    comes is refused (up to 1 s), the port closes, and running requests finish (up to 5 s).
 
     Raises SluiceError when the port is taken.
     """
@@ -65,8 +68,19 @@ async def serve(bundle: LoadedBundle, host: str, port: int, on_ready: Callable[[
     on_ready(bound)
     await stopping.wait()
     await checks.enter_graceful_shutdown()
+    await take_in(servicer)
+    servicer.refusing = True
+    await take_in(servicer)
     await server.stop(GRACE_SECONDS)
     servicer.close()
+
+
+async def take_in(servicer: RankingServicer) -> None:
+    """Waits until no request has been handed over for a while: a stopping gRPC cancels those that it still holds."""
+    seen, end = -1, time.monotonic() + TAKE_IN_SECONDS
+    while servicer.taken != seen and time.monotonic() < end:
+        seen = servicer.taken
+        await asyncio.sleep(QUIET_SECONDS)
 
 
 def run(folder: Path, host: str, port: int, on_ready: Callable[[LoadedBundle, int], None]) -> None:

@@ -27,13 +27,20 @@ log = logging.getLogger("sluice.serving")
 
 
 class RankingServicer(sluice_pb2_grpc.RankingServicer):
+    """`taken` counts the requests that gRPC has handed over, answered or not; while `refusing` none is begun."""
+
     def __init__(self, funnel: Funnel, default_limit: int, deadline_ms: int) -> None:
         self._funnel = funnel
         self._default_limit = default_limit
         self._default_seconds = deadline_ms / 1000
+        self.taken = 0
+        self.refusing = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="funnel")
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
+        self.taken += 1
+        if self.refusing:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping; ask another one")
         left = context.time_remaining()
         deadline = Deadline(self._default_seconds if left is None else left)
         try:

@@ -13,6 +13,7 @@ import numpy as np
 
 from contracts.bundle import load_array, save_array
 from contracts.errors import BundleError, DataError
+from contracts.vocabulary import ranks, typed_keys
 
 UNKNOWN_ROW = -1
 PARTS = ("keys", "ids", "dense")
@@ -41,14 +42,9 @@ class SideTable:
 
     def rows(self, keys: Sequence[str]) -> np.ndarray:
         """int32 [len(keys)], -1 for each unknown key."""
-        if not len(keys) or not len(self):
-            return np.full(len(keys), UNKNOWN_ROW, dtype=np.int32)
-        wanted = np.array([key.encode() for key in keys], dtype=np.bytes_)
-        rank = np.minimum(np.searchsorted(self.keys, wanted), len(self) - 1)
-        found = self.keys[rank] == wanted
-        # numpy drops trailing NULs of byte strings, so "a\0" would pass for "a"; no stored key holds one.
-        found &= np.array(["\0" not in key for key in keys])
-        return np.where(found, rank, UNKNOWN_ROW).astype(np.int32)
+        wanted, present = typed_keys(keys, "string")
+        rank, found = ranks(self.keys, wanted)
+        return np.where(found & present, rank, UNKNOWN_ROW).astype(np.int32)
 
     def save(self, folder: Path, name: str) -> None:
         for part, array in zip(PARTS, (self.keys, self.ids, self.dense), strict=True):

@@ -71,15 +71,17 @@ def demo(
 
     Example: sluice demo --events 100000 --out out/small
     """
-    from sluice.demo import run_demo
+    from sluice.demo import require_sound, run_demo
 
-    _print(run_demo(out, events, keep_serving, _console()), as_json)
+    found = run_demo(out, events, keep_serving, _console())
+    _print(found, as_json)
+    require_sound(found)
 
 
 @app.command()
 @_reported
 def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Logs to bundle: features, crosses, train, bundle.
+    """Logs to bundle: features, crosses, pretrain, train, bundle.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
@@ -113,6 +115,20 @@ def features(
     from sluice import steps
 
     _print(steps.features(load(config), data, Artifacts(out), _console(), day), as_json)
+
+
+@app.command()
+@_reported
+def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
+    """Cross statistics: the co-occurrence graph of the configured pairs, and a model of its rates.
+
+    Example: sluice pretrain examples/marketplace.toml --out out/demo
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+
+    _print(steps.pretrain(load(config), Artifacts(out), _console(), seed), as_json)
 
 
 @app.command()
@@ -226,7 +242,11 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     result = verify_bundle(bundle)
     typer.echo(
         f"{result['version']}: {result['files']} files, {result['parity']['rows']} parity rows without a mismatch, "
-        f"index recall {result['index']['mean']:.4f} (worst query {result['index']['worst']:.4f})"
+        + (
+            f"index recall {result['index']['mean']:.4f} (worst query {result['index']['worst']:.4f})"
+            if "index" in result
+            else "no items: it scores rows, and nothing can be served"
+        )
     )
     _print(result, as_json)
 

@@ -12,13 +12,14 @@ from rich.console import Console
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config, load
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, SluiceError
 from sluice import steps
 from sluice.progress import step
 from sluice.server_process import ServerProcess
 from sluice.tables import print_models, print_pairs
 
 VISITS = 400
+SHOWN = ("slate", "statistics", "serving", "parity", "seconds", "marketplace_version")
 
 
 def demo_config(events: int | None) -> Config:
@@ -32,7 +33,7 @@ def demo_config(events: int | None) -> Config:
 
 
 def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Console) -> dict[str, Any]:
-    """Returns what it writes to FOLDER/summary.json. An earlier demo in the folder gives way."""
+    """Returns what it writes to FOLDER/summary.json, whatever it found. An earlier demo in the folder gives way."""
     started = time.perf_counter()
     config, out = demo_config(events), Artifacts(folder)
     steps.clear(folder)
@@ -44,6 +45,10 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
 
         with step(console, "requests and slates"):
             judged = judge(config, out, server.target, VISITS)
+        with step(console, "statistics and their rivals"):
+            from sluice import pair_judge
+
+            judged["statistics"] = pair_judge.judge(config, out)
     finally:
         if not keep_serving:
             server.stop()
@@ -61,6 +66,17 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
     return merged
 
 
+def require_sound(found: dict[str, Any]) -> None:
+    """Raises SluiceError on a demo whose server failed requests or whose bundle computes other scores than training."""
+    errors, requests = found["serving"]["errors"], found["serving"]["requests"]
+    mismatches, rows = found["parity"]["mismatches"], found["parity"]["rows"]
+    if errors or mismatches:
+        raise SluiceError(
+            f"the demo failed: {errors} of {requests} requests were not answered and {mismatches} of {rows} parity "
+            "rows differ, where none may; see serving and parity in its summary.json, and its server.log"
+        )
+
+
 def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     from pipelines.marketplace import simulate
 
@@ -76,7 +92,7 @@ def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, 
         page = write_report(folder)
     print_models(merged["models"], console)
     print_pairs(
-        "demo", {key: merged[key] for key in ("slate", "serving", "parity", "seconds", "marketplace_version")}, console
+        "demo", {key: merged[key] for key in SHOWN}, console
     )
     console.print(f"report: {page}", highlight=False)
     if server is not None:

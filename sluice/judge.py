@@ -10,6 +10,7 @@ import numpy as np
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config
+from models.calibration import Calibration
 from pipelines.marketplace_truth import CONTEXT, Truth
 from serving import cascade_timing
 from serving.client import RankingClient
@@ -18,6 +19,7 @@ from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import DotProductScorer
 from serving.query import RankQuery
+from serving.scoring_bundle import load_calibration
 from sluice import live_requests, oracle, slates
 from sluice.cross_verdict import verdict
 from sluice.live_requests import Served, Visit
@@ -46,17 +48,25 @@ def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, 
     return {
         "models": oracle.shares(summary.read(out.out / "models")["models"], best),
         **({"crosses": verdict(searched, truth, best)} if searched else {}),
-        **({"prerank": {**chosen, "decoys_kept": len(DECOYS & set(chosen["kept"])),
-                        "slates": _prerank_slates(bundle, visits, markets)}} if chosen else {}),
+        **({"prerank": chosen | _prerank(out, bundle, visits, markets, chosen["kept"])} if chosen else {}),
         "slate": {**worth, "loss": slates.losses(markets, traces)},
         "serving": live_requests.figures(list(served.values())),
     }
 
 
-def _prerank_slates(bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market]) -> dict[str, float]:
+def _prerank(
+    out: Artifacts, bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market], kept: Sequence[str]
+) -> dict[str, Any]:
+    dot = load_calibration(out.model("two_tower"))
+    return {"decoys_kept": len(DECOYS & set(kept)), "slates": _prerank_slates(bundle, visits, markets, dot)}
+
+
+def _prerank_slates(
+    bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market], dot: Calibration
+) -> dict[str, float]:
     """Expected clicks of the slates with the served pre-ranker, the dot product, and the ranker on everything, as
     shares of the oracle's; `lost` is what pre-ranking takes from the slate of the ranker on everything."""
-    funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle)),
+    funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle, dot)),
                "full_ranker": cascade_timing.without_prerank(bundle)}
     chosen = {
         name: [bundle.items.rows([item.item for item in funnel.rank(

@@ -93,7 +93,7 @@ def with_times(
 ) -> dict[str, Any]:
     """Adds us_per_1000 to the frontier, and us_per_1000 and cascade_ms to the three compared."""
     regime = figures["regime"]
-    dot, best = DotProductScorer(loaded), fscd_scorer(loaded, outcome.network, regime)
+    dot, best = DotProductScorer(loaded, loaded.prerank_calibration), fscd_scorer(loaded, outcome.network, regime)
     points: dict[str, Scorer] = {str(n): fscd_scorer(loaded, p.network, regime) for n, p in enumerate(outcome.points)}
     spent = cascade_timing.stages(loaded, {"fscd": best, "dot_product": dot, **points}, asked, REPETITIONS)
     names = [loaded.users.key(row) for row in range(min(len(loaded.users), REPETITIONS))] or [""]
@@ -106,7 +106,8 @@ def with_times(
 
 def fscd_scorer(loaded: LoadedBundle, network: Any, regime: str) -> FscdScorer:
     split = FscdSplit(network, network.kept_fields)
-    return FscdScorer(loaded, split, item_part(split, loaded.items) if regime == "precomputed" else None)
+    stored = item_part(split, loaded.items) if regime == "precomputed" else None
+    return FscdScorer(loaded, split, stored, loaded.prerank_calibration)
 
 
 def _digest(config: Config, out: Artifacts, costs: Path | None, seed: int) -> str:

@@ -15,6 +15,7 @@ from contracts.artifacts import Artifacts
 from contracts.config import Config
 from contracts.errors import DataError
 from sluice.progress import step
+from sluice.skipped import skipped
 
 
 def features(
@@ -40,6 +41,18 @@ def crosses(
         with step(console, "features with crosses") as progress:
             feature_step.encode_again(config, out, on_progress=progress.note)
     return found
+
+
+def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+    """Pair statistics from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
+    _need(out.encoding, "sluice features")
+    from models import pretrain_step
+    from pipelines import pair_step
+
+    with step(console, "pretrain") as progress:
+        progress.note("graph")
+        graph = pair_step.run(config, out)
+        return pretrain_step.run(config, out, graph, seed=seed, on_progress=progress.advance)
 
 
 def train(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
@@ -102,17 +115,19 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
-    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ train ▶ prerank ▶ bundle."""
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
     if config.crosses.budget:
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
+    merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     if config.prerank.kind == "fscd" and config.log.item_id is not None:
         merged["prerank"] = prerank(config, out, console, seed=seed)
     merged["bundle"] = build_bundle(config, out, console)
+    merged["skipped"] = skipped(config)
     merged["seconds"] = round(time.perf_counter() - started, 1)
     summary.write(out.out, merged)
     return merged

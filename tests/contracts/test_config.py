@@ -159,3 +159,62 @@ def test_broken_toml_and_a_missing_file_are_config_errors(tmp_path):
     assert "not valid TOML" in problems("name = ")
     with pytest.raises(ConfigError, match=r"cannot read the configuration .*absent\.toml"):
         load(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize(
+    ("statistics", "sentence"),
+    [
+        ('pairs = [["city", "brnd"]]', "'brnd' is no field"),
+        ('pairs = [["city", "price"]]', "'price' has no values of its own; name its bins, as in price#10"),
+        ('pairs = [["city", "price#7"]]', "'price' has no granularity '7'"),
+        ('pairs = [["city", "city"]]', "a pair takes two different fields, once"),
+        ('pairs = [["city", "price#10"], ["city", "price#10"]]', "a pair takes two different fields, once"),
+        ("initialise_embeddings = true\ndim = 8", "statistics.dim is 8, train.embedding_dim 16"),
+        ('model = "gnn"', "statistics.model"),
+    ],
+)
+def test_pairs_that_cannot_have_a_statistic_are_refused(statistics, sentence):
+    price = '[[fields]]\nname = "price"\nkind = "numeric"\nside = "item"\ngranularities = [10]\n'
+    assert sentence in problems(f"{MINIMAL}{price}[statistics]\n{statistics}\n")
+    parse(f'{MINIMAL}{price}[statistics]\npairs = [["city", "price#10"]]\n')
+
+
+PLAIN = """
+name = "plain"
+[log]
+path = "log"
+[label]
+expression = "y"
+[[fields]]
+name = "city"
+kind = "categorical"
+side = "context"
+"""
+COUNTER = """
+[[fields]]
+name = "seen"
+kind = "counter"
+side = "user"
+by = ["city"]
+windows = ["1d"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("addition", "message"),
+    [
+        (COUNTER, "counter 'seen' needs times, and the log has none; set log.event_time"),
+        (COUNTER, "counter 'seen' needs log.user_id"),
+        ('[statistics]\npairs = [["city", "city"]]', "statistics.pairs need a window of their own in time"),
+        (WINDOWS.format(train_end="2026-01-07"), "windows as dates need log.event_time"),
+        ("[windows]\nembargo = '1h'", "windows.embargo needs log.event_time"),
+    ],
+)
+def test_a_table_without_times_or_users_is_told_what_it_cannot_have(addition, message):
+    assert message in problems(PLAIN + addition)
+
+
+def test_test_rows_need_a_table_without_times():
+    text = "[windows]\ntest_where = 'x'\nstatistics = 0\ntrain = 0.8\nvalidation = 0.2"
+    assert parse(PLAIN + text).windows.test_where == "x"
+    assert "windows.test_where is for tables without times" in problems(MINIMAL + text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -26,6 +27,29 @@ def test_the_id_of_a_text_is_its_rank_among_the_bytes(known, asked):
     expected = [ranked.index(text.encode()) + 2 if text in known else 1 for text in asked]
     stored = fit_order(np.array([text.encode() for text in known], dtype=np.bytes_))
     assert look_up(stored, *typed_keys(asked, "string")).tolist() == expected
+
+
+@given(known=st.sets(texts, min_size=1, max_size=9), tail=st.text(max_size=3), cut=st.integers(0, 5))
+def test_prefixes_longer_keys_and_trailing_nuls_are_found_only_where_they_are_keys(known, tail, cut):
+    """Keys longer than the stored width must not be cut to a match, nor a NUL dropped to one."""
+    longest = max(known, key=lambda text: len(text.encode()))
+    asked = [key for text in known for key in (text, text[:cut], text + tail, text + "\0", text + "\0" + tail)]
+    asked += [longest + "x", longest + tail + longest, "\0"]
+    ranked = sorted(text.encode() for text in known)
+    expected = [ranked.index(key.encode()) + 2 if key in known else 1 for key in asked]
+    stored = fit_order(np.array([text.encode() for text in known], dtype=np.bytes_))
+    assert look_up(stored, *typed_keys(asked, "string")).tolist() == expected
+    assert [look_up(stored, *typed_keys([key], "string")).item() for key in asked] == expected
+
+
+def test_a_longer_key_copies_no_vocabulary():
+    stored = np.arange(10**8, 10**8 + 200_000).astype("S9")
+    tracemalloc.start()
+    found = look_up(stored, *typed_keys(["100000007", "100000007-and-more"], "string"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.tolist() == [9, 1]
+    assert peak < stored.nbytes / 10
 
 
 @given(known=st.sets(integers, max_size=30), asked=st.lists(st.one_of(st.none(), integers), min_size=1, max_size=30))

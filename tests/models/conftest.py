@@ -15,6 +15,7 @@ import torch
 from contracts.config import Train
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.batches import Batch, ExampleSet
+from models.pair_graph import PairGraph, Relation
 
 USERS, ITEMS, GROUPS, TAGS, HISTORY, POSITIONS = 60, 30, 4, 3, 5, 4
 Columns = dict[str, np.ndarray]
@@ -139,3 +140,44 @@ def auc() -> Callable[[np.ndarray, np.ndarray], float]:
         return float((below + level).sum() / (2 * len(positive) * len(negative)))
 
     return count
+
+
+CITIES, BRANDS, KINDS = 12, 15, 3
+
+
+@pytest.fixture(scope="session")
+def pair_spec() -> FeatureSpec:
+    """Cities of the user in regions, brands and tags of the item, ids 2 and up; the graph below is on these slots."""
+    return FeatureSpec(fields=(
+        FeatureField(name="age", kind="categorical", side="user", vocabulary="age", size=7),
+        FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=CITIES + 2),
+        FeatureField(name="price", kind="numeric", side="item", edges={3: (1.0, 2.0)}),
+        FeatureField(name="tags", kind="multi_valued", side="item", vocabulary="tags", size=9, length=3),
+        FeatureField(name="brand", kind="categorical", side="item", vocabulary="brand", size=BRANDS + 2),
+    ))
+
+
+@pytest.fixture(scope="session")
+def pair_rates() -> np.ndarray:
+    """[cities, brands]: the rate follows from the city's region and the brand's tier, id modulo 3."""
+    region, tier = np.arange(CITIES)[:, None] % KINDS, np.arange(BRANDS)[None] % KINDS
+    return np.where(region == tier, 0.4, 0.05)
+
+
+@pytest.fixture(scope="session")
+def pair_graph(pair_rates: np.ndarray) -> PairGraph:
+    """Every fourth pair was never seen, the others 40 times; links name region and tier."""
+    city, brand = (axis.ravel() for axis in np.meshgrid(np.arange(CITIES), np.arange(BRANDS), indexing="ij"))
+    seen = (city + brand) % 4 != 0
+    city, brand = city[seen], brand[seen]
+    shown = np.full(len(city), 40)
+    clicks = np.random.default_rng(0).binomial(shown, pair_rates[city, brand])
+    cities, brands = np.arange(CITIES), np.arange(BRANDS)
+    names = (("city", "brand", "pair"), ("city", "region", "link"), ("brand", "tier", "link"))
+    relations = [Relation(*one) for one in names]
+    several = (np.r_[shown, np.full(CITIES + BRANDS, 100)], np.r_[clicks, np.zeros(CITIES + BRANDS, dtype=int)])
+    return PairGraph.of(
+        {"city": CITIES + 2, "brand": BRANDS + 2, "region": KINDS + 2, "tier": KINDS + 2}, relations,
+        np.repeat([0, 1, 2], [len(city), CITIES, BRANDS]), np.r_[city, cities, brands] + FIRST_ID,
+        np.r_[brand, cities % KINDS, brands % KINDS] + FIRST_ID, *several, several[0],
+    )

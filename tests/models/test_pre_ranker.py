@@ -7,7 +7,7 @@ import torch
 from contracts.config import Train
 from contracts.feature_spec import FeatureSpec
 from models import training_loop
-from models.pre_ranker import PreRanker
+from models.pre_ranker import PreRanker, TowersPreRanker
 from models.two_tower import TwoTower
 
 
@@ -25,3 +25,10 @@ def test_training_leaves_the_towers_as_they_were(item_world: Any, spec: FeatureS
     assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
     assert all(torch.equal(before[name], tensor) for name, tensor in towers.state_dict().items())
     assert all(parameter.requires_grad for parameter in towers.parameters())
+
+
+def test_as_a_network_over_rows_it_scores_the_tower_vectors(item_world: Any, spec: FeatureSpec) -> None:
+    towers, ranker = TwoTower(spec, 8, (16,), 8, 0.0, 0.2).eval(), PreRanker(8, (16,)).eval()
+    batch = next(iter(item_world.validation.batches(50)))
+    expected = ranker(towers.user_vector(batch.shared), towers.item_vector(batch.own))
+    torch.testing.assert_close(TowersPreRanker(towers, ranker)(batch.shared, batch.own), expected)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +21,9 @@ from contracts.feature_spec import FeatureSpec
 from models import checkpoint, registry, training_loop
 from models.batches import ExampleSet
 from models.calibration import Calibration
+from models.pre_ranker import PreRanker, TowersPreRanker
 from models.train_step import run
+from models.two_tower import TwoTower
 
 POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
 EFFECT = np.random.default_rng(5).normal(0, 1.5, 64)
@@ -134,6 +138,34 @@ def test_recalls_are_reported_and_ordered(trained) -> None:
     assert (pre_ranker["recall"]["candidates"], pre_ranker["recall"]["keep"]) == (20, 10)
 
 
+def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> None:
+    """They set prices where no time is left to rank."""
+    out, found = trained
+    spec = FeatureSpec.read(out.encoding)
+    train = config().train
+    towers = TwoTower(spec, train.embedding_dim, train.tower_hidden, train.tower_dim, train.dropout, train.temperature)
+    pre_ranker = PreRanker(train.tower_dim, config().prerank.hidden)
+    for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker)):
+        checkpoint.load(network, out.model(name) / "weights.safetensors")
+    test = ExampleSet(out.examples("test"), spec)
+    stored = Calibration.from_arrays(load_weights(out.model("pre_ranker") / "calibration.safetensors"))
+    probabilities = stored.apply(training_loop.predict(TowersPreRanker(towers, pre_ranker), test))
+    truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
+    assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.06)
+    assert truth.mean() - test.column("_label").mean() > 0.1  # what the other positions cost
+    assert found["pre_ranker"]["predicted_over_observed"] == pytest.approx(1, abs=0.1)
+    assert found["pre_ranker"]["ece"] < 0.06
+
+
+def test_a_pre_ranker_without_calibration_is_trained_again(trained, tmp_path) -> None:
+    out, seen = Artifacts(tmp_path / "copy"), set()
+    shutil.copytree(trained[0].out, out.out)
+    (out.model("pre_ranker") / "calibration.safetensors").unlink()
+    run(config(), out, on_progress=lambda what, done, total: seen.add(what))
+    assert seen == {"two_tower", "pre_ranker"}
+    assert (out.model("pre_ranker") / "calibration.safetensors").exists()
+
+
 def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp_path) -> None:
     out = Artifacts(tmp_path / "copy")
     shutil.copytree(trained[0].out, out.out)
@@ -157,6 +189,45 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     assert again["two_tower"]["recall"] == trained[1]["two_tower"]["recall"]
     other = run(config(models=("dnn",)), out, seed=12)
     assert other["models"]["dnn"]["log_loss"] != again["models"]["dnn"]["log_loss"]
+
+
+WORKER = """
+import json, os, sys
+from pathlib import Path
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from models.train_step import run
+
+rank = os.environ["RANK"]
+if rank == "1":
+    del os.environ["MLFLOW_TRACKING_URI"]  # tracking of the second process would go to its own folder
+config, folder = Config.model_validate_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+found = run(config, Artifacts(folder / rank))
+(folder / f"found_{rank}.json").write_text(json.dumps({**found, "seconds": 0}))
+"""
+
+
+@pytest.mark.slow
+def test_of_two_processes_the_first_alone_writes(write_examples, tmp_path) -> None:
+    """Each has a copy of the examples: the second one's stays as it was, and both know the same figures."""
+    settings = config(models=("popularity", "dnn")).model_copy(update={"name": "two_processes"})
+    copies = [write_examples(tmp_path / rank) for rank in ("0", "1")]
+    before = {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()}
+    (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
+    (tmp_path / "config.json").write_text(settings.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+               str(tmp_path / "worker.py"), str(tmp_path / "config.json"), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()} == before
+    first, second = (json.loads((tmp_path / f"found_{rank}.json").read_text()) for rank in ("0", "1"))
+    assert first == second == {**summary.read(copies[0].out / "models"), "seconds": 0}
+    names = {"popularity", "dnn", "dnn@fresh", "two_tower", "pre_ranker"}
+    assert {path.parent.name for path in copies[0].out.glob("models/*/weights.safetensors")} == names
+    client = pytest.importorskip("mlflow.tracking").MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
+    runs = client.search_runs([client.get_experiment_by_name("two_processes").experiment_id])
+    assert sorted(entry.info.run_name for entry in runs) == sorted(names)
 
 
 def test_an_interrupted_model_is_trained_again(trained, tmp_path) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.duplicates import add_row, drop_duplicates
+from pipelines.duplicates import add_row, drop_duplicates, number_copies
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 RAW = ["key", "x"]
@@ -36,3 +36,14 @@ def test_without_a_key_the_whole_row_counts(spark: SparkSession) -> None:
     rows = add_row(log(spark, 1), [], RAW)
     assert rows.select("_row").distinct().count() == 5
     assert drop_duplicates(rows.union(rows), RAW).count() == 5
+
+
+def test_equal_rows_of_a_plain_table_stay_apart_whatever_the_order(spark: SparkSession) -> None:
+    table = spark.createDataFrame([("a", 1), ("a", 1), ("a", 1), (None, 1), ("b", 2)], "key string, x int")
+    table = table.selectExpr("*", "'all' AS day")
+    ids = [
+        sorted(row["_row"] for row in number_copies(frame, RAW).collect()) for frame in (table, table.repartition(3))
+    ]
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == 5
+    assert drop_duplicates(number_copies(table, RAW), RAW).count() == 5

@@ -12,7 +12,7 @@ from contracts.artifacts import LABEL, ROW
 from contracts.encoding import Encoder, number
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.vocabulary import fit_order
-from pipelines import key_lookup
+from pipelines import encode_examples, key_lookup
 from pipelines.encode_examples import SIDES, encode
 
 WORDS = ["", " ", "a", "A", "a ", "zürich", "東京", "😀", "e\u0301", "'", '"', "\\", "\n", "`", "ß", "SS", "10", "9"]
@@ -112,6 +112,11 @@ def test_telling_values(spark, spec, vocabularies, telling_rows):
 
 def test_lists_with_a_vocabulary_too_large_to_be_a_constant(spark, spec, vocabularies, telling_rows, monkeypatch):
     monkeypatch.setattr(key_lookup, "CONSTANT_KEYS", 0)
+    assert_parity(spark, spec, vocabularies, telling_rows)
+
+
+def test_numbers_with_too_many_edges_to_write_out(spark, spec, vocabularies, telling_rows, monkeypatch):
+    monkeypatch.setattr(encode_examples, "WRITTEN_OUT", 0)
     assert_parity(spark, spec, vocabularies, telling_rows)
 
 

@@ -16,8 +16,9 @@ from contracts.config import Config
 from contracts.encoding import Encoder
 from contracts.errors import DataError, OneClassError
 from contracts.feature_spec import FeatureSpec
+from contracts.found_crosses import FoundCross, FoundCrosses, cross_name
 from pipelines import windows
-from pipelines.feature_step import run
+from pipelines.feature_step import encode_again, has_found_crosses, run
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS, ROWS = 10, 1500
@@ -156,3 +157,32 @@ def test_a_day_before_any_whole_run_is_refused(spark, data, tmp_path):
 def test_labels_of_one_class_are_refused(spark, tmp_path):
     with pytest.raises(OneClassError):
         run(config(), write_log(tmp_path / "data", click_rate=0.0), Artifacts(tmp_path / "out"))
+
+
+def found_cross(*parts, representation="embedding"):
+    return FoundCross(name=cross_name(parts), parts=parts, importance=0.9, gain=5.0, support=3, min_count=2,
+                      representation=representation)
+
+
+def test_encoding_again_with_found_crosses_is_the_whole_step_with_them(spark, data, tmp_path):
+    again, whole = Artifacts(tmp_path / "again"), Artifacts(tmp_path / "whole")
+    crosses = FoundCrosses(digest="d", crosses=(
+        found_cross("place", "item"), found_cross("user", "price#4", representation="product")))
+    run(config(), data, again)
+    assert has_found_crosses(config(), again)
+    for out in (again, whole):
+        crosses.write(out.crosses)
+    assert not has_found_crosses(config(), again)
+    added = encode_again(config(), again)
+    complete = run(config(), data, whole)
+    assert has_found_crosses(config(), again)
+    assert added["examples"] == complete["examples"]
+    assert added["vocabularies"] == complete["vocabularies"]
+    assert FeatureSpec.read(again.encoding) == FeatureSpec.read(whole.encoding)
+    assert {"place_x_item", "pair"} <= set(table(again, "test").column_names)
+    assert "user_x_price_4" not in table(again, "test").column_names
+
+
+def test_encoding_again_needs_features(spark, tmp_path):
+    with pytest.raises(DataError, match="no features"):
+        encode_again(config(), Artifacts(tmp_path))

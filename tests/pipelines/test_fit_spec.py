@@ -23,7 +23,8 @@ FIELDS = [
 
 
 def config(*fields):
-    return Config.model_validate({"name": "t", "log": {"path": "x"}, "label": {"expression": "y"}, "fields": fields})
+    log = {"path": "x", "user_id": "user", "item_id": "item", "event_time": "time"}
+    return Config.model_validate({"name": "t", "log": log, "label": {"expression": "y"}, "fields": fields})
 
 
 @pytest.fixture(scope="module")

@@ -322,7 +322,7 @@ def test_a_plain_table_needs_no_roles(spark: SparkSession, tmp_path: Path) -> No
     rows = [row(n) for n in range(8)] + [row(0)]
     plain = config(log=roles | {"key": []}, fields=FIELDS[:1], users=None)
     summary = ingest(spark, plain, write(tmp_path, rows), out)
-    assert (summary["events"], summary["duplicates"]) == (8, 1)
+    assert (summary["events"], summary["duplicates"]) == (9, 0)
     assert spark.read.parquet(str(out.events)).columns == ["_row", "_label", "hour", "day"]
     assert [p.name for p in out.events.glob("day=*")] == ["day=all"]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from contracts.errors import SchemaError
 from pipelines.labels import add_clicks, distinct_clicks, unknown_impressions
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-WINDOW = 5
+WINDOW, ARRIVAL = 5, 50
 Impression = tuple[int, str, int, int]  # row, key, event second, delay of knowledge
 Click = tuple[str, int, int]  # key, event second, delay of knowledge
 
@@ -61,6 +62,49 @@ def test_labels_agree_with_looking_at_every_pair(
     assert unknown_impressions(one, events, ["key"]).count() == len(
         {(k, t) for k, t, _ in clicks if k not in shown_keys}
     )
+
+
+def random_log(log: int) -> tuple[list[Impression], list[Click], list[Click]]:
+    """Impressions, clicks, and clicks known only after all of those, on keys of this log's own."""
+    random_ = random.Random(log)
+
+    def key() -> str:
+        return f"{log}/{random_.choice('abc')}"
+
+    shown = [(log * 100 + row, key(), random_.randint(0, 30), random_.randint(0, 9)) for row in range(20)]
+    clicks = [(key(), random_.randint(0, 35), random_.randint(0, 9)) for _ in range(4)]
+    late = [(key(), time, ARRIVAL - time + random_.randint(0, 9)) for time in random_.sample(range(36), 3)]
+    return shown, clicks, late
+
+
+def test_late_clicks_reopen_labels_only_inside_their_window_and_from_their_arrival_on(spark: SparkSession) -> None:
+    """Many random logs in one run; what a label was known to be before the arrival stays so as of that time."""
+    logs = [random_log(log) for log in range(30)]
+    shown, clicks, late = ([row for log in logs for row in log[part]] for part in range(3))
+    events = spark.createDataFrame(
+        [(row, key, at(t), at(t + d)) for row, key, t, d in shown],
+        "_row bigint, _on_key string, _time timestamp, _known timestamp",
+    )
+
+    def labels(known: list[Click]) -> dict[int, tuple[float, int]]:
+        frame = spark.createDataFrame(
+            [(k, at(t), at(t + d)) for k, t, d in known],
+            "_on_key string, _click_time timestamp, _click_known timestamp",
+        )
+        labelled = add_clicks(events, distinct_clicks(frame, ["key"]), ["key"], WINDOW)
+        rows = labelled.selectExpr("_row", "_label", "unix_seconds(_label_time) AS known").collect()
+        return {row["_row"]: (row["_label"], row["known"] - int(START.timestamp())) for row in rows}
+
+    before, after = labels(clicks), labels(clicks + late)
+    reopened = {row for row in before if before[row] != after[row]}
+    assert len(reopened) > len(logs)
+    for row, key, time, _ in shown:
+        inside = [t + delay for k, t, delay in late if k == key and time <= t <= time + WINDOW]
+        if row in reopened:
+            assert before[row][0] == 0
+            assert after[row] == (1, min(inside))
+        else:
+            assert before[row][0] == 1 or not inside
 
 
 def test_the_step_checks_its_input(spark: SparkSession) -> None:

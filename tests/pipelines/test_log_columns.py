@@ -15,7 +15,7 @@ def config(*fields: dict[str, Any], filters: tuple[str, ...] = ()) -> Config:
     return Config.model_validate(
         {
             "name": "t",
-            "log": {"path": "p", "user_id": "uid", "item_id": "iid"},
+            "log": {"path": "p", "user_id": "uid", "item_id": "iid", "event_time": "at"},
             "label": {"expression": "y"},
             "fields": fields,
             "retrieve": {"filter_fields": filters},

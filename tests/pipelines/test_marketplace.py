@@ -185,7 +185,7 @@ def test_worlds_that_cannot_be_are_refused(tmp_path: Path, changes: dict[str, An
 
 
 def test_the_example_loads_and_every_plain_field_has_its_column(example: Config, log: Log) -> None:
-    assert example.version == "1"
+    assert example.version == "2"
     assert example.simulation is not None
     sides = {
         "user": log.users.column_names,

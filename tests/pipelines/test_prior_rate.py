@@ -37,7 +37,7 @@ def test_only_labels_closed_inside_the_statistics_window_count(spark: SparkSessi
         event(6, 1),
     ]
     out = write_ingested(Artifacts(tmp_path), log)
-    assert statistics_window(out) == (START, START + timedelta(days=1))
+    assert statistics_window(out, "rate counters") == (START, START + timedelta(days=1))
     assert prior(spark, out) == pytest.approx(1 / 4)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config import Config
 from contracts.errors import EmptyLogError, SchemaError
 from pipelines.raw_features import build_features
-from tests.pipelines.ingested_log import event, write_ingested
+from tests.pipelines.ingested_log import HOUR, START, event, write_ingested
 
 COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}
 FIELDS: list[dict[str, Any]] = [
@@ -30,6 +30,7 @@ FIELDS: list[dict[str, Any]] = [
 ]
 USERS: list[dict[str, Any]] = [{"_user": "u0", "age": 30}, {"_user": "u1", "age": None}]
 ITEMS: list[dict[str, Any]] = [{"_item": f"i{n}", "brand": n % 2, "tags": ["a", str(n)]} for n in range(3)]
+LOGS = 12
 DAYS = ["2026-01-05", "2026-01-06", "2026-01-07"]
 
 
@@ -71,17 +72,6 @@ def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     assert summary["rows"] == 120
     assert list(summary["rows_of_day"]) == DAYS
     return out, features(spark, out)
-
-
-def of_log(
-    events: list[dict[str, Any]], folder: Path, spark: SparkSession, prior_of: Artifacts
-) -> dict[int, dict[str, Any]]:
-    """Features of a changed log, with the prior of the first."""
-    out = write_ingested(Artifacts(folder), events, USERS, ITEMS)
-    out.features.mkdir()
-    (out.features / "_prior.json").write_bytes((prior_of.features / "_prior.json").read_bytes())
-    build_features(spark, config(), out, DAYS)
-    return features(spark, out)
 
 
 def test_columns_and_types(spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]]) -> None:
@@ -141,22 +131,66 @@ def test_counters_of_one_day_need_no_older_events_than_their_windows(spark: Spar
     assert features(spark, out) == before
 
 
-def test_what_becomes_known_later_changes_no_earlier_feature(
-    spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]], tmp_path: Path
-) -> None:
-    """After hour 40: labels reversed where they were learned later, and rows added that are known later."""
-    now = datetime(2026, 1, 6, 16, tzinfo=UTC)
-    changed = [{**e, "_label": 1 - e["_label"]} if e["_label_time"] > now else {**e} for e in random_events()]
-    late = [
-        event(1000 + n, 5 + n, f"u{n % 3}", f"i{n % 3}", known=41 + n, clicked=42 + n, place="x") for n in range(30)
+def late_rows(random_: random.Random, arrival: float) -> list[dict[str, Any]]:
+    """Shown at any time, known at the arrival or after it."""
+    rows = []
+    for row in range(500, 520):
+        hours = random_.randint(0, 70 * 4) / 4
+        known = max(hours, arrival + random_.choice([0, 0.5, 9]))
+        clicked = known + random_.choice([0.1, 1]) if random_.random() < 0.5 else None
+        user, item = f"u{random_.randint(0, 2)}", f"i{random_.randint(0, 3)}"
+        rows.append(event(row, hours, user, item, known=known, clicked=clicked, place="x"))
+    return rows
+
+
+def relabelled(random_: random.Random, row: dict[str, Any], arrival: datetime) -> dict[str, Any]:
+    """What is learned about a label at the arrival or after it: another click, or none after all."""
+    if row["_label_time"] < arrival and (row["_label"] or random_.random() < 0.7):
+        return row
+    learned = max(row["_label_time"], arrival + random_.choice([0, 1, 7]) * HOUR)
+    return {**row, "_label": 1 - row["_label"], "_label_time": learned}
+
+
+def of_log(log: int, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Users, items and row numbers of its own, so that many logs share one run and none of their histories."""
+    return [
+        {**row, "_row": log * 1000 + row["_row"], "_user": f"{log}/{row['_user']}", "_item": f"{log}/{row['_item']}"}
+        for row in rows
     ]
-    found = of_log([*changed, *late], tmp_path, spark, built[0])
-    names = [name for name in found[0] if not name.startswith("_label")]
-    early = [built[1][e["_row"]] for e in random_events() if e["_time"] <= now]
-    assert len(early) > 40
-    for row in early:
-        assert {name: found[row["_row"]][name] for name in names} == {name: row[name] for name in names}
-    assert any(found[row]["recent"] != before["recent"] for row, before in built[1].items())
+
+
+def without_log(row: dict[str, Any]) -> dict[str, Any]:
+    """The features, with the keys of `of_log` taken off again."""
+    plain = {name: value for name, value in row.items() if not name.startswith("_") and name not in ("uid", "age")}
+    plain["brand"] = row["brand"] and row["brand"] % 10
+    return plain | {name: [brand % 10 for brand in row[name]] for name in ("recent", "recent@fresh")}
+
+
+def test_late_data_changes_no_earlier_feature(spark: SparkSession, tmp_path: Path) -> None:
+    """Random logs, each twice: as it is, and with rows and labels that arrive from a random time on."""
+    logs: list[dict[str, Any]] = []
+    arrivals = [random.Random(100 + seed).randint(20 * 4, 60 * 4) / 4 for seed in range(LOGS)]
+    for seed, hours in enumerate(arrivals):
+        random_, plain = random.Random(seed), random_events(seed, 80)
+        changed = [relabelled(random_, row, START + hours * HOUR) for row in plain]
+        logs += of_log(2 * seed, plain) + of_log(2 * seed + 1, [*changed, *late_rows(random_, hours)])
+    users = [{"_user": f"{log}/u0", "age": log} for log in range(2 * LOGS)]
+    items = [{**item, "_item": f"{log}/{item['_item']}", "brand": log * 10 + item["brand"]}
+             for item in ITEMS for log in range(2 * LOGS)]
+    out = write_ingested(Artifacts(tmp_path), logs, users, items)
+    build_features(spark, config(), out)
+    found = features(spark, out)
+    early = late = 0
+    for seed, hours in enumerate(arrivals):
+        for row, shown in enumerate(random_events(seed, 80)):
+            before, after = found[2000 * seed + row], found[2000 * seed + 1000 + row]
+            if shown["_time"] < START + hours * HOUR:
+                assert without_log(after) == without_log(before), (seed, row)
+                early += 1
+            else:
+                late += without_log(after) != without_log(before)
+    assert early > 40 * LOGS / 2
+    assert late > 10 * LOGS
 
 
 def test_a_day_without_events_is_refused(
@@ -183,6 +217,3 @@ def test_a_plain_table_has_static_features_only(spark: SparkSession, tmp_path: P
     place = {"name": "place", "kind": "categorical", "side": "context"}
     assert build_features(spark, Config.model_validate({**plain, "fields": [place]}), out)["rows_of_day"] == {"all": 2}
     assert {row: found["place"] for row, found in features(spark, out).items()} == {1: "x", 2: None}
-    counter = {"name": "seen", "side": "user", "by": ["place"], **COUNTER}
-    with pytest.raises(SchemaError, match=r"log\.event_time"):
-        build_features(spark, Config.model_validate({**plain, "fields": [place, counter]}), out)

@@ -12,7 +12,7 @@ SCHEMA = f"name string, {WINDOW} string, {KNOWN} timestamp, {LABEL_TIME} timesta
 
 
 def labels(spark, rows):
-    return {row["name"]: row[LABEL] for row in as_known(spark.createDataFrame(rows, SCHEMA), END).collect()}
+    return {row["name"]: row[LABEL] for row in as_known(spark.createDataFrame(rows, SCHEMA), "train", END).collect()}
 
 
 def test_training_has_only_what_was_known_at_its_end(spark):

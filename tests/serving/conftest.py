@@ -168,7 +168,7 @@ def train(network: nn.Module, score: Callable[[], torch.Tensor], labels: np.ndar
 
 
 def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None:
-    """Towers, pre-ranker, ranker and its calibration, where `sluice train` leaves them."""
+    """Towers, pre-ranker and ranker, the last two with a calibration, where `sluice train` leaves them."""
     torch.manual_seed(1)
     settings = market.config.train
     towers = TwoTower(
@@ -182,16 +182,20 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
     train(ranker, lambda: ranker(shared, own), market.labels)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
         checkpoint.save(network, out.model(name) / "weights.safetensors")
+    with torch.no_grad():
+        logits = {"dnn": ranker(shared, own).double().numpy(), "pre_ranker": pre_ranker(user, item).double().numpy(),
+                  "two_tower": towers(shared, own).double().numpy()}
     if market.config.prerank.kind == "fscd":
         fscd = Fscd(market.spec, market.config.prerank.embedding_dim, market.config.prerank.hidden)
         fscd.keep([name for name in fscd.fields if name not in DROPPED])
         train(fscd, lambda: fscd(shared, own), market.labels)
         checkpoint.save(fscd, out.model("fscd") / "weights.safetensors")
-    with torch.no_grad():
-        curve = calibration.fit("platt", ranker(shared, own).double().numpy(), market.labels)
-        logits = ranker(shared, own).double().numpy()[:PARITY_ROWS]
-    bundle.save_weights(out.model("dnn") / "calibration.safetensors", curve.arrays())
-    bundle.save_array(out.model("dnn") / "test_logits.npy", logits)
+        with torch.no_grad():
+            logits["fscd"] = fscd(shared, own).double().numpy()
+    for name, found in logits.items():
+        curve = calibration.fit("platt", found, market.labels)
+        bundle.save_weights(out.model(name) / "calibration.safetensors", curve.arrays())
+    bundle.save_array(out.model("dnn") / "test_logits.npy", logits["dnn"][:PARITY_ROWS])
     bundle.save_array(out.model("dnn") / "test_rows.npy", np.arange(PARITY_ROWS)[::-1])
     summary.write(out.out / "models", {"ranker": "dnn"})
 

@@ -17,7 +17,6 @@ from contracts.artifacts import BID, ITEM, USER, Artifacts
 from contracts.bundle import read_manifest, save_array
 from contracts.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
-from contracts.feature_spec import FeatureSpec
 from models.batches import Block
 from serving.assemble import assemble
 from serving.loaded_bundle import LoadedBundle
@@ -133,6 +132,7 @@ def test_the_kind_of_reranking_decides_the_auction(
 @pytest.mark.parametrize(("part", "command"), [
     ("models/dnn/weights.safetensors", "train"), ("models/dnn/calibration.safetensors", "train"),
     ("models/two_tower/weights.safetensors", "train"), ("models/pre_ranker/weights.safetensors", "train"),
+    ("models/pre_ranker/calibration.safetensors", "train"),
     ("models/summary.json", "train"), ("online/users", "features"), ("online/items", "features"),
     ("parity", "features"),
 ])
@@ -166,12 +166,6 @@ def test_weights_of_other_settings(market: Any, trained: Artifacts, tmp_path: Pa
     changed = Config.model_validate({**market.config.model_dump(), "prerank": prerank})
     with pytest.raises(BundleError, match="other settings"):
         assemble(changed, trained, tmp_path / "build")
-
-
-def test_a_log_without_items_makes_no_bundle(market: Any, trained_copy: Artifacts, tmp_path: Path) -> None:
-    FeatureSpec.read(trained_copy.encoding).model_copy(update={"has_items": False}).write(trained_copy.encoding)
-    with pytest.raises(DataError, match=r"set log\.item_id"):
-        assemble(market.config, trained_copy, tmp_path / "build")
 
 
 def test_a_ranker_that_was_not_trained(market: Any, trained_copy: Artifacts, tmp_path: Path) -> None:

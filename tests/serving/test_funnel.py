@@ -128,14 +128,14 @@ def statuses(answer: RankAnswer) -> dict[str, StageStatus]:
     return {stage.name: stage.status for stage in answer.stages}
 
 
-def test_time_out_before_ranking_answers_by_the_pre_ranker(funnel: Funnel) -> None:
+def test_time_out_before_ranking_answers_by_the_pre_ranker(funnel: Funnel, loaded: LoadedBundle) -> None:
     answer = funnel.rank(RankQuery("u11", 5), Expiring(1))
     found = statuses(answer)
     assert (found["rank"], found["explain"]) == (StageStatus.SKIPPED, StageStatus.SKIPPED)
     assert "deadline" in next(stage.cause for stage in answer.stages if stage.name == "rank")
     assert len(answer.items) == 5
     for item in answer.items:
-        assert item.probability == pytest.approx(1 / (1 + np.exp(-item.stage_scores["prerank"])))
+        assert item.probability == loaded.prerank_calibration.apply(np.array(item.stage_scores["prerank"]))
         assert item.price is not None
         assert item.reasons == []
 

@@ -86,6 +86,7 @@ def test_other_vocabulary_is_caught_by_parity(bundle_copy: Path, republish: Repu
     "tables/items_ids.npy", "tables/users_keys.npy", "tables/items_bid.npy", "tables/popularity.npy",
     "tables/filter_brand_codes.npy", "tables/users_recent.npy", "retrieval/vectors.npy", "retrieval/neighbours.npy",
     "retrieval/index.faiss", "retrieval/towers.safetensors", "prerank/weights.safetensors",
+    "prerank/calibration.safetensors",
     "rank/calibration.safetensors", "parity/rows.parquet", "settings.json",
 ])
 def test_missing_file_is_refused_even_with_right_checksums(bundle_copy: Path, republish: Republish, name: str) -> None:

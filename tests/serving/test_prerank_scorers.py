@@ -77,7 +77,7 @@ def test_the_stage_can_be_cut_between_chunks(bundle: LoadedBundle, monkeypatch: 
 
 
 def test_the_dot_product_scores_by_what_retrieval_left(bundle: LoadedBundle) -> None:
-    answer = Funnel(bundle, DotProductScorer(bundle)).rank(ASKED, Deadline(None))
+    answer = Funnel(bundle, DotProductScorer(bundle, bundle.prerank_calibration)).rank(ASKED, Deadline(None))
     for item in answer.items:
         assert item.stage_scores["prerank"] == pytest.approx(
             item.stage_scores["retrieve"] / bundle.settings.train.temperature, rel=1e-5)

@@ -36,7 +36,8 @@ def test_keeps_the_best_by_the_objective(loaded: LoadedBundle, by_value: bool) -
     for row in range(len(loaded.items)):
         with torch.inference_mode():
             logit = float(loaded.pre_ranker(user, torch.from_numpy(loaded.item_vectors[row : row + 1].copy())))
-        worth.append(float(loaded.bids[row]) / (1 + np.exp(-logit)) if by_value else logit)
+        probability = float(loaded.prerank_calibration.apply(np.array(logit)))
+        worth.append(float(loaded.bids[row]) * probability if by_value else logit)
     expected = np.array(worth)[stage.candidates.rows]
     assert len(expected) == loaded.settings.prerank.keep
     assert expected == pytest.approx(sorted(worth, reverse=True)[: len(expected)], rel=1e-5)

@@ -53,7 +53,7 @@ def test_best_first(loaded: LoadedBundle, by_value: bool) -> None:
 def test_without_time_nothing_is_ranked(loaded: LoadedBundle) -> None:
     stage = rank(loaded, Deadline(0.0))
     assert stage.status is StageStatus.SKIPPED
-    assert "not calibrated" in stage.cause
+    assert "probabilities are the pre-ranker's" in stage.cause
     assert stage.candidates.rows.tolist() == ROWS.tolist()
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from contracts.config import Rerank
+from models.calibration import Calibration
 from serving.auction import second_price
 from serving.candidates import Candidates
 from serving.deadline import Deadline
 from serving.diversity import mmr
 from serving.loaded_bundle import LoadedBundle
 from serving.query import StageStatus
-from serving.rerank_stage import RerankStage, Slate, probabilities
+from serving.rerank_stage import RerankStage, Slate
 
 ROWS = np.arange(12)
 PROBABILITIES = np.random.default_rng(4).uniform(0.01, 0.3, len(ROWS))
@@ -66,10 +67,18 @@ def test_without_time_the_auction_still_sets_prices(loaded: LoadedBundle) -> Non
     assert slate.price is not None
 
 
-def test_without_the_ranker_the_pre_ranker_predicts() -> None:
-    logits = np.array([-3.0, 0.0])
-    candidates = Candidates(np.arange(2), np.zeros(2, dtype=np.int8), {"prerank": logits})
-    assert probabilities(candidates) == pytest.approx(1 / (1 + np.exp(-logits)))
+def test_without_the_ranker_prices_rest_on_the_pre_rankers_calibrated_probabilities(loaded: LoadedBundle) -> None:
+    """A pre-ranker that is too sure of itself by far: what it says is not what its calibration makes of it."""
+    logits = np.random.default_rng(5).normal(-4, 3, len(ROWS))
+    unranked = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8), {"prerank": logits})
+    bundle = replace(loaded, prerank_calibration=Calibration(np.zeros(1), np.array([-1.0]), 0.25))
+    honest = 1 / (1 + np.exp(1.0 - 0.25 * logits))
+    expected = second_price(loaded.bids[ROWS], honest, ROWS, 5, 20.0)
+    naive = second_price(loaded.bids[ROWS], 1 / (1 + np.exp(-logits)), ROWS, 5, 20.0)
+    slate = rerank(bundle, unranked, seconds=0.0, reserve_price=20.0)
+    assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist() != ROWS[naive.order].tolist()
+    assert slate.probability == pytest.approx(honest[expected.order])
+    assert slate.price == pytest.approx(expected.price)
 
 
 @pytest.mark.parametrize("kind", ["auction", "mmr", "none"])

@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from sluice.cli import app
+from sluice.demo import require_sound
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,6 +22,30 @@ def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=900)
 
 
+def outcome(errors: int, mismatches: int) -> dict[str, dict[str, int]]:
+    return {"serving": {"requests": 800, "errors": errors}, "parity": {"rows": 512, "mismatches": mismatches}}
+
+
+@pytest.mark.parametrize(
+    ("errors", "mismatches", "part"),
+    [(3, 0, "3 of 800 requests"), (0, 2, "2 of 512 parity rows"), (1, 1, "1 of 800 requests")],
+)
+def test_a_demo_with_failed_requests_or_other_scores_exits_1_with_one_sentence(
+    monkeypatch, tmp_path, errors, mismatches, part
+):
+    found = outcome(errors, mismatches)
+    monkeypatch.setattr("sluice.demo.run_demo", lambda *arguments: found)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--json"])
+    assert done.exit_code == 1
+    assert json.loads(done.stdout) == found
+    assert part in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_sound_demo_is_let_through():
+    require_sound(outcome(0, 0))
+
+
 @pytest.mark.slow
 def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     out = tmp_path / "demo"
@@ -25,7 +53,7 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((out / "summary.json").read_text())
     assert json.loads(done.stdout.splitlines()[-1])["seconds"] == found["seconds"]
-    assert found["marketplace_version"] == "1"
+    assert found["marketplace_version"] == "2"
     assert set(found["models"]) == {"popularity", "logistic_regression", "dnn", "dcn_v2", "din"}
     for figures in found["models"].values():
         assert 0.5 < figures["auc"] < figures["oracle_auc"]
@@ -36,7 +64,15 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert sum(found["slate"]["loss"].values()) + found["slate"]["value"]["funnel"] == pytest.approx(1.0, abs=0.02)
     assert found["serving"]["requests"] >= 500
     assert found["serving"]["errors"] == 0
+    assert found["crosses"]["planted"] == 6
+    assert found["crosses"]["found"] >= 2
+    assert found["crosses"]["share_of_oracle"]["with"] > found["crosses"]["share_of_oracle"]["without"]
     assert found["parity"]["rows"] > 0
+    statistics = found["statistics"]
+    assert set(statistics["zero_bucket_mse"]) == {"pcf_gnn", "factorisation", "table", "mean"}
+    assert set(statistics["auc"]) == {"none", "table", "factorisation", "pcf_gnn"}
+    assert statistics["bytes"]["pcf_gnn"] < statistics["bytes"]["dense"]
+    assert all(auc > 0.5 for auc in statistics["auc"].values())
     assert found["parity"]["mismatches"] == 0
     assert (out / "report.html").exists()
     assert sluice("verify", str(out / "bundle")).returncode == 0

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from sluice.tables import figure, print_models, print_pairs
+from sluice.tables import figure, print_crosses, print_models, print_pairs
 
 
 def test_a_missing_figure_is_a_dash_not_a_number():
@@ -17,4 +17,15 @@ def test_models_and_nested_figures_are_printed():
     print_pairs("demo", {"slate": {"clicks": {"funnel": 0.875}}}, console)
     text = console.file.getvalue()
     for part in ("dnn", "0.7500", "0.2500", "-", "slate.clicks.funnel", "0.8750"):
+        assert part in text
+
+
+def test_crosses_and_what_they_are_worth_are_printed():
+    console = Console(file=io.StringIO(), width=160)
+    arms = {"none": {"auc": 0.6, "keys": 0},
+            "fives": {"auc": 0.7, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11, "keys": 24}}
+    cross = {"parts": ["age_band", "format"], "gain": 12.34, "importance": 0.9, "support": 24}
+    print_crosses({"crosses": [cross], "arms": arms, "lightgbm": {"auc": 0.65}}, console)
+    text = console.file.getvalue()
+    for part in ("age_band x format", "12.3", "+0.0900 to +0.1100", "LightGBM", "0.6500"):
         assert part in text

@@ -1,0 +1,179 @@
+"""The crosses of FIVES against rivals on Adult and Bank: two tables and their JSON.
+
+    sluice bench crosses --data DIR --out OUT --seeds 5
+
+DIR holds adult.data, adult.test and bank-additional-full.csv, at any depth.
+
+Per seed the training rows are split anew (Bank's test rows too), features are made, crosses are searched in the
+training window, and every set of crosses goes to the same logistic regression with penalties tuned on validation. Gains
+are paired on the same test rows; their intervals come from a bootstrap over rows and seeds. The second table has the
+paper's weaker footing: numbers in ten bins. Prints Markdown; the last line is one JSON object, also written to
+OUT/crosses.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from contracts.artifacts import LABEL, Artifacts
+from contracts.config import Config, load
+from contracts.errors import DataError
+from contracts.feature_spec import FeatureSpec
+from models import cross_columns, registry, training_loop
+from models.array_examples import ArrayExamples, rows_of
+from models.batches import ExampleSet
+from models.boosted_trees import fit_and_predict, raw_columns
+from models.cross_comparison import Consumer
+from models.cross_report import rival_sets
+from models.cross_rivals import pairs
+from models.cross_step import search_crosses, without_crosses
+from models.metrics import auc
+from sluice import steps
+
+FILES = {"adult": "adult.data", "bank": "bank-additional-full.csv"}
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PAPER = {  # Xie et al., KDD 2021: AUC as predictor, gain of AUC in per cent over its own logistic regression
+    "adult": {"logistic regression": 0.8836, "DNN": 0.8869, "FIVES": 0.8863, "gain": 0.14},
+    "bank": {"logistic regression": 0.9377, "DNN": 0.9435, "FIVES": 0.9446, "gain": 0.01},
+}
+BINS = 10
+EVERY_ROW = 10**9
+HASH_BUCKETS = 1_000
+DRAWS = 200
+Logits = dict[str, np.ndarray]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tables", nargs="+", choices=list(PAPER), default=list(PAPER))
+    arguments = parser.parse_args()
+    folders = {name: folder_of(arguments.data, FILES[name]) for name in arguments.tables}
+    found = {name: bench(name, folder, arguments.out, arguments.seeds) for name, folder in folders.items()}
+    for name, tables in found.items():
+        for footing, rows in tables.items():
+            print_table(f"{name}, {footing}", rows, PAPER[name])
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "crosses.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found))
+
+
+def folder_of(data: Path, file: str) -> Path:
+    """Raises DataError where no folder below `data` holds the file."""
+    found = sorted(data.rglob(file))
+    if not found:
+        raise DataError(f"no {file} below {data}; download it there, or leave its table out with --tables")
+    return found[0].parent
+
+
+def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, dict[str, Any]]]:
+    """Per footing and arm: the AUC of every seed, their mean and deviation, the gain over LR and its interval."""
+    runs: dict[str, list[tuple[np.ndarray, Logits]]] = {"all bins": [], "ten bins": []}
+    for seed in range(seeds):
+        config = load(EXAMPLES / f"{name}.toml").model_copy(update={"seed": seed})
+        artifacts = Artifacts(out / f"{name}-{seed}")
+        steps.features(config, data, artifacts, Console(stderr=True))
+        spec = without_crosses(FeatureSpec.read(artifacts.encoding))
+        label = ExampleSet(artifacts.examples("test"), spec).column(LABEL)
+        every = {**arms(config, artifacts, spec, seed), **networks(config, artifacts, spec, seed)}
+        runs["all bins"].append((label, every))
+        runs["ten bins"].append((label, arms(config, artifacts, coarse(spec), seed, rivals=False)))
+    return {footing: summed_up(parts) for footing, parts in runs.items()}
+
+
+def coarse(spec: FeatureSpec) -> FeatureSpec:
+    """Numbers at ten bins alone."""
+    fields = (field.model_copy(update={"edges": {g: e for g, e in field.edges.items() if g == BINS}})
+              for field in spec.fields)
+    return spec.model_copy(update={"fields": tuple(fields)})
+
+
+def arms(config: Config, out: Artifacts, spec: FeatureSpec, seed: int, rivals: bool = True) -> Logits:
+    """Test logits of logistic regression without crosses and with each set of them."""
+    windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
+    read = {name: cross_columns.read(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}
+    search = search_crosses(config, out, spec, read["train"], seed, None)
+    consumer = Consumer(read["train"], read["validation"], read["test"])
+    base = consumer.without()
+    sets = {"LR + FIVES": [one.cross for one in search.selected]}
+    if rivals:
+        train = ArrayExamples(out.examples("train"), spec, rows_of(windows["train"], spec, EVERY_ROW, seed))
+        sets |= {f"LR + {name}": crosses for name, crosses in rival_sets(config, search, train, seed).items()}
+    found = {"LR": base.test_logits}
+    found |= {name: consumer.with_crosses(crosses, base.base_ridge).test_logits for name, crosses in sets.items()}
+    if rivals:
+        hashed = consumer.with_crosses(pairs(search.allowed), base.base_ridge, HASH_BUCKETS)
+        found["LR + all pairs hashed"] = hashed.test_logits
+    return found
+
+
+def networks(config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> Logits:
+    """Test logits of FIVES and the deep network as predictors, and of LightGBM on the raw columns."""
+    windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
+    found = {}
+    for name, title in (("fives", "FIVES, predictor"), ("dnn", "DNN")):
+        torch.manual_seed(seed)
+        network = registry.build(name, spec, config.train)
+        training_loop.fit(network, windows["train"], windows["validation"], config.train, seed)
+        found[title] = training_loop.predict(network, windows["test"])
+    tables = {name: raw_columns(examples, spec) for name, examples in windows.items()}
+    (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))
+    label = {name: examples.column(LABEL) for name, examples in windows.items()}
+    found["LightGBM"], _ = fit_and_predict(
+        (train, label["train"]), (validation, label["validation"]), test, categories, seed)
+    return found
+
+
+def summed_up(runs: list[tuple[np.ndarray, Logits]]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for arm in runs[0][1]:
+        values = [auc(label, logits[arm]) for label, logits in runs]
+        found[arm] = {"auc": values, "mean": statistics.mean(values), "deviation": _deviation(values)}
+        for base in {"LR", "DNN"} & set(runs[0][1]):
+            found[arm] |= paired(runs, arm, base)
+    return found
+
+
+def paired(runs: list[tuple[np.ndarray, Logits]], arm: str, base: str) -> dict[str, float]:
+    """Mean difference of AUC to `base` over the seeds, with the 2.5% and 97.5% points over draws of seeds and rows."""
+    draws = np.array([_differences(label, logits[arm], logits[base], seed)
+                      for seed, (label, logits) in enumerate(runs)])
+    generator = np.random.default_rng(0)
+    seeds = generator.integers(0, len(runs), size=(DRAWS * 10, len(runs)))
+    means = draws[seeds, generator.integers(0, DRAWS, size=seeds.shape)].mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    exact = [auc(label, logits[arm]) - auc(label, logits[base]) for label, logits in runs]
+    return {f"over {base}": statistics.mean(exact), f"over {base}, low": float(low), f"over {base}, high": float(high)}
+
+
+def _differences(label: np.ndarray, arm: np.ndarray, base: np.ndarray, seed: int) -> list[float]:
+    generator = np.random.default_rng(seed)
+    drawn = (generator.integers(0, len(label), len(label)) for _ in range(DRAWS))
+    return [auc(label[rows], arm[rows]) - auc(label[rows], base[rows]) for rows in drawn]
+
+
+def _deviation(values: list[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def print_table(title: str, rows: Mapping[str, Mapping[str, Any]], paper: Mapping[str, float]) -> None:
+    print(f"\n{title} (the paper: {', '.join(f'{name} {value:g}' for name, value in paper.items())} %)\n")
+    print("| arm | test AUC | over LR | 95% interval |\n|---|---|---|---|")
+    for arm, row in rows.items():
+        interval = f"{row['over LR, low']:+.4f} to {row['over LR, high']:+.4f}"
+        print(f"| {arm} | {row['mean']:.4f} ± {row['deviation']:.4f} | {row['over LR']:+.4f} | {interval} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Neighbours of a set of nodes, at most S a relation, so that a step costs what its batch touches and not the graph.
+
+Of a value with g > S edges in a relation, the list is turned by a random shift and cut into S parts of nearly one size,
+and each part gives one edge: all different, each edge equally likely. A value with fewer gives them all. Plain torch:
+the samplers of torch-geometric need compiled parts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from models.pair_graph import Incoming, PairGraph
+
+
+class Messages(NamedTuple):
+    """Into the nodes of one slot, by Q relations.
+
+    nodes    [n] places of the nodes among those asked for
+    bucket   [M] place in `nodes` x Q + relation
+    source   [M] row of the sender
+    edge     [M] number of the edge
+    relations Q
+    """
+
+    nodes: Tensor
+    bucket: Tensor
+    source: Tensor
+    edge: Tensor
+    relations: int
+
+
+def sample(
+    graph: PairGraph, rows: Tensor, neighbours: int, excluded: Tensor, generator: torch.Generator
+) -> list[Messages]:
+    """One entry per slot that occurs among `rows` [n].
+
+    Edges in `excluded` (sorted numbers) carry no message.
+    """
+    found, owner = [], graph.slot_of[rows]
+    for number, (start, incoming) in enumerate(zip(graph.starts.values(), graph.incoming, strict=True)):
+        nodes = torch.nonzero(owner == number).squeeze(1)
+        if len(nodes):
+            found.append(_into(graph, nodes, rows[nodes] - start, incoming, neighbours, excluded, generator))
+    return found
+
+
+def _into(
+    graph: PairGraph, nodes: Tensor, values: Tensor, incoming: list[Incoming], neighbours: int, excluded: Tensor,
+    generator: torch.Generator,
+) -> Messages:
+    buckets, sources, edges = [], [], []
+    for number, one in enumerate(incoming):
+        owner, edge = _draw(one, values, neighbours, generator)
+        kept = ~_among(edge, excluded)
+        owner, edge = owner[kept], edge[kept]
+        ends = graph.edges.left if one.from_left else graph.edges.right
+        buckets.append(owner * len(incoming) + number)
+        sources.append(ends[edge].long())
+        edges.append(edge)
+    return Messages(nodes, torch.cat(buckets), torch.cat(sources), torch.cat(edges), len(incoming))
+
+
+def _draw(one: Incoming, values: Tensor, neighbours: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """(place in `values`, edge number) of each drawn edge."""
+    first, degree = one.ends[values], one.ends[values + 1] - one.ends[values]
+    draws = torch.arange(neighbours)
+    uniform = torch.rand(len(values), neighbours + 1, dtype=torch.float64, generator=generator)
+    owner, draw = torch.nonzero(draws < degree[:, None], as_tuple=True)
+    length = degree[owner]
+    part, end = draw * length // neighbours, (draw + 1) * length // neighbours
+    turned = part + (uniform[owner, draw] * (end - part)).long() + (uniform[owner, -1] * length).long()
+    place = torch.where(length > neighbours, turned % length, draw)
+    return owner, one.edges[first[owner] + place].long()
+
+
+def _among(values: Tensor, ordered: Tensor) -> Tensor:
+    if not len(ordered):
+        return torch.zeros(len(values), dtype=torch.bool)
+    place = torch.searchsorted(ordered, values).clamp(max=len(ordered) - 1)
+    return ordered[place] == values

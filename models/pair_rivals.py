@@ -1,0 +1,51 @@
+"""Rivals of the pre-trained statistics: the same graph, loss, seed and downstream model, another way to know a rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from contracts.artifacts import Artifacts
+from contracts.config import Config, Statistics
+from contracts.feature_spec import FeatureSpec
+from models import pair_network, pair_pretraining, pair_weights, registry, training_loop
+from models.batches import ExampleSet
+from models.pair_graph import PairGraph
+from models.pair_statistics import PairStatistics
+from models.validation_half import ValidationHalf
+
+RIVALS = ("none", "table", "factorisation", "two_tower", "pcf_gnn")
+# Where a rival does better than with the settings of the graph network, by the held-out loss.
+OWN = {
+    "factorisation": {"dim": 4, "learning_rate": 2e-3, "epochs": 20, "patience": 4, "pseudo_impressions": 2.0},
+    "two_tower": {"epochs": 20, "patience": 4, "pseudo_impressions": 2.0},
+}
+
+
+def made_by(name: str, graph: PairGraph, spec: FeatureSpec, settings: Statistics, seed: int) -> PairStatistics:
+    """The statistics of one rival, fitted with `settings` but for the model and what is best for it."""
+    if name == "table":
+        return pair_weights.table(graph, spec, settings)
+    chosen = settings.model_copy(update={"model": name, **OWN.get(name, {})})
+    torch.manual_seed(seed)
+    network = pair_network.build(chosen, graph)
+    pair_pretraining.fit(network, graph, chosen, seed)
+    return pair_weights.from_network(network, graph, spec)
+
+
+def downstream(
+    ranker: str, made: PairStatistics | None, graph: PairGraph, config: Config, out: Artifacts, seed: int, folder: Path
+) -> np.ndarray:
+    """Test logits of a ranker trained with these statistics (None: without any); `folder` takes their weights."""
+    spec = pair_weights.without_statistics(FeatureSpec.read(out.encoding))
+    if made is not None:
+        spec = pair_weights.publish(made, spec, pair_weights.pairs_of(graph), config.statistics, folder)
+    torch.manual_seed(seed)
+    network = registry.build(ranker, spec, config.train)
+    pair_weights.load_into(network, spec, folder)
+    train, test = (ExampleSet(out.examples(window), spec) for window in ("train", "test"))
+    validation = ValidationHalf(out.examples("validation"), spec, 0)
+    training_loop.fit(network, train, validation, config.train, seed, positions=spec.positions)
+    return training_loop.predict(network, test)

@@ -1,0 +1,123 @@
+"""Statistics of value pairs inside a ranker: two look-ups and a head per pair, from ids that the blocks hold anyway.
+
+    input_p = (logit of the rate of (u, v) - mean_p) / std_p          u, v: the values of the pair's slots in one row
+
+Mean and deviation are those over the impressions of the statistics window. A slot of several values gives the mean of
+its logits over those that are not padding. Ids never seen in the window (1, new ids, or 0) read the vector that the
+encoder gives to a value it knows nothing about. A table answers a pair it does not hold from the two values' own rates,
+logit = b + r_u + r_v, where r is 0 for an unknown value, and says so in a second input: 1 where the pair is missing.
+
+Nothing here needs the graph or its library. Frozen unless `fine_tune`.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contracts.feature_spec import PADDING, FeatureSpec, IdSlot, PairModel
+from models import pair_head
+
+
+class VectorScorer(nn.Module):
+    """vectors [N, D] of all values of all slots in pairs, and a head per pair."""
+
+    channels = 1
+
+    def __init__(self, nodes: int, pairs: int, model: PairModel) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(torch.zeros(nodes, model.dim))
+        self.heads = nn.ModuleList(pair_head.build(model.head, model.dim) for _ in range(pairs))
+
+    def forward(self, pair: int, left: Tensor, right: Tensor) -> Tensor:
+        """Rows of values [...], [...] (broadcast) -> [..., 1] logits."""
+        return self.heads[pair](self.vectors[left], self.vectors[right])[..., None]
+
+
+class TableScorer(nn.Module):
+    """codes int64 [E], sorted: (pair x N + left row) x N + right row; logits [E]; own [P, N]: r above; base [P]: b."""
+
+    channels = 2
+    codes: Tensor
+    logits: Tensor
+    own: Tensor
+    base: Tensor
+
+    def __init__(self, nodes: int, pairs: int, model: PairModel) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.register_buffer("codes", torch.zeros(model.entries, dtype=torch.int64))
+        self.register_buffer("logits", torch.zeros(model.entries))
+        self.register_buffer("own", torch.zeros(pairs, nodes))
+        self.register_buffer("base", torch.zeros(pairs))
+
+    def forward(self, pair: int, left: Tensor, right: Tensor) -> Tensor:
+        """Rows of values [...], [...] (broadcast) -> [..., 2]: logit, and 1 where the table lacks the pair."""
+        code = (pair * self.nodes + left) * self.nodes + right
+        guess = self.base[pair] + self.own[pair][left] + self.own[pair][right]
+        if not len(self.codes):
+            return torch.stack([guess, torch.ones_like(guess)], dim=-1)
+        place = torch.searchsorted(self.codes, code).clamp(max=len(self.codes) - 1)
+        held = self.codes[place] == code
+        return torch.stack([torch.where(held, self.logits[place], guess), (~held).float()], dim=-1)
+
+
+class PairStatistics(nn.Module):
+    """`width` inputs a row: one per pair and channel. Holds no value for a spec without statistics."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, spec: FeatureSpec, model: PairModel) -> None:
+        super().__init__()
+        self.model = model
+        self.parts = [tuple(_place(spec, part) for part in field.parts) for field in spec.statistics()]
+        sizes = {slot.name: slot.size for pair in self.parts for slot, _ in pair}
+        ends = list(accumulate(sizes.values()))
+        self.starts = {name: end - size for (name, size), end in zip(sizes.items(), ends, strict=True)}
+        kind = TableScorer if model.head == "table" else VectorScorer
+        self.scorer = kind(ends[-1], len(self.parts), model)
+        self.width = len(self.parts) * kind.channels
+        self.register_buffer("mean", torch.zeros(self.width))
+        self.register_buffer("std", torch.ones(self.width))
+        self.requires_grad_(model.fine_tune)
+
+    def forward(self, shared: Tensor, own: Tensor) -> Tensor:
+        """Ids of the blocks, [1 or B, ...] and [B, ...] -> [B, width]; float32 whatever the network's precision."""
+        with torch.autocast(own.device.type, enabled=False):
+            columns = [self._pair(pair, shared, own).expand(len(own), -1) for pair in range(len(self.parts))]
+            return (torch.cat(columns, dim=1) - self.mean) / self.std
+
+    @torch.no_grad()
+    def rates(self, pair: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Predicted rates of ids local to the pair's slots, [...], [...] (broadcast) -> [...]."""
+        ids = zip(self.parts[pair], (left, right), strict=True)
+        rows = [torch.from_numpy(np.asarray(values)).long() + self.starts[slot.name] for (slot, _), values in ids]
+        return torch.sigmoid(self.scorer(pair, *rows)[..., 0]).numpy()
+
+    def _pair(self, pair: int, shared: Tensor, own: Tensor) -> Tensor:
+        """[1 or B, channels]"""
+        (left, left_own), (right, right_own) = self.parts[pair]
+        lefts, rights = _ids(own if left_own else shared, left), _ids(own if right_own else shared, right)
+        found = self.scorer(pair, *(ids.long() + self.starts[slot.name] for ids, slot in (
+            (lefts[:, :, None], left), (rights[:, None, :], right))))
+        if left.width == right.width == 1:
+            return found[:, 0, 0]
+        present = ((lefts != PADDING)[:, :, None] & (rights != PADDING)[:, None, :]).to(found.dtype)[..., None]
+        mean = (found * present).sum(dim=(1, 2)) / present.sum(dim=(1, 2)).clamp(min=1.0)
+        nothing = present.sum(dim=(1, 2)) == 0
+        return torch.where(nothing, found[:, 0, 0], mean)
+
+
+def _place(spec: FeatureSpec, part: str) -> tuple[IdSlot, bool]:
+    """The slot as laid out in its block, and whether that is the own block. Raises DataError without such a slot."""
+    own = next((slot for slot in spec.block_ids("own") if slot.name == part), None)
+    shared = next((slot for slot in spec.block_ids("shared") if slot.name == part), None)
+    return (own, True) if own else (shared or spec.slot(part), False)
+
+
+def _ids(block: Tensor, slot: IdSlot) -> Tensor:
+    return block[:, slot.start : slot.start + slot.width]

@@ -1,0 +1,162 @@
+"""What pre-training leaves for the rankers: a PairStatistics with its weights, standardised, and its part of the spec.
+
+    logit of a smoothed rate (clicks + s q) / (n + s)     for the table; q the relation's own rate, s the smoothing
+    r_u = logit of u's own smoothed rate - b               b = logit of q
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from contracts import bundle
+from contracts.config import Statistics
+from contracts.errors import DataError
+from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
+from models import checkpoint
+from models.embedding import INITIAL_STD, FusedEmbedding
+from models.pair_graph import Edges, PairGraph
+from models.pair_statistics import PairStatistics, TableScorer, VectorScorer
+
+if TYPE_CHECKING:  # a ranker needs no graph library
+    from models.pair_network import PairNetwork
+
+WEIGHTS = "weights.safetensors"
+LOOK_UPS = 2.0  # the serving cost of a pair
+
+
+def without_statistics(spec: FeatureSpec) -> FeatureSpec:
+    return _changed(spec, [field for field in spec.fields if field.kind != "statistic"], None)
+
+
+def with_statistics(spec: FeatureSpec, pairs: Sequence[tuple[str, str]], model: PairModel) -> FeatureSpec:
+    """The spec plus one field `LEFT_x_RIGHT_rate` a pair; whatever statistics it had give way."""
+    plain = [field for field in spec.fields if field.kind != "statistic"]
+    fields = [
+        FeatureField(name=f"{left}_x_{right}_rate", kind="statistic", side="cross", parts=(left, right), cost=LOOK_UPS)
+        for left, right in pairs
+    ]
+    return _changed(spec, [*plain, *fields], model)
+
+
+def _changed(spec: FeatureSpec, fields: Sequence[FeatureField], model: PairModel | None) -> FeatureSpec:
+    """A new object: a copy would carry along what the old one has cached."""
+    kept = {name: getattr(spec, name) for name in FeatureSpec.model_fields}
+    return FeatureSpec(**{**kept, "fields": tuple(fields), "pair_model": model})
+
+
+def pairs_of(graph: PairGraph) -> list[tuple[str, str]]:
+    return [(graph.relations[number].left, graph.relations[number].right) for number in graph.pairs]
+
+
+def from_network(network: PairNetwork, graph: PairGraph, spec: FeatureSpec) -> PairStatistics:
+    """The encoder is dropped: its vectors of the values of the pairs' slots stay, and the heads."""
+    model = PairModel(head=network.kind, dim=network.width)  # type: ignore[arg-type]
+    made = PairStatistics(with_statistics(spec, pairs_of(graph), model), model)
+    assert isinstance(made.scorer, VectorScorer)
+    with torch.no_grad():
+        vectors = network.encoder.all_vectors(graph)  # type: ignore[operator]
+        made.scorer.vectors.copy_(torch.cat([_of_slot(vectors, graph, slot) for slot in made.starts]))
+    made.scorer.heads.load_state_dict(network.heads.state_dict())
+    return standardised(made, graph)
+
+
+def _of_slot(values: Tensor, graph: PairGraph, slot: str) -> Tensor:
+    return values[graph.starts[slot] : graph.starts[slot] + graph.slots[slot]]
+
+
+def table(graph: PairGraph, spec: FeatureSpec, settings: Statistics) -> PairStatistics:
+    """The look-up table of the observed pairs with smoothed rates."""
+    edges = graph.edges.take(graph.targets)
+    model = PairModel(head="table", dim=1, entries=len(edges.relation))
+    made = PairStatistics(with_statistics(spec, pairs_of(graph), model), model)
+    scorer = made.scorer
+    assert isinstance(scorer, TableScorer)
+    relation, shown = edges.relation.long(), edges.exposure
+    left, right = (_rows(made, graph, edges, side) for side in (0, 1))
+    scorer.base.copy_(torch.logit(graph.priors[: len(graph.pairs)]))
+    logits = _smoothed_logit(edges.clicks, shown, graph.priors[relation], settings.smoothing)
+    codes = (relation * scorer.nodes + left) * scorer.nodes + right
+    order = torch.argsort(codes)
+    scorer.codes.copy_(codes[order])
+    scorer.logits.copy_(logits[order])
+    for rows in (left, right):
+        place = relation * scorer.nodes + rows
+        sums = torch.zeros(scorer.own.numel(), 2).index_add_(0, place, torch.stack([edges.clicks, shown], dim=1))
+        prior = graph.priors[: len(graph.pairs)].repeat_interleave(scorer.nodes)
+        own = _smoothed_logit(sums[:, 0], sums[:, 1], prior, settings.smoothing) - torch.logit(prior)
+        scorer.own += torch.where(sums[:, 1] > 0, own, 0.0).view_as(scorer.own)
+    return standardised(made, graph)
+
+
+def _rows(made: PairStatistics, graph: PairGraph, edges: Edges, side: int) -> Tensor:
+    """Rows of the edges' values in the order of `made`, int64 [E]."""
+    rows, relation = (edges.left, edges.right)[side].long(), edges.relation.long()
+    slots = [pair[side] for pair in pairs_of(graph)]
+    shift = torch.tensor([made.starts[slot] - graph.starts[slot] for slot in slots])
+    return rows + shift[relation]
+
+
+def _smoothed_logit(clicks: Tensor, shown: Tensor, prior: Tensor, smoothing: float) -> Tensor:
+    """Without smoothing, rates of 0 and 1 are kept half a click away."""
+    rate = (clicks + smoothing * prior) / (shown + smoothing).clamp(min=1e-9)
+    return torch.logit(torch.minimum(torch.maximum(rate, 0.5 / (shown + 1)), 1 - 0.5 / (shown + 1)))
+
+
+@torch.no_grad()
+def standardised(made: PairStatistics, graph: PairGraph) -> PairStatistics:
+    """Sets mean and deviation of the logits over the window's exposure; flags stay as they are."""
+    channels = made.scorer.channels
+    edges = graph.edges.take(graph.targets)
+    left, right = (_rows(made, graph, edges, side) for side in (0, 1))
+    for pair in range(len(made.parts)):
+        own = edges.relation == pair
+        logits = made.scorer(pair, left[own], right[own])[..., 0].double()
+        weight = edges.exposure[own].double() / edges.exposure[own].sum()
+        mean = (weight * logits).sum()
+        made.mean[pair * channels] = mean
+        made.std[pair * channels] = (weight * (logits - mean).square()).sum().sqrt().clamp(min=1e-3)
+    return made
+
+
+def publish(made: PairStatistics, spec: FeatureSpec, pairs: Sequence[tuple[str, str]], settings: Statistics,
+            folder: Path) -> FeatureSpec:
+    """Writes the weights; answers the spec that names them."""
+    checkpoint.save(made, folder / WEIGHTS)
+    chosen = {
+        "fine_tune": settings.fine_tune, "initialise_embeddings": settings.initialise_embeddings,
+        "digest": bundle.digest(folder / WEIGHTS),
+    }
+    return with_statistics(spec, pairs, made.model.model_copy(update=chosen))
+
+
+def load_into(network: torch.nn.Module, spec: FeatureSpec, folder: Path) -> None:
+    """Gives a fresh ranker the pre-trained statistics that its spec names; does nothing where it names none.
+
+    Raises DataError when the folder holds others.
+    """
+    embedding = getattr(network, "embedding", None)
+    if spec.pair_model is None or not isinstance(embedding, FusedEmbedding) or embedding.statistics is None:
+        return
+    path = folder / WEIGHTS
+    if not path.exists() or bundle.digest(path) != spec.pair_model.digest:
+        raise DataError(f"{path} is not what the feature spec was made with; run `sluice pretrain` again")
+    checkpoint.load(embedding.statistics, path)
+    linear = embedding.dim == 1
+    if spec.pair_model.initialise_embeddings and isinstance(embedding.statistics.scorer, VectorScorer) and not linear:
+        _initialise(embedding, embedding.statistics, embedding.statistics.scorer.vectors.detach())
+
+
+@torch.no_grad()
+def _initialise(embedding: FusedEmbedding, statistics: PairStatistics, vectors: Tensor) -> None:
+    """Embeddings of the pairs' values start at their vectors, at the deviation that embeddings start with."""
+    scaled = (vectors - vectors.mean(0)) / vectors.std(0).clamp(min=1e-6) * INITIAL_STD
+    for slot, in_own in {part for pair in statistics.parts for part in pair}:
+        reader = embedding.own if in_own else embedding.shared
+        first = int(reader.offsets[reader.places[slot.name]]) + 1
+        start = statistics.starts[slot.name]
+        embedding.weight[first : first + slot.size - 1] = scaled[start + 1 : start + slot.size, : embedding.dim]

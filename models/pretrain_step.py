@@ -1,0 +1,125 @@
+"""The torch half of `sluice pretrain`: graph -> vectors and heads -> statistics that the feature spec names.
+
+    OUT/statistics/weights.safetensors, checkpoint.safetensors, summary.json; OUT/encoding/feature_spec.json with a
+    field of kind "statistic" per pair
+
+Restartable: a killed run goes on from its last epoch, a finished one with the same settings, graph and seed is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from contracts import bundle, summary
+from contracts.artifacts import Artifacts
+from contracts.config import Config, Statistics
+from contracts.feature_spec import SPEC_FILE, FeatureSpec, PairModel
+from models import pair_network, pair_pretraining, pair_weights
+from models.pair_graph import PairGraph
+from models.pair_memory import memory
+from models.pair_statistics import PairStatistics
+from models.tracking import Run, Tracker
+
+CHECKPOINT = "checkpoint.safetensors"
+OnProgress = Callable[[str, int, int], None]
+
+
+def run(
+    config: Config, out: Artifacts, manifest: dict[str, Any] | None, *, seed: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Writes OUT/statistics/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
+
+    `on_progress(what, batches done, batches in all)`. Raises what reading and fitting raise.
+    """
+    begin = time.perf_counter()
+    spec = FeatureSpec.read(out.encoding)
+    if manifest is None:
+        pair_weights.without_statistics(spec).write(out.encoding)
+        found: dict[str, Any] = {"pairs": [], "model": "none"}
+    else:
+        found = _pretrain(config, out, spec, manifest, config.seed if seed is None else seed, on_progress)
+    found["seconds"] = round(time.perf_counter() - begin, 3)
+    summary.write(out.statistics, found)
+    return found
+
+
+def _pretrain(
+    config: Config, out: Artifacts, spec: FeatureSpec, manifest: dict[str, Any], seed: int,
+    on_progress: OnProgress | None,
+) -> dict[str, Any]:
+    graph, settings = PairGraph.read(out.statistics), config.statistics
+    digest = _digest(settings, manifest, seed)
+    known = summary.read(out.statistics)
+    weights = out.statistics / pair_weights.WEIGHTS
+    pairs = pair_weights.pairs_of(graph)
+    if known.get("digest") == digest and weights.exists() and bundle.digest(weights) == known["pair_model"]["digest"]:
+        pair_weights.with_statistics(spec, pairs, PairModel(**known["pair_model"])).write(out.encoding)
+        return known
+    (out.statistics / summary.FILE).unlink(missing_ok=True)
+    with Tracker(out.out, config.name) as tracker:
+        chosen = {"seed": seed, "statistics": settings.model_dump(mode="json")}
+        run = tracker.start(f"pretrain {settings.model}", chosen)
+        made, figures = fit(graph, spec, settings, seed, out, digest, run, on_progress)
+        named = pair_weights.publish(made, spec, pairs, settings, out.statistics)
+        named.write(out.encoding)
+        sizes = memory(made, graph)
+        run.metrics({**sizes, "best_validation_loss": figures.get("validation_loss")}, len(figures["history"]))
+        for path in (weights, out.encoding / SPEC_FILE):
+            run.artifact(path)
+    return {
+        "pairs": pairs, "model": settings.model, "graph": _described(manifest, graph), "bytes": sizes, **figures,
+        "digest": digest, "pair_model": named.pair_model.model_dump() if named.pair_model else {},
+    }
+
+
+def fit(
+    graph: PairGraph, spec: FeatureSpec, settings: Statistics, seed: int, out: Artifacts, digest: str,
+    run: Run | None, on_progress: OnProgress | None,
+) -> tuple[PairStatistics, dict[str, Any]]:
+    """The statistics of `settings.model` and the figures of their training; a table needs none."""
+    if settings.model == "table":
+        return pair_weights.table(graph, spec, settings), {"history": []}
+    torch.manual_seed(seed)
+    network = pair_network.build(settings, graph)
+    epoch = 0
+
+    def on_epoch(entry: dict[str, Any]) -> None:
+        nonlocal epoch
+        epoch = entry["epoch"]
+        if run:
+            run.metrics({name: value for name, value in entry.items() if name != "epoch"}, epoch)
+
+    def on_batch(done: int, batches: int) -> None:
+        if on_progress:
+            on_progress(settings.model, epoch * batches + done, settings.epochs * batches)
+
+    fitted = pair_pretraining.fit(
+        network, graph, settings, seed, checkpoint=out.statistics / CHECKPOINT, digest=digest, on_epoch=on_epoch,
+        on_batch=on_batch,
+    )
+    figures = {
+        "history": fitted.history, "best_epoch": fitted.best_epoch, "edges_per_second": fitted.edges_per_second,
+        "resumed_epochs": fitted.resumed,
+        "validation_loss": min(entry["validation_loss"] for entry in fitted.history),
+    }
+    return pair_weights.from_network(network, graph, spec), figures
+
+
+def _digest(settings: Statistics, manifest: dict[str, Any], seed: int) -> str:
+    """Changes with whatever the weights depend on."""
+    parts = [settings.model_dump(mode="json"), manifest, seed]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _described(manifest: dict[str, Any], graph: PairGraph) -> dict[str, Any]:
+    return {
+        "nodes": graph.nodes, "edges": len(graph.edges.relation), "pairs_observed": len(graph.targets),
+        "relations": manifest["relations"], "rows": manifest["rows"], "clicks": manifest["clicks"],
+    }

@@ -1,0 +1,71 @@
+"""The relations of the co-occurrence graph: pairs that get a statistic, and links to what describes their values.
+
+    U(A | G) = 1 - H(A | G) / H(A)      Theil's uncertainty coefficient: the share of A's entropy that G takes away
+
+A field A of the same side and with fewer values is linked to a part G of a pair when U(A | G) >= 0.3: it is 1 where A
+is an attribute of the value (the region of a city, the tier of a brand) and near 0 where A merely stands in the row.
+A value that is rare in a pair then learns from others that share its attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from contracts.config import Config
+from contracts.feature_spec import FeatureSpec
+from pipelines.chosen_pairs import Pair
+
+LEAST_UNCERTAINTY = 0.3
+
+
+class Relation(NamedTuple):
+    """Slots `left` and `right`; kind "pair" has a statistic, kind "link" says which `right` values describe `left`."""
+
+    left: str
+    right: str
+    kind: str
+
+
+def relations_to_count(config: Config, spec: FeatureSpec, pairs: Sequence[Pair]) -> list[Relation]:
+    """The pairs, then every link that may turn out to say something. Who a user or an item is describes no value."""
+    identities = {one.name for one in config.fields if one.source_column in (config.log.user_id, config.log.item_id)}
+    known = {slot.name: slot for slot in spec.id_slots("user", "context", "item")}
+    plain = [slot for slot in known.values()
+             if spec.by_name[slot.field].kind == "categorical" and slot.field not in identities]
+    links = [
+        Relation(part, other.name, "link")
+        for part in dict.fromkeys(part for pair in pairs for part in pair)
+        for other in plain
+        if other.side == known[part].side and other.size < known[part].size
+    ]
+    paired = {frozenset(pair) for pair in pairs}
+    return [*(Relation(*pair, "pair") for pair in pairs), *(r for r in links if frozenset(r[:2]) not in paired)]
+
+
+def telling(edges: DataFrame, relations: Sequence[Relation]) -> list[int]:
+    """The pairs and the links with U(right | left) >= LEAST_UNCERTAINTY, as indices in their order."""
+    found = uncertainty(edges)
+    return [i for i, one in enumerate(relations) if one.kind == "pair" or found.get(i, 0.0) >= LEAST_UNCERTAINTY]
+
+
+def uncertainty(edges: DataFrame) -> dict[int, float]:
+    """U(right | left) of each relation, weighted by impressions; 0 where `right` has one value."""
+    n = F.col("n")
+    sums = [
+        edges.groupBy("relation", *keys).agg(F.sum("impressions").cast("double").alias("n"))
+        .groupBy("relation").agg(F.sum(n * F.log(n)).alias(name), F.sum(n).alias(f"{name}_total"))
+        for name, keys in (("both", ("left", "right")), ("left", ("left",)), ("right", ("right",)))
+    ]
+    found = sums[0].join(sums[1], "relation").join(sums[2], "relation").collect()
+    return {row["relation"]: _share(row["both_total"], row["both"], row["left"], row["right"]) for row in found}
+
+
+def _share(total: float, both: float, left: float, right: float) -> float:
+    """From sums of n log n: H(right) = log total - right / total, H(right | left) = (left - both) / total."""
+    entropy = math.log(total) - right / total
+    return 1.0 - (left - both) / total / entropy if entropy > 1e-9 else 0.0

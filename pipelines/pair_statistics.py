@@ -1,0 +1,159 @@
+"""The co-occurrence graph of field values, from the statistics window alone: statistics/nodes, edges, manifest.json.
+
+    node (slot, id)                a value; `id` is its encoded id, so that a request needs no look-up to find it
+    edge (relation, left, right)   two values that stood in one row: impressions, clicks, exposure,
+                                   rate = (clicks + s * prior) / (exposure + s), prior = the relation's own rate
+
+Exposure is impressions as if shown in the first slot (pipelines/exposure.py), so that rates are those of position 1, at
+which the server ranks.
+
+Relations are the chosen pairs and, for the encoder of models/pcf_gnn.py, links between a value and what describes it
+(pipelines/graph_relations.py). A slot of several values gives one edge per value. Counting is one grouping with partial
+sums on each side of the shuffle, so a value that stands in most rows costs no more than others.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from contracts.artifacts import LABEL, Artifacts
+from contracts.config import Config
+from contracts.errors import EmptyLogError
+from contracts.feature_spec import PADDING, FeatureSpec
+from pipelines.chosen_pairs import Pair
+from pipelines.content_hash import content_hash
+from pipelines.encode_examples import ID, with_ids
+from pipelines.exposure import EXPOSURE, with_exposure
+from pipelines.graph_relations import Relation, relations_to_count, telling
+from pipelines.step import step
+from pipelines.training_window import statistics_rows
+
+MANIFEST = "manifest.json"
+MILLION = 1_000_000
+COUNTS = {"impressions": "bigint", "clicks": "bigint", "exposure": "double"}
+EDGE = {"relation": "int", "left": "int", "right": "int", **COUNTS}
+NODE = {"slot": "string", "id": "int", **COUNTS}
+ROW_NEEDS = {LABEL: "float", EXPOSURE: "double"}
+
+
+def write(
+    spark: SparkSession, config: Config, out: Artifacts, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray],
+    pairs: Sequence[Pair],
+) -> dict[str, Any]:
+    """Replaces the graph; answers its manifest. Raises EmptyLogError when the window has no decided impression."""
+    relations = relations_to_count(config, spec, pairs)
+    slots = list(dict.fromkeys(slot for relation in relations for slot in relation[:2]))
+    window = with_exposure(statistics_rows(spark, config, out))
+    rows = encoded_rows(window, spec, vocabularies, slots).persist()
+    try:
+        counted = count_edges(rows, relations).persist()
+        kept = telling(counted, relations)
+        manifest = _manifest(rows, [relations[number] for number in kept], spec, config)
+        edges = with_rates(renumbered(counted, kept), config.statistics.smoothing)
+        nodes = count_nodes(rows, list(manifest["slots"]))
+        manifest |= {"edges": _store(edges, out, "edges"), "nodes": _store(nodes, out, "nodes")}
+        counted.unpersist()
+    finally:
+        rows.unpersist()
+    (out.statistics / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    return manifest
+
+
+def encoded_rows(
+    rows: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], slots: Sequence[str]
+) -> DataFrame:
+    """`_label`, `_exposure` and, per slot, the array of its ids: one, or those of a list, each once, not padding."""
+    fields = {spec.slot(slot).field for slot in slots}
+    needed = spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.name in fields)})
+    found = with_ids(rows, needed, vocabularies)
+    return found.select(LABEL, EXPOSURE, *(_ids(spec, slot).alias(slot) for slot in slots))
+
+
+def _ids(spec: FeatureSpec, slot: str) -> Column:
+    ids = F.col(f"`{ID}{slot}`")
+    several = spec.by_name[spec.slot(slot).field].kind == "multi_valued"
+    return F.array_distinct(F.filter(ids, lambda one: one != PADDING)) if several else F.array(ids)
+
+
+@step(needs=ROW_NEEDS, gives=EDGE)
+def count_edges(rows: DataFrame, relations: Sequence[Relation]) -> DataFrame:
+    """One row per relation and pair of ids that occurred together."""
+    parts = [_occurrences(number, relation) for number, relation in enumerate(relations)]
+    exploded = rows.select(*ROW_NEEDS, F.explode(F.concat(*parts)).alias("edge")).select(*ROW_NEEDS, "edge.*")
+    return _counts(exploded, "relation", "left", "right")
+
+
+def _occurrences(number: int, relation: Relation) -> Column:
+    def partners(left: Column) -> Column:
+        return F.transform(
+            F.col(f"`{relation.right}`"),
+            lambda right: F.struct(F.lit(number).alias("relation"), left.alias("left"), right.alias("right")),
+        )
+
+    return F.flatten(F.transform(F.col(f"`{relation.left}`"), partners))
+
+
+@step(needs=ROW_NEEDS, gives=NODE)
+def count_nodes(rows: DataFrame, slots: Sequence[str]) -> DataFrame:
+    def values(slot: str) -> Column:
+        return F.transform(F.col(f"`{slot}`"), lambda one: F.struct(F.lit(slot).alias("slot"), one.alias("id")))
+
+    each = F.explode(F.concat(*map(values, slots))).alias("node")
+    exploded = rows.select(*ROW_NEEDS, each).select(*ROW_NEEDS, "node.*")
+    return _counts(exploded, "slot", "id")
+
+
+def _counts(exploded: DataFrame, *keys: str) -> DataFrame:
+    return exploded.groupBy(*keys).agg(
+        F.count("*").alias("impressions"), F.sum(LABEL).cast("bigint").alias("clicks"),
+        (F.sum(_millionths(EXPOSURE)) / MILLION).alias("exposure"),
+    )
+
+
+def _millionths(column: str) -> Column:
+    """As whole numbers, whose sum is the same in whatever order rows come."""
+    return F.round(F.col(column) * MILLION).cast("bigint")
+
+
+@step(needs=EDGE, gives=EDGE)
+def renumbered(edges: DataFrame, kept: Sequence[int]) -> DataFrame:
+    """The kept relations alone, numbered in their order."""
+    number = F.array_position(F.lit(list(kept)), F.col("relation")) - 1
+    return edges.where(F.col("relation").isin(list(kept))).withColumn("relation", number.cast("int"))
+
+
+@step(needs=EDGE, gives={**EDGE, "rate": "double"})
+def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
+    shown = F.sum(_millionths("exposure")) / MILLION
+    totals = edges.groupBy("relation").agg((F.sum("clicks") / shown).alias("prior"))
+    smoothed = (F.col("clicks") + smoothing * F.col("prior")) / (F.col("exposure") + smoothing)
+    return edges.join(F.broadcast(totals), "relation").withColumn("rate", smoothed).drop("prior")
+
+
+def _store(frame: DataFrame, out: Artifacts, name: str) -> dict[str, Any]:
+    folder = out.statistics / name
+    shutil.rmtree(folder, ignore_errors=True)
+    frame.write.parquet(str(folder))
+    written = frame.sparkSession.read.parquet(str(folder))
+    return {"rows": written.count(), "content_hash": content_hash(written)}
+
+
+def _manifest(rows: DataFrame, relations: Sequence[Relation], spec: FeatureSpec, config: Config) -> dict[str, Any]:
+    count, clicks = rows.agg(F.count("*"), F.sum(LABEL)).collect()[0]
+    if not count:
+        raise EmptyLogError("the statistics window has no impression whose label was decided inside it; lengthen "
+                            "windows.statistics")
+    slots = dict.fromkeys(slot for relation in relations for slot in relation[:2])
+    return {
+        "slots": {slot: spec.slot(slot).size for slot in slots},
+        "relations": [relation._asdict() for relation in relations],
+        "smoothing": config.statistics.smoothing,
+        "rows": int(count), "clicks": int(clicks), "rate": float(clicks / count),
+    }

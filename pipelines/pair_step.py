@@ -1,0 +1,23 @@
+"""The Spark half of `sluice pretrain`: fitted encoding and statistics window -> co-occurrence graph of the pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contracts import vocabulary
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from contracts.feature_spec import FeatureSpec
+from pipelines import pair_statistics
+from pipelines.chosen_pairs import chosen_pairs
+from pipelines.feature_step import session
+
+
+def run(config: Config, out: Artifacts) -> dict[str, Any] | None:
+    """The graph's manifest; None where no pair is configured or found. Raises what the parts raise."""
+    pairs = chosen_pairs(config, out)
+    if not pairs:
+        return None
+    spec, vocabularies = FeatureSpec.read(out.encoding), vocabulary.read_all(out.encoding)
+    with session(config) as spark:
+        return pair_statistics.write(spark, config, out, spec, vocabularies, pairs)

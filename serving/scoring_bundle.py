@@ -1,0 +1,70 @@
+"""A bundle of a table without items: it scores explicit rows and ranks nothing; verified as the others are.
+
+    feature_spec.json, vocabularies/, settings.json
+    rank/       weights.safetensors, calibration.safetensors
+    parity/     rows.parquet
+
+Where there are items, this is the part of a bundle that scores; see serving/loaded_bundle.py for the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from torch import nn
+
+from contracts import bundle, vocabulary
+from contracts.bundle import Manifest
+from contracts.encoding import Encoder
+from contracts.errors import BundleError
+from contracts.feature_spec import FeatureSpec
+from models.calibration import Calibration
+from serving import parity
+from serving.bundle_settings import BundleSettings
+from serving.networks import load_ranker
+
+RANK, PARITY = "rank", "parity"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoringBundle:
+    """`parity` is None when not checked."""
+
+    manifest: Manifest
+    spec: FeatureSpec
+    encoder: Encoder
+    settings: BundleSettings
+    ranker: nn.Module
+    calibration: Calibration
+    parity: parity.Comparison | None
+
+    @property
+    def version(self) -> str:
+        return self.manifest.version
+
+    @classmethod
+    def load(cls, folder: Path, check_parity: bool = True) -> Self:
+        """Raises ChecksumError, BundleVersionError, BundleError or ParityError."""
+        manifest = bundle.verify(folder)
+        try:
+            return cls.read(folder, manifest, check_parity)
+        except FileNotFoundError as error:
+            raise BundleError(f"the bundle {folder} lacks a file ({error}); assemble it again") from None
+
+    @classmethod
+    def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
+        """Of a folder whose checksums hold. Raises ParityError, FileNotFoundError."""
+        settings, spec = BundleSettings.read(folder), FeatureSpec.read(folder)
+        encoder = Encoder(spec, vocabulary.read_all(folder))
+        ranker = load_ranker(folder / RANK / "weights.safetensors", settings.ranker, spec, settings.train)
+        calibration = load_calibration(folder / RANK)
+        compared = None
+        if check_parity:
+            compared = parity.check(folder / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train))
+        return cls(manifest, spec, encoder, settings, ranker, calibration, compared)
+
+
+def load_calibration(folder: Path) -> Calibration:
+    return Calibration.from_arrays(bundle.load_weights(folder / "calibration.safetensors"))

@@ -1,0 +1,77 @@
+"""Do the statistics know the truth, and do they help? Rivals against the marketplace's true rates, and downstream.
+
+The error is taken over the pairs of (city, brand) values that the statistics window never saw together. Downstream, one
+ranker is trained for one epoch per rival: a glance, of which `sluice bench statistics` is the long look.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contracts import summary, vocabulary
+from contracts.artifacts import LABEL, Artifacts
+from contracts.config import Config
+from contracts.feature_spec import FIRST_ID, FeatureSpec
+from models.batches import ExampleSet
+from models.metrics import auc
+from models.pair_buckets import seen_together
+from models.pair_graph import PairGraph
+from models.pair_rivals import downstream, made_by
+from models.pair_statistics import PairStatistics
+from pipelines.marketplace_truth import PAIR, Truth
+
+RANKER = "dnn"
+SAMPLES = 100  # users, items and contexts that a true rate is the mean over
+RIVALS = ("table", "factorisation", "pcf_gnn")
+Grid = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def judge(config: Config, out: Artifacts) -> dict[str, Any]:
+    """Figures `zero_bucket_mse`, `bytes` and `auc`; nothing where the pair of the truth has no statistic."""
+    spec = FeatureSpec.read(out.encoding)
+    if not any(field.parts == PAIR for field in spec.statistics()):
+        return {}
+    graph = PairGraph.read(out.statistics)
+    made = {name: made_by(name, graph, spec, config.statistics, config.seed) for name in RIVALS}
+    sizes = summary.read(out.statistics)["bytes"]
+    return {
+        "zero_bucket_mse": zero_bucket_mse(made, graph, true_rates(out, graph)),
+        "bytes": {"pcf_gnn": sizes["own"], "table": sizes["table"], "dense": sizes["dense"]},
+        "auc": _downstream(made, graph, config, out),
+    }
+
+
+def true_rates(out: Artifacts, graph: PairGraph) -> Grid:
+    """(ids of the left slot [L], of the right one [R], true rates [L, R]) of the values that the encoding knows."""
+    truth, known = Truth.load(out.truth), vocabulary.read_all(out.encoding)
+    ids = [vocabulary.look_up(known[name], np.array([v.encode() for v in truth.values[name]])) for name in PAIR]
+    left, right = (one >= FIRST_ID for one in ids)
+    return ids[0][left], ids[1][right], truth.pair_rate(SAMPLES)[np.ix_(left, right)]
+
+
+def zero_bucket_mse(made: Mapping[str, PairStatistics], graph: PairGraph, grid: Grid) -> dict[str, float]:
+    """Mean squared error of the predicted rate over pairs never seen together; `mean` predicts the window's rate."""
+    left, right, rates = grid
+    pair = graph.pairs[[graph.relations[number][:2] for number in graph.pairs].index(PAIR)]
+    never = seen_together(graph, pair, left[:, None], right[None]) == 0
+    found = {"mean": np.full(rates.shape, float(graph.priors[pair]))}
+    found |= {name: one.rates(pair, left[:, None], right[None]) for name, one in made.items()}
+    return {name: float(np.square(rate - rates)[never].mean()) for name, rate in found.items()}
+
+
+def _downstream(
+    made: Mapping[str, PairStatistics], graph: PairGraph, config: Config, out: Artifacts
+) -> dict[str, float]:
+    """Test AUC of one ranker with the statistics of each rival, and without."""
+    labels = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding)).column(LABEL)
+    quick = config.model_copy(update={"train": config.train.model_copy(update={"epochs": 1})})
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, one in {"none": None, **made}.items():
+            found[name] = auc(labels, downstream(RANKER, one, graph, quick, out, config.seed, Path(folder)))
+    return found

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureSpec
+from models.array_examples import ArrayExamples, rows_of, with_crosses
+
+
+@pytest.fixture(scope="module")
+def examples(item_world: Any, spec: FeatureSpec) -> ArrayExamples:
+    return ArrayExamples(item_world.train.folder, spec, rows_of(item_world.train, spec, 10**9, 0))
+
+
+def test_batches_are_those_of_the_files(examples: ArrayExamples, item_world: Any) -> None:
+    for ours, theirs in zip(examples.batches(700), item_world.train.batches(700), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_shuffling_keeps_the_rows(examples: ArrayExamples) -> None:
+    rows = torch.cat([batch.row for batch in examples.batches(512, shuffle=True, seed=1)])
+    assert rows.tolist() != examples.column("_row").tolist()
+    assert sorted(rows.tolist()) == sorted(examples.column("_row").tolist())
+
+
+def test_processes_get_equal_shares(examples: ArrayExamples) -> None:
+    shares = [[len(b.row) for b in examples.batches(512, shuffle=True, seed=1, rank=r, world=2)] for r in (0, 1)]
+    assert shares[0] == shares[1]
+    assert set(shares[0]) == {512}
+
+
+def test_a_sample_has_the_asked_size(item_world: Any, spec: FeatureSpec) -> None:
+    assert len(rows_of(item_world.train, spec, 300, 0)) == 300
+
+
+@pytest.mark.parametrize("representation", ["embedding", "product"])
+def test_crosses_become_fields(item_world: Any, spec: FeatureSpec, representation: str) -> None:
+    rows = {"train": rows_of(item_world.train, spec, 10**9, 0), "test": rows_of(item_world.validation, spec, 300, 0)}
+    made, crossed = with_crosses(spec, rows, [("g", ("user_group", "item_group"))], representation, min_count=1)
+    assert len(made.products()) == (representation == "product")
+    ids = crossed["train"].columns["g"]
+    pairs = rows["train"].columns["user_group"] * 100 + rows["train"].columns["item_group"]
+    assert len(set(zip(ids, pairs, strict=True))) == len(set(ids)) == len(set(pairs))
+    assert ids.min() >= FIRST_ID
+    ArrayExamples(item_world.train.folder, made, crossed["test"])
+
+
+def test_keys_seen_too_rarely_are_unknown(item_world: Any, spec: FeatureSpec) -> None:
+    rows = {"train": rows_of(item_world.train, spec, 300, 0)}
+    _, crossed = with_crosses(spec, rows, [("g", ("user", "item"))], "embedding", min_count=10**6)
+    np.testing.assert_array_equal(crossed["train"].columns["g"], UNKNOWN)

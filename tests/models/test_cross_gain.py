@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from models.cross_columns import CrossColumns
+from models.cross_gain import NEWTON_STEPS, Fold, GainJudge, folds_of, log_loss, select, slopes
+from tests.models.crossed_world import crossed_columns, pair_logit, triple_logit
+
+
+@pytest.fixture(scope="module")
+def world() -> CrossColumns:
+    first, second = pair_logit(0, 3), pair_logit(1, 4)
+    return crossed_columns(lambda ids: first(ids) + second(ids))
+
+
+def every(columns: CrossColumns, *orders: int) -> list[frozenset[int]]:
+    return [frozenset(c) for order in orders for c in itertools.combinations(range(len(columns.slots)), order)]
+
+
+def picked(columns: CrossColumns, **changed: Any) -> list[frozenset[int]]:
+    judge = GainJudge(columns, folds_of(None, columns.rows, 0))
+    settings = {"budget": 10, "max_keys": 10**6, "min_count": 1, "min_gain": 3.0, **changed}
+    return [one.cross for one in select(judge, every(columns, 2, 3), **settings)]
+
+
+def test_the_planted_pairs_come_first_and_no_triple_repeats_them(world: CrossColumns) -> None:
+    found = picked(world)
+    assert set(found[:2]) == {frozenset({0, 3}), frozenset({1, 4})}
+    assert len(found) <= 4
+
+
+def test_a_pair_of_pairs_is_no_triple_of_its_own(world: CrossColumns) -> None:
+    judge = GainJudge(world, folds_of(None, world.rows, 0))
+    alone, _ = judge.estimate(frozenset({0, 3, 1}))
+    judge.accept(frozenset({0, 3}), 5.0)
+    given, _ = judge.estimate(frozenset({0, 3, 1}))
+    assert alone > 20 > given
+
+
+def test_a_planted_triple_is_found_beside_its_pairs() -> None:
+    assert frozenset({0, 2, 4}) in picked(crossed_columns(triple_logit()))
+
+
+def test_noise_gains_nothing() -> None:
+    assert picked(crossed_columns(lambda ids: np.full(len(ids), -1.0))) == []
+
+
+def test_budget_and_keys_are_respected(world: CrossColumns) -> None:
+    assert len(picked(world, budget=1)) == 1
+    assert picked(world, max_keys=15) == []
+    assert len(picked(world, max_keys=16)) == 1  # 4 x 4 keys
+
+
+def test_one_cross_per_set_of_fields() -> None:
+    columns = crossed_columns(pair_logit(0, 3))
+    fine = columns.slots[0]._replace(name="f0#fine", field="f0")
+    twice = CrossColumns((*columns.slots, fine), np.concatenate([columns.ids, columns.ids[:, :1]], axis=1),
+                         columns.label, columns.position, columns.row)
+    found = picked(twice)
+    assert sum(3 in cross and bool(cross & {0, 6}) and len(cross) == 2 for cross in found) == 1
+
+
+def test_newton_reaches_the_ridge_optimum_of_each_code(world: CrossColumns) -> None:
+    judge = GainJudge(world, [Fold(np.arange(4000), np.arange(4000, 8000))])
+    start, ridge = judge.logits[0].copy(), 5.0
+    codes, _ = world.codes([0, 3])
+    judge.accept(frozenset({0, 3}), ridge)
+    moved = judge.logits[0] - start
+    for code in np.unique(codes)[:4]:
+        rows = np.flatnonzero(codes[:4000] == code)
+
+        def loss(weight: float, rows: np.ndarray = rows) -> float:
+            return log_loss(start[rows] + weight, world.label[rows]) + ridge * weight**2 / 2
+
+        assert NEWTON_STEPS >= 3
+        np.testing.assert_allclose(moved[codes == code], minimize_scalar(loss).x, atol=1e-3)
+
+
+def test_the_estimate_is_near_the_gain(world: CrossColumns) -> None:
+    judge = GainJudge(world, folds_of(None, world.rows, 0))
+    estimate, ridge = judge.estimate(frozenset({1, 4}))
+    assert judge.accept(frozenset({1, 4}), ridge) == pytest.approx(estimate, rel=0.35)
+
+
+def test_a_split_in_time_is_one_fold_of_slices() -> None:
+    (fold,) = folds_of(np.arange(10) >= 7, 10, 0)
+    assert (fold.fit, fold.held) == (slice(0, 7), slice(7, 10))
+    scattered = np.array([True, False] * 5)
+    np.testing.assert_array_equal(folds_of(scattered, 10, 0)[0].held, np.flatnonzero(scattered))
+
+
+def test_random_folds_hold_every_row_once() -> None:
+    folds = folds_of(None, 100, 3)
+    assert sorted(np.concatenate([fold.held for fold in folds])) == list(range(100))
+    assert all(len(np.intersect1d(fold.fit, fold.held)) == 0 for fold in folds)
+
+
+def test_slopes_are_the_derivatives_of_the_log_loss() -> None:
+    logits, label, step = np.linspace(-3, 3, 7), np.array([0, 1, 0, 1, 0, 1, 0.0]), 1e-4
+    single = [[log_loss(np.array([z + s]), np.array([y])) for s in (-step, 0, step)]
+              for z, y in zip(logits, label, strict=True)]
+    low, middle, high = np.array(single).T
+    slope, curvature = slopes(logits, label)
+    np.testing.assert_allclose(slope, (low - high) / (2 * step), atol=1e-6)
+    np.testing.assert_allclose(curvature, (high - 2 * middle + low) / step**2, atol=1e-5)

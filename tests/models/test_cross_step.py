@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts import found_crosses, summary
+from contracts.artifacts import Artifacts
+from contracts.config import Config, parse
+from contracts.errors import DataError
+from models.cross_step import run
+from tests.models.crossed_world import (
+    FIELDS,
+    crossed_columns,
+    crossed_spec,
+    pair_logit,
+    parity_logit,
+    triple_logit,
+    write_examples,
+)
+
+SIDES = ("user", "context", "item")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_data_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path_factory.mktemp('tracking') / 'mlflow.db'}")
+        yield
+
+
+def config(**crosses: Any) -> Config:
+    fields = "".join(f'[[fields]]\nname = "f{i}"\nkind = "categorical"\nside = "{SIDES[i * 3 // FIELDS]}"\n'
+                     for i in range(FIELDS))
+    settings = {"batch_size": 128, "epochs": 4, "compare_rows": 0, "min_count": 1, **crosses}
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+    text = ('name = "crossed"\n[log]\npath = "x"\nevent_time = "t"\n[label]\nexpression = "y"\n'
+            f'[train]\nembedding_dim = 4\nhidden = [16]\nbatch_size = 256\nepochs = 2\n[crosses]\n{lines}{fields}')
+    return parse(text)
+
+
+def world(folder: Path, logit: Callable[[np.ndarray], np.ndarray]) -> Artifacts:
+    out = Artifacts(folder)
+    out.encoding.mkdir(parents=True)
+    crossed_spec().model_copy(update={"has_users": True}).write(out.encoding)
+    for seed, window in enumerate(("train", "validation", "test")):
+        write_examples(out.examples(window), crossed_columns(logit, rows=8000 if seed == 0 else 2000, seed=seed))
+    return out
+
+
+def parts(figures: dict[str, Any]) -> set[frozenset[str]]:
+    return {frozenset(cross["parts"]) for cross in figures["crosses"]}
+
+
+def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> None:
+    out = world(tmp_path, triple_logit())
+    figures = run(config(), out)
+    assert frozenset({"f0", "f2", "f4"}) in parts(figures)
+    assert figures["split"] == "time"
+    found = found_crosses.read(out.crosses)
+    assert found is not None
+    assert [cross.name for cross in found.crosses] == [cross["name"] for cross in figures["crosses"]]
+    assert len(list(out.crosses.glob("adjacency_*.npy"))) == 2
+
+
+def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
+    out = world(tmp_path, pair_logit(0, 4))
+    first = run(config(), out)
+    assert run(config(), out) == first
+    assert run(config(budget=1), out)["seconds"] != first["seconds"]
+    again = run(config(), out, force=True)
+    assert again["crosses"] == first["crosses"]
+
+
+def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
+    logit = pair_logit(0, 4)
+    out = world(tmp_path, logit)
+    first = run(config(), out)
+    for window in ("validation", "test"):
+        shutil.rmtree(out.examples(window))
+        write_examples(out.examples(window), crossed_columns(lambda ids: -logit(ids), rows=2000, seed=9))
+    assert run(config(), out, force=True)["crosses"] == first["crosses"]
+
+
+def test_budgets_are_respected(tmp_path: Path) -> None:
+    first, second = pair_logit(0, 4), pair_logit(1, 3)
+    out = world(tmp_path, lambda ids: first(ids) + second(ids))
+    assert len(run(config(), out)["crosses"]) >= 2
+    assert len(run(config(budget=1), out)["crosses"]) == 1
+    assert run(config(max_keys=10), out)["crosses"] == []
+
+
+def test_a_pure_parity_of_three_is_the_known_limit(tmp_path: Path) -> None:
+    """No pair inside it says anything, so a search in increasing order never comes to the triple."""
+    figures = run(config(), world(tmp_path, parity_logit(0, 2, 4)))
+    assert frozenset({"f0", "f2", "f4"}) not in parts(figures)
+
+
+def test_a_parity_of_two_is_found_where_it_is_proposed(tmp_path: Path) -> None:
+    """Products of embeddings see a pair that neither field hints at: more than the premise of the search promises."""
+    figures = run(config(thresholds=[0.0, 1.0]), world(tmp_path, parity_logit(1, 4)))
+    assert frozenset({"f1", "f4"}) in parts(figures)
+
+
+def test_the_comparison_names_every_rival(tmp_path: Path) -> None:
+    out = world(tmp_path, parity_logit(0, 4))
+    figures = run(config(compare_rows=4000), out)
+    rivals = {"random", "information", "taylor", "exhaustive", "all_pairs_hashed"}
+    assert set(figures["arms"]) == {"none", "fives", *rivals}
+    assert figures["arms"]["fives"]["gain_low"] > 0
+    assert figures["representations"]["embedding"]["auc"] > figures["representations"]["none"]["auc"] - 0.01
+    assert figures["lightgbm"]["auc"] > 0.6
+    assert summary.read(out.crosses) == json.loads(json.dumps(figures))
+
+
+def test_nothing_to_cross_is_said(tmp_path: Path) -> None:
+    out = world(tmp_path, pair_logit(0, 4))
+    spec = crossed_spec()
+    spec.model_copy(update={"fields": spec.fields[:1], "has_users": True}).write(out.encoding)
+    with pytest.raises(DataError, match="no two of the columns f0 can be crossed"):
+        run(config(), out)

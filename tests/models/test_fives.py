@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from contracts.feature_spec import FeatureSpec
+from models.batches import Batch, Block
+from models.fives import Fives, different_fields, nodes
+
+
+def network(spec: FeatureSpec, **changed: Any) -> Fives:
+    torch.manual_seed(0)
+    return Fives(spec, **{"dim": 4, "hidden": (8,), "dropout": 0.0, "layers": 2, **changed})
+
+
+def test_nodes_are_all_slots_once(spec: FeatureSpec) -> None:
+    slots = [*spec.block_ids("shared"), *spec.block_ids("own")]
+    assert sorted(slot.name for slot in nodes(spec)) == sorted(slot.name for slot in slots)
+
+
+def test_two_granularities_of_a_field_are_no_pair(spec: FeatureSpec) -> None:
+    slots = nodes(spec)
+    allowed = different_fields(slots)
+    assert not allowed.diagonal().any()
+    price = next(index for index, slot in enumerate(slots) if slot.field == "price")
+    assert allowed[price].sum() == len(slots) - 1
+
+
+def test_one_shared_row_equals_the_same_row_repeated(spec: FeatureSpec, batch: Batch) -> None:
+    model = network(spec).eval()
+    one = Block(batch.shared.ids[:1], batch.shared.dense[:1])
+    many = Block(one.ids.expand(len(batch.label), -1), one.dense.expand(len(batch.label), -1))
+    torch.testing.assert_close(model(one, batch.own), model(many, batch.own))
+
+
+def test_without_edges_all_layers_are_the_first(spec: FeatureSpec) -> None:
+    count = len(nodes(spec))
+    model = network(spec, allowed=torch.zeros(count, count, dtype=torch.bool))
+    vectors = torch.randn(3, count, 4)
+    for state in model.propagate(vectors, model.edges()):
+        torch.testing.assert_close(state, vectors)
+
+
+def test_the_last_layer_alone_reads_a_narrower_input(spec: FeatureSpec, batch: Batch) -> None:
+    every, last = network(spec), network(spec, readout="last")
+    assert last.mlp.first.own.shape[1] * 3 == every.mlp.first.own.shape[1]
+    assert last(batch.shared, batch.own).shape == batch.label.shape
+
+
+def test_the_structure_gets_a_gradient(spec: FeatureSpec, batch: Batch) -> None:
+    model = network(spec)
+    model(batch.shared, batch.own).sum().backward()
+    assert (model.edges.structure.grad[0] != 0).any()

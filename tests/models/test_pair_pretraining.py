@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.config import Statistics
+from contracts.errors import SluiceError
+from models import pair_network, pair_pretraining
+from models.pair_pretraining import hold_out
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = Statistics(dim=8, epochs=40, patience=40, batch_size=16, learning_rate=5e-3, neighbours=30)
+
+
+def fit(graph, settings=SETTINGS, seed=1, **more):
+    torch.manual_seed(seed)
+    network = pair_network.build(settings, graph)
+    return network, pair_pretraining.fit(network, graph, settings, seed, **more)
+
+
+def grid(network, graph, cities, brands):
+    with torch.no_grad():
+        vectors = network.encoder.all_vectors(graph)
+        left = vectors[graph.starts["city"] + 2 + torch.arange(cities)]
+        right = vectors[graph.starts["brand"] + 2 + torch.arange(brands)]
+        return torch.sigmoid(network.heads[0](left[:, None], right[None])).numpy()
+
+
+@pytest.fixture(scope="module")
+def fitted(pair_graph):
+    torch.set_num_threads(1)
+    return fit(pair_graph, SETTINGS.model_copy(update={"layers": 1, "learning_rate": 5e-2}))
+
+
+def test_pairs_never_seen_together_are_known_from_region_and_tier(fitted, pair_graph, pair_rates):
+    city, brand = np.indices(pair_rates.shape)
+    never = (city + brand) % 4 == 0
+    predicted = grid(fitted[0], pair_graph, *pair_rates.shape)
+    error = np.square(predicted - pair_rates)[never].mean()
+    assert error < 0.2 * np.square(pair_rates.mean() - pair_rates)[never].mean()
+
+
+def test_unseen_values_are_answered_with_the_rate_of_the_other_one(fitted, pair_graph, pair_rates):
+    """No value's rate differs from the overall one here; an unknown value must not take the answer far from it."""
+    network, _ = fitted
+    with torch.no_grad():
+        vectors = network.encoder.all_vectors(pair_graph)
+        unknown = vectors[pair_graph.starts["city"] + 1]
+        brands = vectors[pair_graph.starts["brand"] + 2 + torch.arange(15)]
+        answers = torch.sigmoid(network.heads[0](unknown, brands))
+    assert float((answers - pair_rates.mean()).abs().mean()) < 0.1
+
+
+@pytest.mark.parametrize("model", ["factorisation", "two_tower"])
+def test_the_rivals_learn_what_they_have_seen(model, pair_graph, pair_rates):
+    network, result = fit(pair_graph, SETTINGS.model_copy(update={"model": model, "learning_rate": 2e-2}))
+    city, brand = np.indices(pair_rates.shape)
+    seen = (city + brand) % 4 != 0
+    error = np.square(grid(network, pair_graph, *pair_rates.shape) - pair_rates)[seen].mean()
+    assert error < 0.7 * np.square(pair_rates.mean() - pair_rates)[seen].mean()
+    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+
+
+def test_held_out_pairs_are_a_tenth_and_of_no_link(pair_graph):
+    train, held = hold_out(pair_graph, seed=3)
+    assert len(held) == len(pair_graph.targets) // 10
+    assert sorted([*train.tolist(), *held.tolist()]) == pair_graph.targets.tolist()
+
+
+def test_training_stops_when_held_out_pairs_get_worse_and_keeps_the_best(pair_graph):
+    eager = SETTINGS.model_copy(update={"learning_rate": 0.3, "patience": 2, "epochs": 30})
+    network, result = fit(pair_graph, eager)
+    losses = [entry["validation_loss"] for entry in result.history]
+    assert len(losses) == result.best_epoch + 2 < 30
+    assert losses[result.best_epoch - 1] == min(losses)
+    run = pair_pretraining.Run(network, pair_graph, eager, 1)
+    assert run.evaluate() == pytest.approx(min(losses), rel=1e-5)
+
+
+def test_one_seed_one_result(pair_graph):
+    short = SETTINGS.model_copy(update={"epochs": 2})
+    first, second = (fit(pair_graph, short)[0].state_dict() for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_loss_that_is_not_finite_names_the_learning_rate(pair_graph):
+    with pytest.raises(SluiceError, match=r"statistics\.learning_rate"):
+        fit(pair_graph, SETTINGS.model_copy(update={"learning_rate": 1e30}))
+
+
+KILLED = """
+import sys, time, torch
+from pathlib import Path
+from contracts.config import Statistics
+from models import pair_network, pair_pretraining
+from models.pair_graph import PairGraph
+graph, settings = PairGraph.read(Path({folder!r})), Statistics.model_validate_json({settings!r})
+torch.set_num_threads(1)
+torch.manual_seed(1)
+network = pair_network.build(settings, graph)
+pair_pretraining.fit(network, graph, settings, 1, checkpoint=Path({folder!r}) / "checkpoint.safetensors", digest="d",
+                     on_epoch=lambda entry: (print(entry["epoch"], flush=True), time.sleep(0.2)))
+"""
+
+
+def stored(graph, folder):
+    """The graph as Spark leaves it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    starts = torch.tensor([[graph.starts[one[side]] for one in graph.relations] for side in (0, 1)])
+    edges, relation = graph.edges, graph.edges.relation.long()
+    columns = {
+        "relation": edges.relation, "left": edges.left - starts[0][relation],
+        "right": edges.right - starts[1][relation], "impressions": edges.impressions, "clicks": edges.clicks,
+        "exposure": edges.exposure,
+    }
+    (folder / "edges").mkdir(parents=True)
+    pq.write_table(pa.table({name: part.numpy() for name, part in columns.items()}), folder / "edges" / "part.parquet")
+    manifest = {"slots": graph.slots, "relations": [one._asdict() for one in graph.relations]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_killed_run_goes_on_and_ends_in_the_same_weights(pair_graph, tmp_path):
+    settings = SETTINGS.model_copy(update={"epochs": 6})
+    stored(pair_graph, tmp_path)
+    code = KILLED.format(folder=str(tmp_path), settings=settings.model_dump_json())
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT,
+                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert process.stdout is not None
+    while process.stdout.readline().strip() != "3":
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    process.stdout.close()
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    resumed, result = fit(pair_graph, settings, checkpoint=checkpoint, digest="d")
+    whole, expected = fit(pair_graph, settings)
+    assert 3 <= result.resumed < 6
+    assert [entry["validation_loss"] for entry in result.history] == [
+        entry["validation_loss"] for entry in expected.history]
+    assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in resumed.state_dict().items())
+
+
+def test_a_checkpoint_of_other_settings_is_left_aside(pair_graph, tmp_path):
+    settings = SETTINGS.model_copy(update={"epochs": 2})
+    fit(pair_graph, settings, checkpoint=tmp_path / "c", digest="one")
+    _, result = fit(pair_graph, settings, checkpoint=tmp_path / "c", digest="other")
+    assert result.resumed == 0

@@ -1,0 +1,187 @@
+"""Statistics inside a ranker: against look-ups by hand, and with every ranker around them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.config import Statistics, Train
+from contracts.errors import DataError
+from contracts.feature_spec import FIRST_ID, FeatureSpec, PairModel
+from models import checkpoint, pair_network, pair_weights, registry
+from models.batches import Block
+from models.pair_memory import memory
+from models.pair_statistics import PairStatistics
+
+ROOT = Path(__file__).parents[2]
+PAIRS = [("city", "brand"), ("age", "tags")]
+TRAIN = Train(embedding_dim=4, hidden=(8,), cross_layers=1, cross_rank=4, dropout=0.0)
+
+
+def blocks(spec: FeatureSpec, rows: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    random = np.random.default_rng(seed)
+    found = []
+    for slots in (spec.block_ids("shared"), spec.block_ids("own")):
+        parts = [random.integers(1 if slot.width == 1 else 0, slot.size, (rows, slot.width)) for slot in slots]
+        found.append(torch.from_numpy(np.concatenate(parts, axis=1).astype(np.int32)))
+    return found[0], found[1]
+
+
+def random_weights(spec: FeatureSpec, head: str, pairs=PAIRS, **more) -> PairStatistics:
+    torch.manual_seed(0)
+    made = PairStatistics(pair_weights.with_statistics(spec, pairs, PairModel(head=head, dim=5, **more)),
+                          PairModel(head=head, dim=5, **more))
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter)
+    made.mean += 0.3
+    made.std *= 2.0
+    return made
+
+
+@pytest.mark.parametrize("head", ["dot", "perceptron"])
+def test_inputs_are_two_look_ups_and_a_head(pair_spec, head):
+    made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 40)
+    found = made(shared, own)
+    vectors, starts = made.scorer.vectors, made.starts
+    for row in range(40):
+        city, brand = int(shared[row, 1]) + starts["city"], int(own[row, 4]) + starts["brand"]
+        expected = (made.scorer.heads[0](vectors[city], vectors[brand]) - 0.3) / 2
+        torch.testing.assert_close(found[row, 0], expected)
+        age, tags = int(shared[row, 0]) + starts["age"], [t + starts["tags"] for t in own[row, 1:4].tolist() if t]
+        logits = [made.scorer.heads[1](vectors[age], vectors[tag]) for tag in tags or [starts["tags"]]]
+        torch.testing.assert_close(found[row, 1], (torch.stack(logits).mean() - 0.3) / 2)
+
+
+@pytest.mark.parametrize("head", ["dot", "perceptron", "table"])
+def test_one_shared_row_is_broadcast(pair_spec, head):
+    made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 9)
+    torch.testing.assert_close(made(shared[:1], own), made(shared[:1].expand(9, -1), own))
+
+
+def test_half_precision_around_them_leaves_them_alone(pair_spec):
+    made, (shared, own) = random_weights(pair_spec, "perceptron"), blocks(pair_spec, 9)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(made(shared, own), made(shared, own))
+        low = made(shared, own)
+    assert torch.equal(low, made(shared, own))
+
+
+def test_a_table_holds_smoothed_rates_and_says_what_it_lacks(pair_spec, pair_graph):
+    settings = Statistics(smoothing=10.0)
+    made = pair_weights.table(pair_graph, pair_spec, settings)
+    edges, prior = pair_graph.edges.take(pair_graph.targets), float(pair_graph.priors[0])
+    city = (edges.left - pair_graph.starts["city"]).numpy()
+    brand = (edges.right - pair_graph.starts["brand"]).numpy()
+    shown, clicks = edges.exposure.numpy(), edges.clicks.numpy()
+    np.testing.assert_allclose(made.rates(0, city, brand), (clicks + 10 * prior) / (shown + 10), rtol=1e-5)
+
+    def own(ids, value):
+        return (clicks[ids == value].sum() + 10 * prior) / (shown[ids == value].sum() + 10)
+
+    def logit(p):
+        return np.log(p / (1 - p))
+
+    missing = np.array([FIRST_ID]), np.array([FIRST_ID])  # city 0 and brand 0: 0 + 0 is a multiple of 4
+    expected = logit(own(city, FIRST_ID)) + logit(own(brand, FIRST_ID)) - logit(prior)
+    assert logit(made.rates(0, *missing)[0]) == pytest.approx(expected, rel=1e-4)
+    assert made.rates(0, np.array([1]), np.array([5]))[0] == pytest.approx(own(brand, 5), rel=1e-4)
+    assert made.rates(0, np.array([1]), np.array([1]))[0] == pytest.approx(prior, rel=1e-4)
+    flags = made(torch.tensor([[2, 2], [2, 3]]), torch.tensor([[0, 0, 0, 0, 2], [0, 0, 0, 0, 2]]))[:, 1]
+    assert flags.tolist() == [1.0, 0.0]
+
+
+def test_inputs_have_mean_0_and_deviation_1_over_the_window(pair_spec, pair_graph):
+    made = pair_weights.table(pair_graph, pair_spec, Statistics())
+    edges = pair_graph.edges.take(pair_graph.targets)
+    shared, own = (torch.zeros(len(edges.left), width, dtype=torch.int32) for width in (2, 5))
+    shared[:, 1], own[:, 4] = edges.left - pair_graph.starts["city"], edges.right - pair_graph.starts["brand"]
+    inputs = made(shared, own)[:, 0].numpy()
+    weight = edges.exposure.numpy()
+    assert np.average(inputs, weights=weight) == pytest.approx(0, abs=1e-4)
+    assert np.average(inputs**2, weights=weight) == pytest.approx(1, rel=1e-4)
+
+
+def published(pair_spec, pair_graph, folder, **chosen):
+    settings = Statistics(dim=4, **chosen)
+    torch.manual_seed(0)
+    network = pair_network.build(settings, pair_graph).eval()
+    made = pair_weights.from_network(network, pair_graph, pair_spec)
+    spec = pair_weights.publish(made, pair_spec, pair_weights.pairs_of(pair_graph), settings, folder)
+    return network, made, spec
+
+
+def test_the_encoder_is_dropped_and_its_answers_stay(pair_spec, pair_graph, tmp_path):
+    network, made, _ = published(pair_spec, pair_graph, tmp_path)
+    cities, brands = np.arange(14)[:, None], np.arange(17)[None]
+    with torch.no_grad():
+        vectors = network.encoder.all_vectors(pair_graph)
+        left, right = vectors[pair_graph.starts["city"] + cities], vectors[pair_graph.starts["brand"] + brands]
+        expected = torch.sigmoid(network.heads[0](left, right)).numpy()
+    np.testing.assert_allclose(made.rates(0, cities, brands), expected, rtol=1e-5)
+    assert memory(made, pair_graph)["own"] == 4 * ((14 + 17) * 4 + sum(p.numel() for p in network.heads.parameters())
+                                                   + 2)
+
+
+@pytest.mark.parametrize("name", ["logistic_regression", "dnn", "dcn_v2", "din"])
+def test_every_ranker_reads_them_and_keeps_them_frozen(name, pair_spec, pair_graph, tmp_path):
+    _, made, spec = published(pair_spec, pair_graph, tmp_path / "s")
+    torch.manual_seed(1)
+    network = registry.build(name, spec, TRAIN)
+    pair_weights.load_into(network, spec, tmp_path / "s")
+    for parameter in network.parameters():
+        if parameter.requires_grad:
+            torch.nn.init.normal_(parameter, std=0.3)
+    ids = blocks(spec, 6)
+    shared, own = Block(ids[0], torch.zeros(6, 0)), Block(ids[1], torch.zeros(6, 1))
+    logits = network(shared, own)
+    statistics = network.embedding.statistics
+    assert torch.equal(statistics.scorer.vectors, made.scorer.vectors)
+    assert not any(parameter.requires_grad for parameter in statistics.parameters())
+    statistics.mean += 5.0
+    assert not torch.allclose(network(shared, own), logits)
+    checkpoint.save(network, tmp_path / "w.safetensors")
+    again = registry.build(name, spec, TRAIN)
+    checkpoint.load(again, tmp_path / "w.safetensors")
+    assert torch.equal(again.eval()(shared, own), network.eval()(shared, own))
+
+
+def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_graph, tmp_path):
+    _, made, spec = published(pair_spec, pair_graph, tmp_path, fine_tune=True, initialise_embeddings=True)
+    network = registry.build("dnn", spec, TRAIN)
+    before = network.embedding.weight.detach().clone()
+    pair_weights.load_into(network, spec, tmp_path)
+    embedding = network.embedding
+    assert all(parameter.requires_grad for parameter in embedding.statistics.parameters())
+    rows = embedding.shared.rows(torch.tensor([[3, 4]], dtype=torch.int32))  # age 3, city 4
+    vectors = made.scorer.vectors
+    scaled = (vectors - vectors.mean(0)) / vectors.std(0) * 0.1
+    torch.testing.assert_close(embedding.weight[rows[0, 1]], scaled[made.starts["city"] + 4])
+    assert torch.equal(embedding.weight[rows[0, 0]], before[rows[0, 0]])
+
+
+def test_weights_of_another_run_are_refused(pair_spec, pair_graph, tmp_path):
+    _, _, spec = published(pair_spec, pair_graph, tmp_path)
+    (tmp_path / pair_weights.WEIGHTS).unlink()
+    with pytest.raises(DataError, match="sluice pretrain"):
+        pair_weights.load_into(registry.build("dnn", spec, TRAIN), spec, tmp_path)
+
+
+def test_a_spec_without_statistics_is_as_it_was(pair_spec):
+    named = pair_weights.with_statistics(pair_spec, PAIRS, PairModel(head="dot", dim=3))
+    assert [field.name for field in named.statistics()] == ["city_x_brand_rate", "age_x_tags_rate"]
+    assert [field.cost for field in named.statistics()] == [2.0, 2.0]
+    assert named.block_ids("own") == pair_spec.block_ids("own")
+    assert named.block_dense("own") == pair_spec.block_dense("own")
+    assert pair_weights.without_statistics(named) == pair_spec
+    assert FeatureSpec.model_validate_json(named.model_dump_json()) == named
+
+
+def test_a_server_needs_no_graph_library():
+    code = "import sys, serving.server, serving.verify; print('torch_geometric' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "False"

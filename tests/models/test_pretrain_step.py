@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from contracts import summary
+from contracts.artifacts import Artifacts
+from contracts.config import parse
+from contracts.feature_spec import FeatureSpec
+from models import pair_weights, pretrain_step
+
+TEXT = """
+name = "t"
+seed = 3
+log = { path = "p" }
+label = { expression = "y" }
+statistics = { dim = 4, epochs = 3, patience = 3, batch_size = 32, model = "MODEL" }
+fields = [{ name = "city", kind = "categorical", side = "user" }]
+"""
+
+
+def config(model="pcf_gnn"):
+    return parse(TEXT.replace("MODEL", model))
+
+
+@pytest.fixture
+def out(tmp_path, pair_graph, pair_spec):
+    """A run's folder with a fitted spec and the graph as Spark leaves it."""
+    found = Artifacts(tmp_path)
+    found.encoding.mkdir()
+    pair_spec.write(found.encoding)
+    edges, relation = pair_graph.edges, pair_graph.edges.relation.long()
+    starts = torch.tensor([[pair_graph.starts[one[side]] for one in pair_graph.relations] for side in (0, 1)])
+    columns = {**edges._asdict(), "left": edges.left - starts[0][relation], "right": edges.right - starts[1][relation]}
+    (found.statistics / "edges").mkdir(parents=True)
+    pq.write_table(pa.table({name: part.numpy() for name, part in columns.items()}),
+                   found.statistics / "edges" / "part.parquet")
+    (found.statistics / "manifest.json").write_text(json.dumps(manifest(pair_graph)))
+    return found
+
+
+def manifest(graph, rows=4880):
+    return {"slots": graph.slots, "relations": [one._asdict() for one in graph.relations], "rows": rows, "clicks": 800}
+
+
+@pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower", "table"])
+def test_statistics_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
+    found = pretrain_step.run(config(model), out, manifest(pair_graph))
+    spec = FeatureSpec.read(out.encoding)
+    assert [field.parts for field in spec.statistics()] == [("city", "brand")]
+    assert spec.pair_model is not None
+    assert spec.pair_model.head == {"pcf_gnn": "perceptron", "table": "table"}.get(model, "dot")
+    assert found == summary.read(out.statistics) | {"pairs": [("city", "brand")]}
+    assert found["bytes"]["table"] == 12 * len(pair_graph.targets)
+    assert found["bytes"]["dense"] == 4 * 14 * 17
+    assert len(found["history"]) == (0 if model == "table" else 3)
+
+
+def test_progress_counts_the_batches_of_all_epochs(out, pair_graph):
+    seen = []
+    pretrain_step.run(config(), out, manifest(pair_graph), on_progress=lambda *count: seen.append(count))
+    batches = len(seen) // 3
+    assert [done for _, done, _ in seen] == list(range(1, 3 * batches + 1))
+    assert {(name, whole) for name, _, whole in seen} == {("pcf_gnn", 3 * batches)}
+
+
+def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph, pair_spec):
+    pretrain_step.run(config(), out, manifest(pair_graph))
+    weights = (out.statistics / pair_weights.WEIGHTS).read_bytes()
+    named = FeatureSpec.read(out.encoding)
+    pair_spec.write(out.encoding)  # as after `sluice features`
+    seen = []
+    pretrain_step.run(config(), out, manifest(pair_graph), on_progress=lambda *count: seen.append(count))
+    assert seen == []
+    assert FeatureSpec.read(out.encoding) == named
+    pretrain_step.run(config(), out, manifest(pair_graph), seed=4)
+    assert (out.statistics / pair_weights.WEIGHTS).read_bytes() != weights
+
+
+def test_without_pairs_the_spec_loses_its_statistics(out, pair_graph, pair_spec):
+    pretrain_step.run(config(), out, manifest(pair_graph))
+    found = pretrain_step.run(config(), out, None)
+    assert found["pairs"] == []
+    assert FeatureSpec.read(out.encoding) == pair_spec

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from contracts.config import Config
+from sluice.skipped import skipped
+
+
+def config(**roles: str) -> Config:
+    return Config.model_validate({
+        "name": "t", "log": {"path": "log", **roles}, "label": {"expression": "y"},
+        "fields": [{"name": "x", "kind": "categorical", "side": "context"}],
+    })
+
+
+def test_each_missing_role_leaves_out_what_needs_it() -> None:
+    plain = skipped(config())
+    assert set(plain) == {
+        "split_in_time", "gauc", "online_users", "online_items", "two_tower", "pre_ranker", "item_index", "serving"
+    }
+    assert set(skipped(config(event_time="t", item_id="i"))) == {"gauc", "online_users"}
+    assert all("set log." in reason for reason in plain.values())
+
+
+def test_a_full_log_leaves_nothing_out() -> None:
+    assert skipped(config(event_time="t", item_id="i", user_id="u")) == {}
