@@ -338,7 +338,9 @@ class Prerank(Section):
     dot_product   the two towers' inner product, as retrieval left it
     """
 
-    kind: Literal["fscd", "towers", "dot_product"] = "fscd"
+    kind: Literal["fscd", "towers", "dot_product"] | None = Field(
+        None, description="none given: fscd where the log has items and times, else towers"
+    )
     keep: int = Field(200, ge=1)
     hidden: tuple[int, ...] = Field((64, 32), min_length=1)
     item_part: Literal["precomputed", "fresh"] = Field(
@@ -429,6 +431,11 @@ class Config(Section):
     def label_window(self) -> int:
         """Seconds after an impression during which a click still counts."""
         return self.label.clicks.window if self.label.clicks else 0
+
+    @property
+    def prerank_kind(self) -> Literal["fscd", "towers", "dot_product"]:
+        """The configured kind, or what the log allows."""
+        return self.prerank.kind or ("fscd" if self.log.item_id and self.log.event_time else "towers")
 
     @property
     def embargo(self) -> int:
@@ -550,6 +557,9 @@ class Config(Section):
             )
         if self.rerank.kind == "auction" and self.log.bid is None:
             problems.append("rerank.kind = 'auction' needs log.bid")
+        if self.prerank.kind == "fscd" and not (self.log.item_id and self.log.event_time):
+            problems.append("prerank.kind = 'fscd' learns from past requests: set log.item_id and log.event_time, or "
+                            "take 'towers'")
         if self.prerank.top > self.prerank.keep:
             problems.append(f"prerank.top {self.prerank.top} exceeds prerank.keep {self.prerank.keep}")
         if self.prerank.keep > self.retrieve.candidates:

@@ -73,7 +73,7 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
     shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
     lost = dropped(task, points[0], chosen.kept)
     figures = {
-        "kind": config.prerank.kind, "regime": config.prerank.item_part, "seed": task.seed,
+        "kind": config.prerank_kind, "regime": config.prerank.item_part, "seed": task.seed,
         "fields_kept": len(chosen.kept), "fields_all": len(network.fields), "kept": chosen.kept,
         "cost": chosen.cost, "costs": dict(task.costs),
         "frontier": [_point(point, shown, chosen) for point in points],

@@ -32,7 +32,7 @@ def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
 
     Recalls are None when no test click is on a known item.
     """
-    wanted = (TOWER, PRE_RANKER) if job.config.prerank.kind == "towers" else (TOWER,)
+    wanted = (TOWER, PRE_RANKER) if job.config.prerank_kind == "towers" else (TOWER,)
     known = {name: job.done(name) for name in wanted}
     if all(known.values()) and all((job.out.model(name) / CALIBRATION).exists() for name in wanted):
         return {PRE_RANKER: None, **known}

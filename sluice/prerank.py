@@ -17,6 +17,7 @@ import numpy as np
 from contracts import bundle, summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config import Config
+from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts
 from models import prerank_plot, prerank_step
@@ -41,6 +42,8 @@ def run(
     config: Config, out: Artifacts, costs: Path | None, seed: int | None, progress: OnStep, force: bool = False
 ) -> dict[str, Any]:
     """Writes OUT/candidates, OUT/models/fscd and OUT/prerank/summary.json, which it also returns."""
+    if not (config.log.item_id and config.log.event_time):
+        raise ConfigError("a pre-ranker is chosen on past requests; set log.item_id and log.event_time")
     started, chosen = time.perf_counter(), config.seed if seed is None else seed
     digest = _digest(config, out, costs, chosen)
     known = summary.read(out.prerank)

@@ -124,7 +124,7 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
     merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
-    if config.prerank.kind == "fscd" and config.log.item_id is not None:
+    if config.prerank_kind == "fscd":
         merged["prerank"] = prerank(config, out, console, seed=seed)
     merged["bundle"] = build_bundle(config, out, console)
     merged["skipped"] = skipped(config)

@@ -68,7 +68,8 @@ def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
     }
     for name, changes in sections.items():
         settings[name] = {**settings.get(name, {}), **changes}
-    log = {"path": "log", "user_id": "user", "item_id": "item", "bid": "bid" if has_bid else None}
+    log = {"path": "log", "user_id": "user", "item_id": "item", "event_time": "time",
+           "bid": "bid" if has_bid else None}
     return Config.model_validate({
         "name": "market", "log": log, "label": {"expression": "clicked"},
         "fields": [{"name": "category", "kind": "categorical", "side": "item"}], **settings,
