@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from contracts.errors import ConfigError
 
 URI = "MLFLOW_TRACKING_URI"
+LONGEST_VALUE = 6000  # what MLflow keeps of a setting; the whole configuration lies in the bundle's manifest
 
 
 class Store(Protocol):
@@ -78,7 +79,7 @@ class MlflowStore:
         from mlflow.entities import Param
 
         run = self.client.create_run(self.experiment, run_name=name).info.run_id
-        params = [Param(key, value) for key, value in settings.items()]
+        params = [Param(key, value[:LONGEST_VALUE]) for key, value in settings.items()]
         for start in range(0, len(params), 100):  # the most that one call takes
             self.client.log_batch(run, params=params[start : start + 100])
         return run

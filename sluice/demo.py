@@ -19,6 +19,7 @@ from sluice.server_process import ServerProcess
 from sluice.tables import print_models, print_pairs
 
 VISITS = 400
+CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
 SHOWN = ("slate", "statistics", "serving", "parity", "seconds", "marketplace_version")
 
 
@@ -91,8 +92,9 @@ def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, 
     with step(console, "report"):
         page = write_report(folder)
     print_models(merged["models"], console)
+    crosses = {key: merged["crosses"][key] for key in CROSSES}
     print_pairs(
-        "demo", {key: merged[key] for key in SHOWN}, console
+        "demo", {"crosses": crosses, **{key: merged[key] for key in SHOWN}}, console
     )
     console.print(f"report: {page}", highlight=False)
     if server is not None:
