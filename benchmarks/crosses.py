@@ -29,11 +29,11 @@ from contracts.config import Config, load
 from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from models import cross_columns, registry, training_loop
-from models.array_examples import ArrayExamples, rows_of
+from models.array_examples import ArrayExamples, rows_of, with_crosses
 from models.batches import ExampleSet
 from models.boosted_trees import fit_and_predict, raw_columns
 from models.cross_comparison import Consumer
-from models.cross_report import rival_sets
+from models.cross_report import Search, rival_sets
 from models.cross_rivals import pairs
 from models.cross_step import search_crosses, without_crosses
 from models.metrics import auc
@@ -86,9 +86,12 @@ def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, d
         steps.features(config, data, artifacts, Console(stderr=True))
         spec = without_crosses(FeatureSpec.read(artifacts.encoding))
         label = ExampleSet(artifacts.examples("test"), spec).column(LABEL)
-        every = {**arms(config, artifacts, spec, seed), **networks(config, artifacts, spec, seed)}
+        search = searched(config, artifacts, spec, seed)
+        every = {**arms(config, artifacts, search, spec, seed), **networks(config, artifacts, search, spec, seed)}
         runs["all bins"].append((label, every))
-        runs["ten bins"].append((label, arms(config, artifacts, coarse(spec), seed, rivals=False)))
+        few = coarse(spec)
+        weaker = arms(config, artifacts, searched(config, artifacts, few, seed), few, seed, rivals=False)
+        runs["ten bins"].append((label, weaker))
     return {footing: summed_up(parts) for footing, parts in runs.items()}
 
 
@@ -99,11 +102,17 @@ def coarse(spec: FeatureSpec) -> FeatureSpec:
     return spec.model_copy(update={"fields": tuple(fields)})
 
 
-def arms(config: Config, out: Artifacts, spec: FeatureSpec, seed: int, rivals: bool = True) -> Logits:
+def searched(config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> Search:
+    columns = cross_columns.read(ExampleSet(out.examples("train"), spec), spec, EVERY_ROW, seed)
+    return search_crosses(config, out, spec, columns, seed, None)
+
+
+def arms(
+    config: Config, out: Artifacts, search: Search, spec: FeatureSpec, seed: int, rivals: bool = True
+) -> Logits:
     """Test logits of logistic regression without crosses and with each set of them."""
     windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
     read = {name: cross_columns.read(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}
-    search = search_crosses(config, out, spec, read["train"], seed, None)
     consumer = Consumer(read["train"], read["validation"], read["test"])
     base = consumer.without()
     sets = {"LR + FIVES": [one.cross for one in search.selected]}
@@ -118,15 +127,20 @@ def arms(config: Config, out: Artifacts, spec: FeatureSpec, seed: int, rivals: b
     return found
 
 
-def networks(config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> Logits:
-    """Test logits of FIVES and the deep network as predictors, and of LightGBM on the raw columns."""
+def networks(config: Config, out: Artifacts, search: Search, spec: FeatureSpec, seed: int) -> Logits:
+    """Test logits of FIVES and the deep network, each without and with the crosses found, and of LightGBM."""
     windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
+    rows = {name: rows_of(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}
+    crosses = [(cross.name, cross.parts) for cross in search.found()]
+    crossed, crossed_rows = with_crosses(spec, rows, crosses, "embedding", config.crosses.min_count)
     found = {}
     for name, title in (("fives", "FIVES, predictor"), ("dnn", "DNN")):
-        torch.manual_seed(seed)
-        network = registry.build(name, spec, config.train)
-        training_loop.fit(network, windows["train"], windows["validation"], config.train, seed)
-        found[title] = training_loop.predict(network, windows["test"])
+        for made, parts, more in ((spec, rows, ""), (crossed, crossed_rows, " + crosses")):
+            examples = {window: ArrayExamples(out.examples(window), made, part) for window, part in parts.items()}
+            torch.manual_seed(seed)
+            network = registry.build(name, made, config.train)
+            training_loop.fit(network, examples["train"], examples["validation"], config.train, seed)
+            found[title + more] = training_loop.predict(network, examples["test"])
     tables = {name: raw_columns(examples, spec) for name, examples in windows.items()}
     (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))
     label = {name: examples.column(LABEL) for name, examples in windows.items()}

@@ -23,7 +23,7 @@ from models.metrics import auc
 
 DRAWS = 100
 RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40
-HASHED_ROWS, HASH_BUCKETS = 25_000, 1_000
+HASHED_ROWS, HASH_BUCKETS = 10_000, 1_000
 REPRESENTATIONS = ("none", "embedding", "product")
 CONSUMER = "dnn"  # of the representations
 
