@@ -2,18 +2,20 @@
 
     c_j = g1 o_j + g2 e_j + g3 n_j        arXiv 2105.07706; o computation, e embedding dimension, n number of keys
 
-    without a file    o_j = the configured `cost`,  e_j = dimensions of its slots,  n_j = keys of its tables
-    with a file       o_j = (us_per_request + K us_per_candidate) / (K lookup_us),  K candidates a request
+    without a file    o_j = the configured `cost` of an item's look-up or a cross, / K of a user's or context field (once
+                      a request), 0 of an item field whose part is precomputed
+                      e_j = dimensions of its slots,  n_j = keys of its tables
+    with a file       o_j = (us_per_request + K us_per_candidate) / (K lookup_us)
                       e_j = bytes_per_key / 4,  n_j = keys
 
-so that a field that costs as much as a plain look-up per candidate has o = 1 in both. A measured time whose interval
+so that a field that costs as much as a plain look-up per candidate has o = 1 in both; K candidates a request. A measured time whose interval
 reaches below zero counts as nothing: it was not distinguished from no cost.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -22,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contracts.config import Prerank
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec
 
 FILE = "costs.json"
 BYTES = 4
@@ -80,6 +82,11 @@ class MeasuredCosts(Frozen):
             first = str(error).splitlines()[0]
             raise DataError(f"{path} is no cost file ({first}); run `sluice measure-costs BUNDLE`") from None
 
+    def per_1000(self, kept: Collection[str], regime: Regime) -> float:
+        """Microseconds of the stage with these fields alone, per 1,000 candidates: the whole less what went."""
+        gone = sum(self.microseconds(name, regime) for name in self.fields[regime] if name not in kept)
+        return (self.whole[regime].value - gone) * 1000.0 / self.candidates
+
     def microseconds(self, name: str, regime: Regime) -> float:
         """Of one field, per `candidates` candidates. Raises DataError when it was not measured."""
         found = self.fields[regime].get(name)
@@ -98,14 +105,16 @@ def field_bytes(field: FeatureField, dim: int) -> int:
     return BYTES * (dim * max(len(field.slots()), int(field.product)) + int(field.dense))
 
 
-def costs(spec: FeatureSpec, settings: Prerank, measured: MeasuredCosts | None) -> dict[str, float]:
-    """c of every field that a pre-ranker reads."""
-    return {field.name: _cost(field, settings, measured) for field in spec.fields if field.kind != "statistic"}
+def costs(spec: FeatureSpec, settings: Prerank, measured: MeasuredCosts | None, candidates: int) -> dict[str, float]:
+    """c of every field that a pre-ranker reads; `candidates` K of a request, where nothing was measured."""
+    fields = [field for field in spec.fields if field.kind != "statistic"]
+    return {field.name: _cost(field, settings, measured, candidates) for field in fields}
 
 
-def _cost(field: FeatureField, settings: Prerank, measured: MeasuredCosts | None) -> float:
+def _cost(field: FeatureField, settings: Prerank, measured: MeasuredCosts | None, candidates: int) -> float:
     if measured is None:
-        computation, dimension, keys = field.cost, field_bytes(field, settings.embedding_dim) / BYTES, field_keys(field)
+        computation = _by_formula(field, settings.item_part, candidates)
+        dimension, keys = field_bytes(field, settings.embedding_dim) / BYTES, field_keys(field)
     else:
         lookups = measured.candidates * measured.lookup_us
         computation = measured.microseconds(field.name, settings.item_part) / lookups
@@ -115,5 +124,7 @@ def _cost(field: FeatureField, settings: Prerank, measured: MeasuredCosts | None
             + settings.key_weight * keys)
 
 
-def total(names: Sequence[str], known: dict[str, float]) -> float:
-    return sum(known[name] for name in names)
+def _by_formula(field: FeatureField, regime: Regime, candidates: int) -> float:
+    if field.side in BLOCK_SIDES["shared"]:
+        return field.cost / candidates
+    return 0.0 if field.side == "item" and regime == "precomputed" else field.cost

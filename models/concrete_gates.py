@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 TEMPERATURE = 0.1
-KEPT = 0.5
+LARGEST = 3.0  # of a logit: beyond it the penalty's slope, delta (1 - delta), is too small for a field ever to leave
 
 
 class Gates(nn.Module):
@@ -26,6 +26,9 @@ class Gates(nn.Module):
     def penalty(self) -> Tensor:
         """A number, in units of cost."""
         raise NotImplementedError
+
+    def clamp(self) -> None:
+        """Called after each step."""
 
 
 class ConcreteGates(Gates):
@@ -50,6 +53,10 @@ class ConcreteGates(Gates):
 
     def penalty(self) -> Tensor:
         return (self.alpha * self.delta).sum()
+
+    @torch.no_grad()
+    def clamp(self) -> None:
+        self.logits.clamp_(-LARGEST, LARGEST)
 
     def kept(self) -> Tensor:
         """bool [F]: delta > 0.5."""

@@ -2,11 +2,14 @@
 
     Ma et al., "Towards a Better Tradeoff between Effectiveness and Efficiency in Pre-Ranking", arXiv 2105.07706
 
-    input_j = m_j * [vectors of the field's slots; its dense number]       one mask m_j per field
+    x_j     = [vectors of the field's slots; its dense number]
+    input_j = m_j x_j + (1 - m_j) mean(x_j)                                one mask m_j per field
     logit   = perceptron([shared inputs; own inputs])
 
-While fields are chosen m is the gate z, one per request; afterwards it is 1 for a kept field, 0 for a dropped one, so
-that a dropped field is a constant input and shapes, weights and checkpoints stay as they are.
+While fields are chosen m is the gate z, one per candidate; afterwards it is 1 for a kept field, 0 for a dropped one, so
+that a dropped field is a constant input and shapes, weights and checkpoints stay as they are. The constant is the
+input's running mean, not 0: a gate that closes on 0 also moves the mean of its layer, and a field that says nothing
+stays open for that alone.
 """
 
 from __future__ import annotations
@@ -41,12 +44,17 @@ def without_statistics(spec: FeatureSpec) -> FeatureSpec:
     return spec.model_copy(update={"fields": kept, "pair_model": None})
 
 
+MEAN_RATE = 0.05  # of the running means, per batch
+
+
 class Fscd(nn.Module):
     """`fields` are the fields of the spec in its order, without statistics; masks [.., F] follow it."""
 
     kept: Tensor
     shared_columns: Tensor
     own_columns: Tensor
+    shared_mean: Tensor
+    own_mean: Tensor
 
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -59,9 +67,10 @@ class Fscd(nn.Module):
         for name in ("shared", "own"):
             columns = [self.fields.index(field) for field in input_fields(self.embedding, spec, name)]  # type: ignore[arg-type]
             self.register_buffer(f"{name}_columns", torch.tensor(columns, dtype=torch.int64), persistent=False)
+            self.register_buffer(f"{name}_mean", torch.zeros(len(columns)))
 
     def keep(self, names: Collection[str]) -> None:
-        """Drops all other fields: their inputs are 0 from now on."""
+        """Drops all other fields: their inputs are constants from now on."""
         self.kept.copy_(torch.tensor([float(name in names) for name in self.fields]))
 
     @property
@@ -69,12 +78,25 @@ class Fscd(nn.Module):
         return [name for name, kept in zip(self.fields, self.kept.tolist(), strict=True) if kept]
 
     def inputs(self, shared: Block, own: Block, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """[R, shared width] and [B, own width], masked; `mask` [R, F], B a multiple of R: B / R candidates each."""
+        """[R, shared width] and [B, own width], masked; B a multiple of R: B / R candidates each. With `mask` [B, F]
+        the shared inputs, too, are of B rows."""
         left, right = self._unmasked(shared, own)
-        mask = self.kept[None] if mask is None else mask * self.kept
-        left = left * mask.index_select(1, self.shared_columns)
-        gates = mask.index_select(1, self.own_columns)[:, None]
-        return left, (right.view(len(mask), -1, right.shape[1]) * gates).flatten(0, 1)
+        if self.training:
+            self._follow(left.detach(), right.detach())
+        if mask is None:
+            mask = self.kept[None]
+        else:
+            mask = mask * self.kept
+            left = left.repeat_interleave(len(right) // len(left), 0)
+        return (torch.lerp(self.shared_mean, left, mask.index_select(1, self.shared_columns)),
+                torch.lerp(self.own_mean, right, mask.index_select(1, self.own_columns)))
+
+    @torch.no_grad()
+    def _follow(self, left: Tensor, right: Tensor) -> None:
+        """The means of dropped fields stay as they were."""
+        rates = MEAN_RATE * self.kept
+        self.shared_mean = torch.lerp(self.shared_mean, left.mean(dim=0), rates[self.shared_columns])
+        self.own_mean = torch.lerp(self.own_mean, right.mean(dim=0), rates[self.own_columns])
 
     def _unmasked(self, shared: Block, own: Block) -> tuple[Tensor, Tensor]:
         embedding = self.embedding

@@ -58,8 +58,9 @@ class Trainer:
         self.gate_adam = torch.optim.Adam(gates.parameters(), lr=settings.gate_rate) if gates else None
         self._clicks = self._impressions()
 
-    def run(self, steps: int, reg_scale: float = 0.0, decay: bool = False) -> float:
-        """The mean loss of the last tenth; `decay` lets the learning rate fall to zero."""
+    def run(self, steps: int, reg_scale: float | None = None, decay: bool = False) -> float:
+        """The mean loss of the last tenth. Without `reg_scale` gates stay as they are, and the network learns to do
+        without any field; `decay` lets the learning rate fall to zero."""
         self.network.train()
         losses = []
         for step in range(steps):
@@ -71,12 +72,12 @@ class Trainer:
     def _set_rate(self, rate: float) -> None:
         self.row_adam.learning_rate = self.adam.param_groups[0]["lr"] = rate
 
-    def _step(self, reg_scale: float) -> float:
+    def _step(self, reg_scale: float | None) -> float:
         for parameter in self.network.parameters():
             parameter.grad = None
         self.adam.zero_grad()
         loss = self._loss()
-        if self.gates is not None and self.gate_adam is not None:
+        if self.gates is not None and self.gate_adam is not None and reg_scale is not None:
             self.gate_adam.zero_grad()
             loss = loss + reg_scale * self.gates.penalty()
         loss.backward()
@@ -84,13 +85,14 @@ class Trainer:
         gradient = self.network.embedding.weight.grad
         if gradient is not None:
             self.row_adam.step(*row_gradient(gradient))
-        if self.gate_adam is not None:
+        if self.gates is not None and self.gate_adam is not None and reg_scale is not None:
             self.gate_adam.step()
+            self.gates.clamp()
         return float(loss.detach())
 
     def _loss(self) -> Tensor:
         settings, part = self.settings, self._lists()
-        scores = self.network(part.shared, part.own, self._mask(len(part.valid))).view(part.valid.shape)
+        scores = self.network(part.shared, part.own, self._mask(part.valid.numel())).view(part.valid.shape)
         loss = scores.new_zeros(())
         if settings.distillation:
             loss = loss + settings.distillation * distillation(scores, part.teacher, part.valid)

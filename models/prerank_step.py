@@ -58,7 +58,7 @@ def make_task(
     sources = Sources(CandidateItems.load(out.candidates), CandidateLists.load(out.candidates / "train"), impressions)
     auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
     return Task(spec, sources, CandidateLists.load(out.candidates / "validation"), config.prerank,
-                costs(spec, config.prerank, measured), auction, seed, progress)
+                costs(spec, config.prerank, measured, config.retrieve.candidates), measured, auction, seed, progress)
 
 
 def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
@@ -75,7 +75,7 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
     figures = {
         "kind": config.prerank_kind, "regime": config.prerank.item_part, "seed": task.seed,
         "fields_kept": len(chosen.kept), "fields_all": len(network.fields), "kept": chosen.kept,
-        "cost": chosen.cost, "costs": dict(task.costs),
+        "cost": chosen.cost, "price": chosen.price, "costs": dict(task.costs),
         "frontier": [_point(point, shown, chosen) for point in points],
         "dropped": [{"field": one.field, "recall": one.recall, "cost_share": one.cost_share} for one in lost],
         "words": [one.sentence for one in lost],
@@ -87,7 +87,7 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
 def _point(point: Point, shown: ArrayExamples, chosen: Point) -> dict[str, Any]:
     logits = training_loop.predict(point.network, shown)
     return {
-        "reg_scale": point.reg_scale, "cost": point.cost, "kept": point.kept, "fields_kept": len(point.kept),
+        "reg_scale": point.reg_scale, "cost": point.cost, "price": point.price, "kept": point.kept, "fields_kept": len(point.kept),
         **quality_figures(point.quality), "auc": auc(shown.column(LABEL), logits), "delta": point.delta,
         "chosen": point is chosen,
     }

@@ -8,7 +8,7 @@ the others become constants, and a copy of the network is fine-tuned without gat
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from contracts.candidate_lists import CandidateLists
 from contracts.config import Prerank
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
-from contracts.field_costs import total
+from contracts.field_costs import MeasuredCosts
 from models.concrete_gates import ConcreteGates
 from models.fscd import Fscd
 from models.fscd_training import Sources, Trainer, prior
@@ -37,9 +37,16 @@ class Task:
     judged: CandidateLists
     settings: Prerank
     costs: Mapping[str, float]
+    measured: MeasuredCosts | None
     auction: bool
     seed: int
     progress: OnStep
+
+    def price(self, kept: Collection[str]) -> float:
+        """What `budget` limits: microseconds per 1,000 candidates by the cost file, else the sum of c."""
+        if self.measured is not None:
+            return self.measured.per_1000(kept, self.settings.item_part)
+        return sum(self.costs[name] for name in kept)
 
     def quality(self, network: Fscd) -> Quality:
         return judge(score(network, self.sources.items, self.judged), self.sources.items, self.judged,
@@ -48,12 +55,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Point:
-    """`reg_scale` None: every field; `delta` per field as the gates left it."""
+    """`reg_scale` None: every field; `delta` per field as the gates left it; `cost` the sum of c, `price` what a budget
+    limits.
+    """
 
     reg_scale: float | None
     delta: dict[str, float]
     network: Fscd
     cost: float
+    price: float
     quality: Quality
 
     @property
@@ -82,23 +92,21 @@ def sweep(task: Task) -> list[Point]:
         kept = [name for name, stays in zip(network.fields, gates.kept().tolist(), strict=True) if stays]
         if kept and kept not in [point.kept for point in points]:
             points.append(tuned(task, network, kept, penalty, gates))
-    if task.settings.budget is not None and not any(p.cost <= task.settings.budget for p in points):
+    if task.settings.budget is not None and not any(p.price <= task.settings.budget for p in points):
         points.append(tuned(task, network, within_budget(task, network, gates), task.settings.penalties[-1], gates))
     return points
 
 
 def within_budget(task: Task, network: Fscd, gates: ConcreteGates) -> list[str]:
     """Fields by falling delta as long as they fit the budget. Raises ConfigError when none does."""
-    left, kept = task.settings.budget or 0.0, []
+    limit, kept = task.settings.budget or 0.0, list[str]()
     for place in gates.delta.argsort(descending=True).tolist():
-        name = network.fields[place]
-        if task.costs[name] <= left:
-            kept.append(name)
-            left -= task.costs[name]
+        wider = [*kept, network.fields[place]]
+        kept = wider if task.price(wider) <= limit else kept
     if not kept:
-        cheapest = min(task.costs.values())
-        raise ConfigError(f"prerank.budget {task.settings.budget:g} is below the cheapest field's cost {cheapest:g}; "
-                          "raise it, or set prerank.kind = 'dot_product'")
+        least = min(task.price([name]) for name in network.fields)
+        raise ConfigError(f"prerank.budget {limit:g} is below {least:g}, the price of the cheapest field alone; raise it, "
+                          "or set prerank.kind = 'dot_product'")
     return kept
 
 
@@ -111,15 +119,16 @@ def tuned(
     Trainer(network, None, task.sources, task.settings, task.seed, task.spec.positions).run(
         task.settings.tune_steps, decay=True)
     delta = dict(zip(network.fields, gates.delta.tolist(), strict=True)) if gates else {}
-    return Point(reg_scale, delta, network, total(network.kept_fields, dict(task.costs)), task.quality(network))
+    cost = sum(task.costs[name] for name in network.kept_fields)
+    return Point(reg_scale, delta, network, cost, task.price(network.kept_fields), task.quality(network))
 
 
 def choose(points: Sequence[Point], settings: Prerank) -> Point:
     """With a budget the best recall within it; without, the cheapest that lacks at most `tolerance` of the best."""
-    affordable = [p for p in points if settings.budget is None or p.cost <= settings.budget]
+    affordable = [p for p in points if settings.budget is None or p.price <= settings.budget]
     best = max(point.quality.recall for point in affordable)
     slack = settings.tolerance if settings.budget is None else 0.0
-    return min((p for p in affordable if p.quality.recall >= best - slack), key=lambda p: p.cost)
+    return min((p for p in affordable if p.quality.recall >= best - slack), key=lambda p: (p.price, p.cost))
 
 
 def finish(task: Task, point: Point) -> Fscd:

@@ -33,6 +33,7 @@ from serving.scoring_bundle import PARITY, RANK
 from serving.side_table import SideTable, sort_order
 
 RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
+MODELS_OF = {"fscd": ("fscd", "prerank"), "towers": ("pre_ranker", "train"), "dot_product": ("two_tower", "train")}
 TOWERS, PRE_RANKER, FSCD = "two_tower", "pre_ranker", "fscd"
 CHUNK_ROWS = 65_536
 PRIOR_IMPRESSIONS = 20.0
@@ -105,7 +106,7 @@ def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: Fea
 def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable) -> None:
     """The pre-ranker's calibration and weights and, with FSCD, the item part of its first layer for every item."""
     kind, weights = settings.prerank.kind, folder / "weights.safetensors"
-    model, command = {"fscd": (FSCD, "prerank"), "towers": (PRE_RANKER, "train")}.get(kind, (TOWERS, "train"))
+    model, command = MODELS_OF[kind or "towers"]
     _copy(out.model(model) / "calibration.safetensors", folder / "calibration.safetensors", command)
     if kind == "dot_product":
         return
@@ -120,7 +121,7 @@ def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec:
 
 def item_part(split: FscdSplit, items: SideTable) -> np.ndarray:
     """float32 [I, H]."""
-    ids, dense = np.asarray(items.ids[:-1]), np.asarray(items.dense[:-1])
+    ids, dense = np.array(items.ids[:-1]), np.array(items.dense[:-1])
     return split.item_table(torch.from_numpy(ids), torch.from_numpy(dense)).numpy()
 
 

@@ -1,7 +1,7 @@
 """The scores that may cut the retrieved candidates, by `prerank.kind`; each answers logits in chunks.
 
-    fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses; then the
-                  rest of the perceptron (models/fscd_split.py)
+    fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses
+                  (serving/request_crosses.py); then the rest of the perceptron (models/fscd_split.py)
     towers        a perceptron over the two towers' vectors
     dot_product   their inner product over the temperature, which retrieval has computed
 """
@@ -9,18 +9,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.encoding import Encoder
 from models.calibration import Calibration
 from models.fscd_split import FscdSplit
 from serving.candidates import Candidates
 from serving.loaded_bundle import LoadedBundle
+from serving.request_crosses import RequestCrosses, narrowed
 from serving.request_features import Requester, RequestFeatures, block
 
 ScorePart = Callable[[slice], Tensor]
@@ -61,26 +60,22 @@ class FscdScorer:
     def __init__(
         self, bundle: LoadedBundle, split: FscdSplit, item_part: np.ndarray | None, calibration: Calibration
     ) -> None:
-        self.calibration = calibration
-        self._split, self._item_part = split, None if item_part is None else np.asarray(item_part)
-        spec = split.pair_spec
-        narrow = replace(bundle, spec=spec, encoder=Encoder(spec, bundle.encoder.vocabularies))
-        self._features = RequestFeatures(narrow)
-        self._own_needed = item_part is None or not split.pair.empty
+        self.calibration, self._split = calibration, split
+        self._item_part = None if item_part is None else np.asarray(item_part)
+        self._items = RequestFeatures(narrowed(bundle, split.spec))
+        self._crosses = RequestCrosses(bundle, split, grouped=item_part is not None)
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
         shared = block(requester.shared)
-        user = self._split.user_part(shared)
+        crosses = self._crosses.of(requester.shared, self._split.user_part(shared))
 
         def score(part: slice) -> Tensor:
             rows = candidates.rows[part]
-            own = block(self._features.own(rows, requester.shared.ids)) if self._own_needed else None
             if self._item_part is not None:
                 item = torch.from_numpy(self._item_part.take(rows, axis=0))
             else:
-                assert own is not None
-                item = self._split.item_part(own)
-            return self._split.logits(user, item, shared, own)
+                item = self._split.item_part(block(self._items.own(rows, requester.shared.ids)))
+            return self._split.logits(item.add_(crosses(rows)))
 
         return score
 

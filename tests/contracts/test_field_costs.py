@@ -28,24 +28,31 @@ def measured(low: float = 0.1) -> MeasuredCosts:
 
 
 def test_the_formula_with_configured_costs() -> None:
-    found = costs(SPEC, SETTINGS, None)
-    assert found["city"] == pytest.approx(3.0 + 0.1 * 4 + 0.001 * 102)
-    assert found["price"] == pytest.approx(1.0 + 0.1 * 5 + 0.001 * 4)
+    found = costs(SPEC, SETTINGS, None, 100)
+    assert found["city"] == pytest.approx(3.0 / 100 + 0.1 * 4 + 0.001 * 102)
+    assert found["price"] == pytest.approx(0.1 * 5 + 0.001 * 4)
+    fresh = costs(SPEC, SETTINGS.model_copy(update={"item_part": "fresh"}), None, 100)
+    assert fresh["price"] == pytest.approx(1.0 + 0.1 * 5 + 0.001 * 4)
     assert found["both"] == pytest.approx(20.0 + 0.1 * 4 + 0.001 * 10)
 
 
 def test_microseconds_become_look_ups() -> None:
-    found = costs(SPEC, SETTINGS, measured())
+    found = costs(SPEC, SETTINGS, measured(), 100)
     assert found["city"] == pytest.approx((5.0 + 1000 * 0.02) / (1000 * 0.005) + 0.1 * 4 + 0.001 * 50)
 
 
+def test_the_price_of_fields_is_the_whole_less_the_others() -> None:
+    assert measured().per_1000(["city", "price", "both"], "precomputed") == pytest.approx(100.0)
+    assert measured().per_1000(["city"], "precomputed") == pytest.approx(100.0 - 2 * 25.0)
+
+
 def test_what_was_not_told_from_nothing_costs_nothing() -> None:
-    assert costs(SPEC, SETTINGS, measured(low=-1.0))["city"] == pytest.approx(20.0 / 5.0 + 0.4 + 0.05)
+    assert costs(SPEC, SETTINGS, measured(low=-1.0), 100)["city"] == pytest.approx(20.0 / 5.0 + 0.4 + 0.05)
 
 
 def test_a_field_that_was_not_measured_is_refused() -> None:
     with pytest.raises(DataError, match="measured no field 'city'"):
-        costs(SPEC, SETTINGS.model_copy(update={"item_part": "fresh"}), measured())
+        costs(SPEC, SETTINGS.model_copy(update={"item_part": "fresh"}), measured(), 100)
 
 
 def test_the_file_comes_back_and_another_is_refused(tmp_path: Path) -> None:

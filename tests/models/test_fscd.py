@@ -17,7 +17,7 @@ def network(spec: FeatureSpec) -> Fscd:
 def test_a_dropped_field_says_nothing(network: Fscd, batch: Batch) -> None:
     network.keep([name for name in network.fields if name != "item_group"])
     before = network(batch.shared, batch.own)
-    slot = network.spec.slot("item_group")
+    slot = next(slot for slot in network.spec.block_ids("own") if slot.field == "item_group")
     ids = batch.own.ids.clone()
     ids[:, slot.start] = 2
     assert torch.equal(network(batch.shared, Block(ids, batch.own.dense)), before)
@@ -31,6 +31,18 @@ def test_a_mask_of_zeros_is_dropping(network: Fscd, batch: Batch) -> None:
     masked = network(batch.shared, batch.own, mask)
     network.keep([name for name in network.fields if name != "price"])
     assert torch.allclose(masked, network(batch.shared, batch.own), atol=1e-6)
+
+
+def test_a_dropped_field_is_its_mean_and_the_mean_stays(network: Fscd, batch: Batch) -> None:
+    network.train()
+    for _ in range(200):
+        network.inputs(batch.shared, batch.own)
+    network.keep([name for name in network.fields if name != "price"])
+    column = network.own_columns == network.fields.index("price")
+    found = network.inputs(batch.shared, batch.own)[1][:, column]
+    assert torch.allclose(found[:, -1:], batch.own.dense.mean(dim=0).expand(len(found), 1), atol=1e-3)
+    network.inputs(batch.shared, Block(batch.own.ids, batch.own.dense + 5.0))
+    assert torch.equal(network.inputs(batch.shared, batch.own)[1][:, column], found)
 
 
 def test_a_request_stands_for_all_its_candidates(network: Fscd, batch: Batch) -> None:
@@ -58,10 +70,12 @@ def test_the_split_of_a_product_cross(spec: FeatureSpec, batch: Batch) -> None:
 
 def check_split(network: Fscd, batch: Batch, dropped: tuple[str, ...]) -> None:
     split = FscdSplit(network, network.kept_fields)
-    ids = batch.own.ids if "both" not in dropped else batch.own.ids[:, : network.spec.id_width("item")]
-    own = Block(ids, batch.own.dense)
     first = Block(batch.shared.ids[:1], batch.shared.dense[:1])
+    items, crosses = network.spec.id_width("item"), [slot.field for slot in network.spec.id_slots("cross")]
     with torch.inference_mode():
-        table = split.item_table(batch.own.ids, batch.own.dense)
-        found = split.logits(split.user_part(first), table, first, own)
-        assert torch.allclose(found, network(first, batch.own), atol=1e-5)
+        hidden = split.item_table(batch.own.ids, batch.own.dense) + split.user_part(first)
+        for names in (split.crosses[:1], split.crosses[1:]):
+            _, part = split.cross_part(names)
+            columns = [*range(items), *(items + crosses.index(name) for name in names if name in crosses)]
+            hidden = hidden + part(Block(batch.own.ids[:, columns], batch.own.dense), first.ids)
+        assert torch.allclose(split.logits(hidden), network(first, batch.own), atol=1e-5)
