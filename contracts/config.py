@@ -358,14 +358,15 @@ class Prerank(Section):
     learning_rate: float = Field(5e-3, gt=0)
     gate_rate: float = Field(5e-2, gt=0, description="learning rate of the gates' logits")
     penalties: tuple[float, ...] = Field(
-        (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2), min_length=1, description="reg_scale: nats per unit of cost, per sample"
+        (3e-4, 1e-3, 2e-3, 4e-3, 8e-3, 0.016, 0.04, 0.1), min_length=1,
+        description="reg_scale: nats per unit of cost, per sample",
     )
     clicks: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
     distillation: float = Field(1.0, ge=0, description="weight of the log loss against the ranker's probabilities")
     consistency: float = Field(1.0, ge=0, description="weight of the list-wise loss against the ranker's order")
     top: int = Field(10, ge=1, description="m of the recall of the ranker's top m")
     budget: float | None = Field(
-        None, gt=0, description="of the chosen point: microseconds per 1,000 candidates with a cost file, else summed cost"
+        None, gt=0, description="largest price: microseconds per 1,000 candidates with a cost file, else summed cost"
     )
     tolerance: float = Field(0.005, ge=0, description="recall that the cheapest good point may lack; without a budget")
     computation_weight: float = Field(1.0, ge=0, description="g1 of the paper")

@@ -2,14 +2,14 @@
 
     c_j = g1 o_j + g2 e_j + g3 n_j        arXiv 2105.07706; o computation, e embedding dimension, n number of keys
 
-    without a file    o_j = the configured `cost` of an item's look-up or a cross, / K of a user's or context field (once
-                      a request), 0 of an item field whose part is precomputed
+    without a file    o_j = the configured `cost` of a look-up per candidate; / K of a user's or context field, once a
+                      request; 0 of an item field whose part is precomputed
                       e_j = dimensions of its slots,  n_j = keys of its tables
     with a file       o_j = (us_per_request + K us_per_candidate) / (K lookup_us)
                       e_j = bytes_per_key / 4,  n_j = keys
 
-so that a field that costs as much as a plain look-up per candidate has o = 1 in both; K candidates a request. A measured time whose interval
-reaches below zero counts as nothing: it was not distinguished from no cost.
+so that a field that costs as much as a plain look-up per candidate has o = 1 in both; K candidates a request. A
+measured time whose interval reaches below zero counts as nothing: it was not distinguished from no cost.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The choice is made on the validation window; the test window is read once, for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
         "fields_kept": len(chosen.kept), "fields_all": len(network.fields), "kept": chosen.kept,
         "cost": chosen.cost, "price": chosen.price, "costs": dict(task.costs),
         "frontier": [_point(point, shown, chosen) for point in points],
-        "dropped": [{"field": one.field, "recall": one.recall, "cost_share": one.cost_share} for one in lost],
+        "dropped": [asdict(one) for one in lost],
         "words": [one.sentence for one in lost],
         **compare(task, config, out, network, curve, ranker),
     }
@@ -87,7 +87,8 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
 def _point(point: Point, shown: ArrayExamples, chosen: Point) -> dict[str, Any]:
     logits = training_loop.predict(point.network, shown)
     return {
-        "reg_scale": point.reg_scale, "cost": point.cost, "price": point.price, "kept": point.kept, "fields_kept": len(point.kept),
+        "reg_scale": point.reg_scale, "cost": point.cost, "price": point.price,
+        "kept": point.kept, "fields_kept": len(point.kept),
         **quality_figures(point.quality), "auc": auc(shown.column(LABEL), logits), "delta": point.delta,
         "chosen": point is chosen,
     }

@@ -105,8 +105,8 @@ def within_budget(task: Task, network: Fscd, gates: ConcreteGates) -> list[str]:
         kept = wider if task.price(wider) <= limit else kept
     if not kept:
         least = min(task.price([name]) for name in network.fields)
-        raise ConfigError(f"prerank.budget {limit:g} is below {least:g}, the price of the cheapest field alone; raise it, "
-                          "or set prerank.kind = 'dot_product'")
+        raise ConfigError(f"prerank.budget {limit:g} is below {least:g}, the price of the cheapest field alone; raise "
+                          "it, or set prerank.kind = 'dot_product'")
     return kept
 
 

@@ -1,6 +1,7 @@
 """How long pre-rankers take, alone and in the whole funnel, measured side by side on the same requests.
 
-Every repetition runs all arms one after the other, so that what else the machine does falls on all of them alike.
+Every repetition runs all arms one after the other in an order of its own, so that what else the machine does, and what
+the arm before left in its caches, falls on all of them alike.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from models import calibration
@@ -29,12 +31,22 @@ WARM_UP = 3
 
 
 def side_by_side(arms: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
-    """Microseconds of each repetition of each arm; `work(n)` does repetition n."""
+    """Microseconds of each repetition of each arm on one thread, as the server's; `work(n)` does repetition n."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _timed(arms, repetitions)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _timed(arms: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
     spent: dict[str, list[float]] = {name: [] for name in arms}
+    names, order = list(arms), np.random.default_rng(0)
     for number in range(-WARM_UP, repetitions):
-        for name, work in arms.items():
+        for name in order.permutation(names).tolist():
             start = time.perf_counter_ns()
-            work(number)
+            arms[name](number)
             if number >= 0:
                 spent[name].append((time.perf_counter_ns() - start) / 1000)
     return spent

@@ -75,7 +75,7 @@ def candidates(
     for number, name in enumerate(WINDOWS):
         progress("candidates", number, 3)
         count, clicks, length = (s.requests, 0, s.list_length) if name == "train" else (
-            s.judged_requests, s.judged_requests // 2, None)
+            s.judged_requests, s.judged_requests, None)
         asked = past_requests.sample(
             out, spec, loaded.items, name, count, clicks, config.features.publish_every, rng)
         candidate_sets.retrieve(loaded, asked, rng, length).save(out.candidates / name)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tests.models.prerank_market import COSTS, task
 NEEDED = {"taste", "kind", "quality"}
 
 
-def kept_at(job: Task, penalty: float, steps: int = 400) -> set[str]:
+def kept_at(job: Task, penalty: float, steps: int = 300) -> set[str]:
     """delta > 0.5 after the warm steps and `steps` at one penalty."""
     network, gates, trainer = prerank_sweep.gated(job)
     trainer.run(steps, penalty)
@@ -26,17 +28,17 @@ def points() -> list[prerank_sweep.Point]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_and_the_dear_copy_go_and_what_is_needed_stays(seed: int) -> None:
-    assert kept_at(task(seed), 1e-3) == NEEDED
+    assert kept_at(task(seed), 5e-3) == NEEDED
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_batch_size_does_not_decide(seed: int) -> None:
-    small, large = (kept_at(task(seed, batch_size=size), 1e-3) for size in (128, 2048))
-    assert small == large == NEEDED
+@pytest.mark.slow
+def test_the_batch_size_does_not_decide() -> None:
+    kept = [[kept_at(task(seed, batch_size=size), 5e-3) for size in (256, 4096)] for seed in range(5)]
+    assert sum(small == large for small, large in kept) >= 4
 
 
 def test_a_dearer_penalty_keeps_no_dearer_set() -> None:
-    costs = [sum(COSTS[name] for name in kept_at(task(1), penalty)) for penalty in (1e-4, 4e-4, 1.6e-3, 0.5)]
+    costs = [sum(COSTS[name] for name in kept_at(task(1), penalty)) for penalty in (1e-3, 4e-3, 1.6e-2, 0.5)]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < costs[0]
 
@@ -68,9 +70,10 @@ def test_one_seed_gives_one_result() -> None:
 
 
 def test_words_say_what_a_field_costs_and_what_its_loss_costs(points: list[prerank_sweep.Point]) -> None:
-    found = {one.field: one for one in dropped(task(), points[0], ["taste", "kind"])}
+    whole = replace(points[0], network=prerank_sweep.finish(task(final_steps=400), points[0]))
+    found = {one.field: one for one in dropped(task(), whole, ["taste", "kind"])}
     assert set(found) == {"noise", "quality", "junk", "copy"}
-    assert found["copy"].cost_share == pytest.approx(20.0 / sum(COSTS.values()))
+    assert found["copy"].share == pytest.approx(20.0 / sum(COSTS.values()))
     assert found["quality"].recall < -0.1
     assert found["quality"].sentence.startswith("quality: -0.")
     assert "not worth" in found["quality"].sentence

@@ -32,7 +32,8 @@ def test_once_per_combination_is_once_per_candidate(
     network = Fscd(bundle.spec, 4, (8,)).eval().requires_grad_(False)
     split = FscdSplit(network, network.fields)
     assert len(split.crosses) > 1
-    shared = RequestFeatures(bundle).requester(RankQuery(user="u05", limit=1, context={"device": "phone", "hour": 7.0})).shared
+    asked = RankQuery(user="u05", limit=1, context={"device": "phone", "hour": 7.0})
+    shared = RequestFeatures(bundle).requester(asked).shared
     with torch.inference_mode():
         user = split.user_part(block(shared))
         found = RequestCrosses(bundle, split).of(shared, user)(ROWS)
