@@ -14,7 +14,6 @@ The last two are trained from a fresh network for as many steps as FSCD's path t
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -42,16 +41,6 @@ def orders(task: Task, trained: Fscd) -> dict[str, list[str]]:
         "squeeze_excitation": _ranked(trained, squeeze_excitation(task)),
         "lpfs": _ranked(trained, lpfs(task)),
     }
-
-
-def cut(order: Sequence[str], costs: dict[str, float], budget: float) -> list[str]:
-    """The first fields of the order that fit; one that does not fit is passed over."""
-    kept, left = [], budget + 1e-9
-    for name in order:
-        if costs[name] <= left:
-            kept.append(name)
-            left -= costs[name]
-    return kept
 
 
 def _ranked(network: Fscd, values: np.ndarray) -> list[str]:

@@ -62,13 +62,19 @@ def make_task(
 
 
 def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
-    """Sweeps, chooses, trains to the end, writes the weights and compares on the test window."""
+    """Sweeps, chooses, trains to the end, compares on the test window and writes the weights."""
+    outcome, curve = outcome_of(task, config, out, ranker)
+    checkpoint.save(outcome.network, out.model(FSCD) / WEIGHTS)
+    save_weights(out.model(FSCD) / CALIBRATION, curve.arrays())
+    return outcome
+
+
+def outcome_of(task: Task, config: Config, out: Artifacts, ranker: str) -> tuple[Outcome, Calibration]:
+    """All of the step but the writing."""
     points = sweep(task)
     chosen = choose(points, task.settings)
     network = finish(task, chosen)
-    checkpoint.save(network, out.model(FSCD) / WEIGHTS)
     curve = calibrated(config, ExampleSet(out.examples("validation"), task.spec), network)
-    save_weights(out.model(FSCD) / CALIBRATION, curve.arrays())
     validation = ExampleSet(out.examples("validation"), task.spec)
     shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
     lost = dropped(task, points[0], chosen.kept)
@@ -81,7 +87,7 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
         "words": [one.sentence for one in lost],
         **compare(task, config, out, network, curve, ranker),
     }
-    return Outcome(figures, points, network)
+    return Outcome(figures, points, network), curve
 
 
 def _point(point: Point, shown: ArrayExamples, chosen: Point) -> dict[str, Any]:

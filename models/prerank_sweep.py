@@ -99,14 +99,20 @@ def sweep(task: Task) -> list[Point]:
 
 def within_budget(task: Task, network: Fscd, gates: ConcreteGates) -> list[str]:
     """Fields by falling delta as long as they fit the budget. Raises ConfigError when none does."""
-    limit, kept = task.settings.budget or 0.0, list[str]()
-    for place in gates.delta.argsort(descending=True).tolist():
-        wider = [*kept, network.fields[place]]
-        kept = wider if task.price(wider) <= limit else kept
+    limit = task.settings.budget or 0.0
+    kept = cut([network.fields[place] for place in gates.delta.argsort(descending=True).tolist()], task.price, limit)
     if not kept:
         least = min(task.price([name]) for name in network.fields)
         raise ConfigError(f"prerank.budget {limit:g} is below {least:g}, the price of the cheapest field alone; raise "
                           "it, or set prerank.kind = 'dot_product'")
+    return kept
+
+
+def cut(order: Sequence[str], price: Callable[[Sequence[str]], float], limit: float) -> list[str]:
+    """The first fields of the order that fit; one that does not fit is passed over."""
+    kept: list[str] = []
+    for name in order:
+        kept = [*kept, name] if price([*kept, name]) <= limit + 1e-9 else kept
     return kept
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -88,8 +89,11 @@ def test_rivals_put_what_is_needed_before_noise(points: list[prerank_sweep.Point
 
 
 def test_an_order_is_cut_where_the_budget_ends() -> None:
-    assert prerank_rivals.cut(["copy", "kind", "noise", "taste"], COSTS, 1.5) == ["kind", "noise"]
-    assert prerank_rivals.cut(["copy"], COSTS, 1.5) == []
+    def price(names: Sequence[str]) -> float:
+        return sum(COSTS[name] for name in names)
+
+    assert prerank_sweep.cut(["copy", "kind", "noise", "taste"], price, 1.5) == ["kind", "noise"]
+    assert prerank_sweep.cut(["copy"], price, 1.5) == []
 
 
 def test_recall_by_hand() -> None:
