@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from contracts.errors import ConfigError
-from models import prerank_rivals, prerank_sweep
+from models import prerank_sweep
 from models.prerank_sweep import Task, choose, sweep
-from models.prerank_words import dropped
 from tests.models.prerank_market import COSTS, task
 
 NEEDED = {"taste", "kind", "quality"}
@@ -70,42 +67,9 @@ def test_one_seed_gives_one_result() -> None:
     assert [p.quality.recall for p in first] == [p.quality.recall for p in second]
 
 
-def test_words_say_what_a_field_costs_and_what_its_loss_costs(points: list[prerank_sweep.Point]) -> None:
-    whole = replace(points[0], network=prerank_sweep.finish(task(final_steps=400), points[0]))
-    found = {one.field: one for one in dropped(task(), whole, ["taste", "kind"])}
-    assert set(found) == {"noise", "quality", "junk", "copy"}
-    assert found["copy"].share == pytest.approx(20.0 / sum(COSTS.values()))
-    assert found["quality"].recall < -0.1
-    assert found["quality"].sentence.startswith("quality: -0.")
-    assert "not worth" in found["quality"].sentence
-    assert "-83% cost" in found["copy"].sentence
-
-
-def test_rivals_put_what_is_needed_before_noise(points: list[prerank_sweep.Point]) -> None:
-    for name, order in prerank_rivals.orders(task(), points[0].network).items():
-        assert set(order) == set(COSTS), name
-        if name in ("permutation", "shark"):
-            assert order.index("quality") < order.index("junk"), name
-
-
 def test_an_order_is_cut_where_the_budget_ends() -> None:
     def price(names: Sequence[str]) -> float:
         return sum(COSTS[name] for name in names)
 
     assert prerank_sweep.cut(["copy", "kind", "noise", "taste"], price, 1.5) == ["kind", "noise"]
     assert prerank_sweep.cut(["copy"], price, 1.5) == []
-
-
-def test_recall_by_hand() -> None:
-    job = task()
-    judged = job.judged
-    perfect = prerank_sweep.judge(judged.teacher, job.sources.items, judged, 5, 10, False)
-    assert perfect.recall == 1.0
-    scores = np.random.default_rng(1).normal(size=judged.rows.shape)
-    found = prerank_sweep.judge(scores, job.sources.items, judged, 5, 10, False)
-    expected = []
-    for row in range(len(judged)):
-        best = sorted(range(judged.rows.shape[1]), key=lambda k: (-judged.teacher[row, k], judged.rows[row, k]))[:5]
-        kept = sorted(range(judged.rows.shape[1]), key=lambda k: (-scores[row, k], judged.rows[row, k]))[:10]
-        expected.append(len(set(best) & set(kept)) / 5)
-    assert found.recall == pytest.approx(np.mean(expected))
