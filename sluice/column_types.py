@@ -152,8 +152,8 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
             return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False)
         return Column(name, plain, "integer", values, copy, why=f"type {kind}", is_text=False)
     if types.is_floating(kind) or types.is_decimal(kind):
-        read = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
-        return Column(name, plain, "number", values, read, why=f"type {kind}", is_text=False)
+        number = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
+        return Column(name, plain, "number", values, number, why=f"type {kind}", is_text=False)
     if types.is_string(kind) or types.is_large_string(kind):
         found = _of_text(name, plain, ["" if value is None else value for value in values], None, True)
         return Column(name, plain, found.type, found.values, found.expression, found.separator, found.why)

@@ -18,7 +18,7 @@ from models import checkpoint, registry, training_loop
 from models.batches import Batch, Block
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
-DEEP = ("dnn", "dcn_v2", "din")
+DEEP = ("factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din")
 TRAINED = ("logistic_regression", *DEEP)
 
 
