@@ -6,10 +6,12 @@
     SNIPS   sum of w_n r_n / sum of w_n                     Swaminathan and Joachims, 2015: a bias of order 1/N
     DR      mean of q(x_n, pi) + w_n (r_n - q(x_n, a_n))    Dudik et al., 2011: unbiased if b or q is right
 
-pi is the policy in question, b the one that logged, a_n what it showed in context x_n, r_n what that earned. q(x, a) is a model's guess of the reward, q(x, pi) = sum over a of pi(a | x) q(x, a); it must come from other rows than
-those it is used on. Intervals are of 95%, from the spread of the terms summed by group (the rows of one request or
-user); for SNIPS by the delta method. They are as wide as the weights are uneven: see `effective_rows`. What the
-logging policy never shows cannot be estimated: pi must not show it either.
+pi is the policy in question, b the one that logged, a_n what it showed in context x_n, r_n what that earned. q(x, a) is
+a model's guess of the reward, q(x, pi) = sum over a of pi(a | x) q(x, a); it must come from other rows than those it is
+used on. Intervals are of 95%, from the spread of the terms summed by group (the rows of one request or user); for SNIPS
+by the delta method. They are as wide as the weights are uneven (`effective_rows`), and too narrow where hardly any
+row that pi might have shown earned something (`rewarded` below about 20). What the logging policy never shows cannot
+be estimated: pi must not show it either.
 """
 
 from __future__ import annotations
@@ -56,13 +58,15 @@ class Logged:
 
 
 class Estimate(NamedTuple):
-    """`low` and `high` bound 95%; `effective_rows` = (sum of w)^2 / sum of w^2, the rows that the weights leave."""
+    """`low` and `high` bound 95%; `effective_rows` = (sum of w)^2 / sum of w^2, the rows that the weights leave;
+    `rewarded` rows have a weight and a reward."""
 
     value: float
     standard_error: float
     low: float
     high: float
     effective_rows: float
+    rewarded: int
 
 
 def ips(logged: Logged) -> Estimate:
@@ -92,7 +96,8 @@ def _estimate(value: float, influence: np.ndarray, logged: Logged) -> Estimate:
     error = _standard_error(influence, logged.group)
     weights = logged.weights
     effective = float(weights.sum() ** 2 / (weights @ weights)) if weights.any() else 0.0
-    return Estimate(value, error, value - Z * error, value + Z * error, effective)
+    rewarded = int(np.sum((weights > 0) & (logged.reward != 0)))
+    return Estimate(value, error, value - Z * error, value + Z * error, effective, rewarded)
 
 
 def _standard_error(influence: np.ndarray, group: np.ndarray | None) -> float:
