@@ -1,11 +1,13 @@
 """Cross statistics and their rivals: none, table, factorisation, two towers, PCF-GNN; or the graph network at scale.
 
     sluice bench statistics rivals CONFIG --out OUT [--seeds 5] [--rankers dnn dcn_v2] [--rivals none table ...]
+    sluice bench statistics worlds CONFIG --out OUT [--worlds 2] [--events 5000000] [--seeds 3] [--rivals table ...]
     sluice bench statistics scale [--nodes 1000000] [--edges 20000000] [--batches 200]
 
 `rivals` needs the output of `sluice features CONFIG` in OUT and counts the graph of CONFIG's pairs where there is none
 yet; same windows, seeds and rankers for all. Where OUT has the truth of a simulated marketplace, the error over pairs
-never seen together is given too. Prints Markdown tables; the last line is one JSON object.
+never seen together is given too; `worlds` simulates further ones, of other seeds or sizes, for that error alone.
+Prints Markdown tables; the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config, Statistics, load
+from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from models import pair_network, pair_pretraining
 from models.batches import ExampleSet
@@ -33,9 +37,12 @@ from models.pair_graph import PairGraph, Relation
 from models.pair_memory import memory
 from models.pair_rivals import RIVALS, downstream, made_by
 from pipelines import pair_step
+from pipelines.marketplace import simulate
 from pipelines.marketplace_truth import PAIR
+from sluice import steps
 from sluice.pair_judge import true_rates, zero_bucket_mse
 
+WORLD = 1000  # between the seeds of two worlds
 Figures = dict[str, dict[str, list[float]]]
 
 
@@ -48,6 +55,13 @@ def main() -> None:
     rivals.add_argument("--seeds", type=int, default=5)
     rivals.add_argument("--rankers", nargs="*", default=["dnn", "dcn_v2"])
     rivals.add_argument("--rivals", nargs="*", default=list(RIVALS), choices=RIVALS)
+    worlds = kinds.add_parser("worlds")
+    worlds.add_argument("config", type=Path)
+    worlds.add_argument("--out", type=Path, required=True)
+    worlds.add_argument("--worlds", type=int, default=2)
+    worlds.add_argument("--events", type=int, help="instead of the configuration's")
+    worlds.add_argument("--seeds", type=int, default=3, help="of the statistics, in each world")
+    worlds.add_argument("--rivals", nargs="*", default=list(RIVALS[1:]), choices=RIVALS[1:])
     scale = kinds.add_parser("scale")
     scale.add_argument("--nodes", type=int, default=1_000_000)
     scale.add_argument("--edges", type=int, default=20_000_000)
@@ -56,6 +70,8 @@ def main() -> None:
     if chosen.kind == "scale":
         found = at_scale(chosen.nodes, chosen.edges, chosen.batches)
         print("\n".join(f"{name:28s} {value:,.4g}" for name, value in found.items()))
+    elif chosen.kind == "worlds":
+        found = other_worlds(load(chosen.config), chosen)
     else:
         found = compare(load(chosen.config), Artifacts(chosen.out), chosen.seeds, chosen.rankers, chosen.rivals)
     print(json.dumps(found))
@@ -90,6 +106,21 @@ def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], riva
     _print_table(figures)
     _print_buckets(buckets)
     return {"figures": figures, "bytes": {k: v for k, v in sizes.items() if k != "own"}, "buckets": buckets}
+
+
+def other_worlds(config: Config, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The error over pairs never seen together in marketplaces whose seeds nothing was chosen on."""
+    if config.simulation is None:
+        raise ConfigError(f"{chosen.config} has no [simulation] section; worlds need one")
+    settings = config.simulation.model_copy(update={"events": chosen.events or config.simulation.events})
+    found = {}
+    for seed in range(config.seed + WORLD, config.seed + WORLD * (chosen.worlds + 1), WORLD):
+        world, out = config.model_copy(update={"seed": seed}), Artifacts(chosen.out / f"world-{seed}")
+        simulate(settings, seed, out.raw, out.truth)
+        steps.features(world, out.raw, out, Console(stderr=True))
+        print(f"\nworld {seed}, {settings.events} events", flush=True)
+        found[str(seed)] = compare(world, out, chosen.seeds, [], chosen.rivals)
+    return found
 
 
 def _pairs(graph: PairGraph) -> list[tuple[str, ...]]:

@@ -15,6 +15,8 @@ OUT/
   statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
+  candidates/               item table as of the test window's start, and what retrieval answers past requests
+  prerank/                  the pre-ranker's frontier, choice and comparison
   models/NAME/              weights.safetensors, summary.json
   bundle/                   what `sluice serve` takes
   summary.json              one per step, beside its output
@@ -107,6 +109,14 @@ class Artifacts:
 
     def model(self, name: str) -> Path:
         return self.out / "models" / name
+
+    @property
+    def candidates(self) -> Path:
+        return self.out / "candidates"
+
+    @property
+    def prerank(self) -> Path:
+        return self.out / "prerank"
 
     @property
     def bundle(self) -> Path:

@@ -30,6 +30,7 @@ def write_report(folder: Path) -> Path:
         leaks=run.get("leaks", {}),
         leak_plots=_leak_plots(run.get("leaks", {})),
         crosses=run.get("crosses"),
+        prerank=run.get("prerank"),
         heat_maps=_heat_maps(folder, run.get("crosses")),
     )
     path = folder / "report.html"
@@ -72,6 +73,7 @@ def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:
         "Training": report_plots.training_curves(models),
         "Slates as shares of the oracle's": report_plots.slate_bars(run.get("slate", {})),
         "Where the funnel loses value": report_plots.stage_losses(run.get("slate", {}).get("loss", {})),
+        "Pre-ranking: quality against cost": report_plots.prerank_frontier(run.get("prerank")),
         "Seconds per step": report_plots.step_seconds(run),
     }
     return {title: svg for title, svg in drawn.items() if svg}

@@ -145,10 +145,20 @@ def value_rates(profile: list[Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
+def prerank_frontier(prerank: Mapping[str, Any] | None) -> str:
+    if not prerank:
+        return ""
+    from models import prerank_plot
+
+    figure, axes = _canvas(height=3.6)
+    prerank_plot.draw(axes, prerank)
+    return _svg(figure)
+
+
 def step_seconds(run: Mapping[str, Any]) -> str:
     """Seconds of each step; a step that reports its parts counts as their sum."""
     steps: dict[str, float] = {}
-    for name in ("simulation", "features", "crosses", "train", "bundle"):
+    for name in ("simulation", "features", "crosses", "train", "prerank", "bundle"):
         spent = run.get(name, {}).get("seconds")
         if spent:
             steps[name] = sum(spent.values()) if isinstance(spent, Mapping) else float(spent)

@@ -75,6 +75,18 @@ def train(config: Config, out: Artifacts, console: Console, seed: int | None = N
         return train_step.run(config, out, seed=seed, on_progress=progress.advance)
 
 
+def prerank(
+    config: Config, out: Artifacts, console: Console, costs: Path | None = None, seed: int | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Chooses the pre-ranker's fields; `costs` is a file of `sluice measure-costs`, None the configured costs."""
+    _need(out.out / "models", "sluice train")
+    from sluice import prerank as prerank_step
+
+    with step(console, "prerank") as progress:
+        return prerank_step.run(config, out, costs, seed, progress.advance, force)
+
+
 def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     """Assembles beside, publishes in one rename, writes the summary next to the bundle."""
     _need(out.out / "models", "sluice train")
@@ -115,7 +127,7 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
-    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ bundle."""
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
     merged["leaks"] = merged["features"].pop("leaks")
@@ -125,6 +137,8 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
     merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
+    if config.prerank_kind == "fscd":
+        merged["prerank"] = prerank(config, out, console, seed=seed)
     merged["bundle"] = build_bundle(config, out, console)
     merged["skipped"] = skipped(config)
     merged["seconds"] = round(time.perf_counter() - started, 1)

@@ -39,4 +39,4 @@ def test_every_command_of_the_readme_exists():
     from sluice.cli import app
 
     commands = {command.name or command.callback.__name__ for command in app.registered_commands}
-    assert set(re.findall(r"bin/sluice ([a-z]+)", text)) <= commands
+    assert set(re.findall(r"bin/sluice ([a-z][a-z-]*)", text)) <= commands
