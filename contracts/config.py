@@ -21,7 +21,9 @@ from contracts.errors import ConfigError
 Side = Literal["user", "item", "context", "cross"]
 Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
 KeyType = Literal["string", "int64", "bool"]
-ModelName = Literal["popularity", "logistic_regression", "dnn", "dcn_v2", "din", "fives"]
+ModelName = Literal[
+    "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din", "fives"
+]
 
 
 def _utc(value: object) -> object:
@@ -255,6 +257,9 @@ class Train(Section):
     precision: Literal["fp32", "bf16"] = "fp32"
     device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
+    outside_rows: int = Field(
+        100_000, ge=0, description="training rows of LightGBM, the reference from outside; 0: none"
+    )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
     tower_epochs: int = Field(6, ge=1)

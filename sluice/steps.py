@@ -24,7 +24,19 @@ def features(
     from pipelines import feature_step
 
     with step(console, "features") as progress:
-        return feature_step.run(config, data, out, day=day, on_progress=progress.note)
+        found = feature_step.run(config, data, out, day=day, on_progress=progress.note)
+    return found if day else {**found, "leaks": leaks(config, out, console)}
+
+
+def leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Which fields may know the label; a warning each, and no more: the run goes on with them."""
+    from models import leak_check
+    from sluice.tables import print_leaks
+
+    with step(console, "leak check"):
+        found = leak_check.run(config, out)
+    print_leaks(found, console)
+    return found
 
 
 def crosses(
@@ -118,6 +130,7 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
+    merged["leaks"] = merged["features"].pop("leaks")
     if config.crosses.budget:
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
