@@ -1,7 +1,7 @@
 """The server's half of a round: seven exchanges at most, from the model's rows to opened sums.
 
 A client that does not answer, answers late or twice, or answers something of another shape than it declared is lost
-from that phase on. Where too few are left to open a sum the round is abandoned: RoundAbandoned, and nothing has changed.
+from that phase on. Where too few are left to open a sum the round is abandoned: RoundAbandoned, and nothing changes.
 """
 
 from __future__ import annotations
