@@ -4,7 +4,7 @@ Every array costs its payload and at most `FRAMING` bytes of headers; the formul
 
     keys         up 128                                          down 4
     shares       up 92 k                                         down 132 k
-    union        up 2 m                                          down 96 k, m words of 16 bits, k neighbours
+    union        up 2 m                                          down 96 k + 1, m words of 16 bits, k neighbours
     open_union   up 16 k                                         down 4 k
     choose       up U / 8                                        down M / 8, U rows in the union of M private ones
     train        up 4 (D + 4 + R (d + 1))                        down 4 (D + R d) + 4 k + k R / 8

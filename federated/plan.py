@@ -77,8 +77,7 @@ class Plan:
     def code(self) -> Code:
         """How membership of the private rows (numbered from 0) is written."""
         rows = len(self.private_places)
-        counted = self.contributors > 1
-        return DirectCode(rows) if counted or not self.expected_union else smallest_code(rows, self.expected_union)
+        return smallest_code(rows, self.expected_union) if self.expected_union else DirectCode(rows)
 
     def update_layout(self, places: np.ndarray) -> Layout:
         """Dense part and tail, then a row's update and its weight."""

@@ -19,7 +19,7 @@ from federated.masking import Layout, PairMask, masked
 from federated.messages import ROUND, Message, Phase, get, numbers, text
 from federated.neighbour_graph import threshold
 from federated.plan import LOSS_SCALE, TAIL, Plan
-from federated.private_set_union import WORD, membership
+from federated.private_set_union import WORD, DirectCode, membership
 from federated.randomized_response import FirstAnswers, round_answers
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance, RoundSecrets, self_key
 from federated.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
@@ -110,8 +110,11 @@ class RoundClient:
     def _union(self, message: Message, memory: Message) -> Message:
         self._take_shares(message, memory)
         held = np.searchsorted(self.plan.private_places, self.trainer.held())
-        code = self.plan.code
-        values = membership(code, held, counted=self.plan.contributors > 1)
+        counted = bool(get(message, "counted", np.uint8, ())[()])
+        if counted and self.plan.contributors <= 1 and self.plan.rule != "heat":
+            raise ProtocolError("the server asks how many hold a row, which this run agreed not to tell; refused")
+        code = DirectCode(len(self.plan.private_places)) if counted else self.plan.code
+        values = membership(code, held, counted)
         layout = Layout(WORD, code.size)
         return {"words": self._masked("union", layout, values, memory, {})}
 

@@ -18,7 +18,7 @@ from federated.masking import NO_ROWS, Layout, Total
 from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
 from federated.neighbour_graph import ring
 from federated.plan import LOSS_SCALE, TAIL, Plan
-from federated.private_set_union import WORD
+from federated.private_set_union import WORD, Code, DirectCode
 from federated.round_client import round_context
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
 from federated.share_exchange import BOX_BYTES
@@ -74,6 +74,11 @@ class RoundServer:
         total, finished = self._update(places)
         return self._opened(total, union, places, finished)
 
+    def holders(self, clients: Iterable[int]) -> np.ndarray:
+        """How many of these clients hold each private row, securely counted. Raises RoundAbandoned."""
+        secure, _ = self._memberships(self._share_keys(sorted(clients)), counted=True)
+        return self._open(secure, {})[0].common.astype(np.int64)
+
     # ---- key agreement and shares ----
     def _share_keys(self, clients: list[int]) -> list[int]:
         asked = {client: {"clients": scalar(len(clients), np.int32)} for client in clients}
@@ -106,16 +111,21 @@ class RoundServer:
     # ---- the union ----
     def _union(self, clients: list[int]) -> tuple[np.ndarray, list[int]]:
         """Private places in scope, and the clients still there."""
-        layout = Layout(WORD, self.plan.code.size)
+        secure, code = self._memberships(clients, counted=self.plan.contributors > 1)
+        total, alive = self._open(secure, {})
+        return self.plan.private_places[code.decode(total.common, self.plan.contributors)], alive
+
+    def _memberships(self, clients: list[int], counted: bool) -> tuple[SecureSum, Code]:
+        code = self.plan.code if not counted else DirectCode(len(self.plan.private_places))
+        layout = Layout(WORD, code.size)
         secure = self._secure_sum("union", layout, clients)
-        replies = self._ask("union", {client: self._shares_for(client) for client in clients},
+        wish = scalar(int(counted), np.uint8)
+        replies = self._ask("union", {client: {"counted": wish, **self._shares_for(client)} for client in clients},
                             lambda client, reply: get(reply, "words", WORD, (layout.size,)))
         for client, words in replies.items():
             secure.accept(client, layout, words)
         self._require(len(replies), "union")
-        total, alive = self._open(secure, {})
-        held = self.plan.code.decode(total.common, self.plan.contributors)
-        return self.plan.private_places[held], alive
+        return secure, code
 
     def _choices(self, clients: list[int], union: np.ndarray) -> dict[int, np.ndarray]:
         """Client -> sorted places that it will train: the public ones and those of the union that it names."""
@@ -171,7 +181,10 @@ class RoundServer:
             {client: {"survivors": numbers(survivors), "lost": numbers(lost)}
              for client, (survivors, lost) in questions.items()},
             lambda client, reply: get(reply, "shares", np.uint8, (sum(map(len, questions[client])), 16)))
-        return secure.open(answers, places), sorted(answers)
+        started = time.perf_counter()
+        total = secure.open(answers, places)
+        self.seconds[phase] += time.perf_counter() - started
+        return total, sorted(answers)
 
     def _require(self, count: int, phase: Phase) -> None:
         if count < self.plan.least_clients:
