@@ -24,7 +24,8 @@ from federated.plan import Plan
 from federated.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.row_space import RowSpace
-from federated.settings import local_settings, plan_of
+from federated.score_histograms import HistogramTrainer, histogram_plan
+from federated.settings import HISTOGRAMS, local_settings, plan_of
 
 MEMORY = "round"
 CACHED = 4096
@@ -40,12 +41,22 @@ def _agreed(folder: Path, setting: str) -> tuple[RowSpace, Plan]:
 
 @lru_cache(maxsize=CACHED)
 def _client(folder: Path, setting: str, number: int) -> RoundClient:
+    if setting == HISTOGRAMS:
+        return _counting_client(folder, number)
     config, _ = client_files.read_public(folder)
     space, plan = _agreed(folder, setting)
     batch = client_files.read_client(folder, number)
     trainer = ClientTrainer(space, config, local_settings(setting, config), batch, number)
     answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
     return RoundClient(plan, trainer, answers)
+
+
+def _counting_client(folder: Path, number: int) -> RoundClient:
+    config, spec = client_files.read_public(folder)
+    networks = FederatedNetworks(spec, config)
+    plan = histogram_plan(config, spec, networks, client_files.count(folder))
+    later = client_files.read_client(folder, number, client_files.LATER)
+    return RoundClient(plan, HistogramTrainer(networks, spec, later), None)
 
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:

@@ -1,7 +1,8 @@
 """What lies on one client's disk, and what every client knows.
 
     FOLDER/public/           config.json, feature_spec.json: the same for all
-    FOLDER/clients/N/        samples.safetensors: the client's rows, encoded; answers/: its first answers, for ever
+    FOLDER/clients/N/        samples.safetensors: the client's rows, encoded; later.safetensors: rows of the validation
+                             window, which train nothing; answers/: its first answers, for ever
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from models.batches import Batch, Block
 
-CONFIG, SAMPLES = "config.json", "samples.safetensors"
+CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensors"
 
 
 def public(folder: Path) -> Path:
@@ -41,18 +42,18 @@ def read_public(folder: Path) -> tuple[Config, FeatureSpec]:
     return Config.model_validate_json(path.read_text(encoding="utf-8")), FeatureSpec.read(public(folder))
 
 
-def write_client(folder: Path, number: int, batch: Batch) -> None:
+def write_client(folder: Path, number: int, batch: Batch, file: str = SAMPLES) -> None:
     own = client(folder, number)
     own.mkdir(parents=True, exist_ok=True)
-    save_weights(own / SAMPLES, {
+    save_weights(own / file, {
         "shared_ids": batch.shared.ids.numpy(), "shared_dense": batch.shared.dense.numpy(),
         "own_ids": batch.own.ids.numpy(), "own_dense": batch.own.dense.numpy(), "label": batch.label.numpy(),
         "position": batch.position.numpy(),
     })
 
 
-def read_client(folder: Path, number: int) -> Batch:
-    path = client(folder, number) / SAMPLES
+def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:
+    path = client(folder, number) / file
     if not path.exists():
         raise DataError(f"{path} is not there; a client trains on its own samples alone")
     arrays = {name: torch.from_numpy(np.array(array)) for name, array in load_weights(path).items()}

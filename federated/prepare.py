@@ -60,6 +60,7 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     """
     spec = federated_spec(config, FeatureSpec.read(out.encoding))
     clients = samples_by_user(ExampleSet(out.examples("train"), spec))
+    later = {int(rows.user[0]): rows for rows in samples_by_user(ExampleSet(out.examples("validation"), spec))}
     limit = config.federated.population or len(clients)
     chosen = sorted(random.Random(config.seed).sample(range(len(clients)), min(limit, len(clients))))
     if len(chosen) < config.federated.clients:
@@ -70,6 +71,8 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
         rows = clients[at]
         latest = torch.arange(max(0, len(rows.label) - config.federated.largest_weight), len(rows.label))
         client_files.write_client(folder, number, rows.take(latest))
+        nothing = rows.take(latest[:0])
+        client_files.write_client(folder, number, later.get(int(rows.user[0]), nothing), client_files.LATER)
     return len(chosen)
 
 

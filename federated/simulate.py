@@ -51,7 +51,7 @@ def run_setting(name: str, config: Config, out: Artifacts, folder: Path, on_prog
     training = FederatedRun(
         plan, exchange, population, folder / "runs" / name, config.seed, rows, dense, config.federated.largest_heat,
     )
-    if plan.rule == "heat":
+    if plan.rule == "heat" and name != "central":
         training.heat = _heat(training)
     test = ExampleSet(out.examples("test"), spec)
     training.run(
@@ -60,10 +60,10 @@ def run_setting(name: str, config: Config, out: Artifacts, folder: Path, on_prog
                                   + (f", auc {entry['auc']:.4f}" if "auc" in entry else ""),
                                   entry["round"], config.federated.rounds),
     )
-    return _figures(training, counted, name)
+    return _figures(training, counted, name, rows_held(space, folder))
 
 
-def _figures(training: FederatedRun, counted: ByteCount, name: str) -> dict[str, Any]:
+def _figures(training: FederatedRun, counted: ByteCount, name: str, held: float) -> dict[str, Any]:
     history, policy = training.history, training.plan.policy
     private = PARTS[name][1] != "none"
     per_row = privacy_cost.any_rounds(policy) if private else np.inf
@@ -73,15 +73,24 @@ def _figures(training: FederatedRun, counted: ByteCount, name: str) -> dict[str,
             dropouts[phase] = dropouts.get(phase, 0) + lost
     return {
         "auc": history[-1]["auc"], "history": history, "bytes_per_client_round": counted.per_client_round(),
-        "bytes_per_phase": counted.per_phase(), "epsilon": per_row if np.isfinite(per_row) else None,
+        "bytes_per_phase": counted.per_phase(), "epsilon": _finite(per_row), "epsilon_composed": _finite(per_row * held) if per_row else 0.0, "held": held,
         "epsilon_one_round": _finite(privacy_cost.one_round(policy)) if private else None,
-        "seconds_per_round": float(np.mean([entry["seconds"] for entry in history])),
+        "rounds": len(history), "seconds_per_round": float(np.mean([entry["seconds"] for entry in history])),
         "seconds_per_phase": {
             phase: float(np.mean([entry["seconds_per_phase"][phase] for entry in history])) for phase in PHASES
         },
         "kept": float(np.mean([entry["kept"] for entry in history])), "dropouts": dropouts,
         "abandoned": sum(entry["abandoned"] for entry in history),
     }
+
+
+def rows_held(space: RowSpace, folder: Path) -> float:
+    """Mean number of private rows that a client's samples use: what epsilon per row composes over."""
+    private = np.zeros(space.size + 1, dtype=bool)
+    for start, stop in space.private_ranges():
+        private[start:stop] = True
+    batches = (client_files.read_client(folder, number) for number in range(client_files.count(folder)))
+    return float(np.mean([private[np.unique(space.places(batch))].sum() for batch in batches]))
 
 
 def _finite(epsilon: float) -> float | None:
@@ -109,7 +118,6 @@ def lost_at_random(config: Config) -> Lose:
 
 def _central(config: Config, space: RowSpace, folder: Path) -> Callable[[Phase, Mapping[int, Message]], dict[int, Message]]:
     """One client with everybody's rows; nothing is sent anywhere, so nothing is counted."""
-    config = config.model_copy(update={"federated": config.federated.model_copy(update={"largest_weight": 10**9})})
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(space.spec, config)
     trainer = ClientTrainer(space, config, local_settings("central", config), pooled(folder), 0)
