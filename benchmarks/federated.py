@@ -1,8 +1,10 @@
-"""What a round costs in the paper's setting: bytes per client at each level beside the published ones, seconds per phase.
+"""What a round costs in the paper's setting: bytes per client at each level beside the published ones, seconds per
+phase.
 
     sluice bench federated [--levels cpp1 cpp2 ...] [--lost 0.2] [--json]
 
-100 clients, 40 neighbours each; a share of them is lost, half before the union, half before the upload. Bytes are those of
+100 clients, 40 neighbours each; a share of them is lost, half before the union, half before the upload. Bytes are
+those of
 Flower's messages on the wire, both directions, of a client that takes part to the end. Local training is left out.
 """
 

@@ -6,7 +6,7 @@ settings say which client it is (`partition-id`). A message names the setting to
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
@@ -72,7 +72,7 @@ def _app() -> ClientApp:
     made = ClientApp()
     for phase in PHASES:
         register = made.query if message_type(phase).startswith(QUERY) else made.train
-        register(phase)(lambda message, context, phase=phase: _handle(phase, message, context))
+        register(phase)(partial(_handle, phase))
     return made
 
 

@@ -1,6 +1,7 @@
 """The step `sluice federate`: clients from the log, rounds of every setting, figures, and the parts of a bundle.
 
-Needs the features of the log (`sluice features`). Writes FEDERATED/, and parts of the served setting in FEDERATED/parts.
+Needs the features of the log (`sluice features`). Writes FEDERATED/, and parts of the served setting in
+FEDERATED/parts.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class InProcessGrid(Grid):
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, 1
         self.app, self.lose = app, lose
         self.contexts = {
-            node: Context(RUN, node, {"partition-id": partition, "num-partitions": len(nodes)}, RecordDict(), run_config)
+            node: Context(RUN, node, {"partition-id": partition}, RecordDict(), run_config)
             for node, partition in nodes.items()
         }
         self._numbers = count(1)

@@ -1,7 +1,7 @@
 """What is trained together in one round: ranker, position bias, two towers and pre-ranker, as rows and a dense vector.
 
-A row of the space is the ranker's vector and the towers' vector of the same id side by side; the towers know no crosses,
-so theirs end earlier. Everything that is no embedding is one flat dense vector.
+A row of the space is the ranker's vector and the towers' vector of the same id side by side; the towers know no
+crosses, so theirs end earlier. Everything that is no embedding is one flat dense vector.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Users of the log become clients: each one's training rows in a folder of its own, beside what all may know.
 
-The spec is cut to fields that a client can compute: no counters, no user id. What a user table would hold becomes context
+The spec is cut to fields that a client can compute: no counters, no user id. What a user table would hold becomes
+context
 of a request, so that a server of the bundle needs no table of users; the history stays the user's and comes as recent
 items. Encodings (vocabularies, bins) are public knowledge here: those of items come from the public item table.
 """
@@ -20,7 +21,7 @@ from contracts.errors import ConfigError, DataError
 from contracts.feature_spec import FeatureSpec
 from federated import client_files
 from federated.row_space import require_federable
-from models.batches import Batch, ExampleSet
+from models.batches import Batch, Block, ExampleSet
 
 
 def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
@@ -28,7 +29,7 @@ def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
     wanted = config.federated.fields or tuple(field.name for field in spec.fields)
     unknown = sorted(set(wanted) - spec.by_name.keys())
     if unknown:
-        raise ConfigError(f"federated.fields names {unknown}, which the feature spec lacks; it has {list(spec.by_name)}")
+        raise ConfigError(f"federated.fields names {unknown}, which the spec lacks; it has {list(spec.by_name)}")
     chosen = [field for field in spec.fields if field.name in wanted]
     columns = {field.name: field.source_column for field in config.fields}
     names = [f.name for f in chosen if f.side == "user" and columns.get(f.name) == config.log.user_id]
@@ -64,7 +65,9 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     limit = config.federated.population or len(clients)
     chosen = sorted(random.Random(config.seed).sample(range(len(clients)), min(limit, len(clients))))
     if len(chosen) < config.federated.clients:
-        raise ConfigError(f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer")
+        raise ConfigError(
+            f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
+        )
     shutil.rmtree(folder / "clients", ignore_errors=True)
     client_files.write_public(folder, config, spec)
     for number, at in enumerate(chosen):
@@ -79,8 +82,9 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
 def pooled(folder: Path) -> Batch:
     """All clients' rows in one batch, for central training alone."""
     parts = [client_files.read_client(folder, number) for number in range(client_files.count(folder))]
-    return Batch(
-        *(type(parts[0].shared)(*(torch.cat(t) for t in zip(*(getattr(p, b) for p in parts), strict=True)))
-          for b in ("shared", "own")),
-        *(torch.cat([getattr(p, name) for p in parts]) for name in ("label", "position", "user", "row")),
-    )
+    blocks = [
+        Block(torch.cat([block.ids for block in side]), torch.cat([block.dense for block in side]))
+        for side in ([part.shared for part in parts], [part.own for part in parts])
+    ]
+    columns = [torch.cat(column) for column in zip(*(part[2:] for part in parts), strict=True)]
+    return Batch(*blocks, *columns)  # type: ignore[arg-type]

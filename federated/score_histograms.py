@@ -1,8 +1,8 @@
 """Calibration and popularity without anybody's scores: clients add histograms under masks, the server opens the sums.
 
 Each client downloads the finished model, which is published anyway, scores its own later rows that trained nothing, and
-uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker, and per item how often
-it was shown and clicked. A bin's rows stand at its middle when the curve is fitted.
+uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker, and per item how
+often it was shown and clicked. A bin's rows stand at its middle when the curve is fitted.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histo
     for place, network in enumerate(scorers):
         logits = (network(batch.shared, batch.own) + shown_at).numpy()
         bins = np.clip((logits + LIMIT) / (2 * LIMIT) * BINS, 0, BINS - 1).astype(np.int64)
-        rows[place], clicks[place] = (np.bincount(bins, weights=w, minlength=BINS) for w in (np.ones(len(bins)), labels))
+        rows[place] = np.bincount(bins, minlength=BINS)
+        clicks[place] = np.bincount(bins, weights=labels, minlength=BINS)
     slot = item_slot(spec)
     ids = batch.own.ids[:, slot.start].numpy() if slot else np.zeros(len(labels), dtype=np.int64)
     shown, clicked = (np.bincount(ids, weights=w, minlength=items) for w in (np.ones(len(ids)), labels))

@@ -12,14 +12,13 @@ import torch
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config
-from contracts.feature_spec import FeatureSpec
 from federated import client_files, privacy_cost
 from federated.byte_count import ByteCount
 from federated.client_app import app
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
-from federated.messages import PHASES, Message, Phase
+from federated.messages import PHASES, Exchange, Message, Phase
 from federated.networks import FederatedNetworks
 from federated.prepare import pooled
 from federated.round_client import RoundClient
@@ -35,7 +34,8 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def run(config: Config, out: Artifacts, folder: Path, on_progress: OnProgress) -> dict[str, dict[str, Any]]:
-    """Setting -> its history and figures. The folder was made by federated/prepare.py; runs go on where they stopped."""
+    """Setting -> its history and figures. The folder was made by federated/prepare.py; runs go on where they
+    stopped."""
     return {name: run_setting(name, config, out, folder, on_progress) for name in config.federated.settings}
 
 
@@ -73,7 +73,8 @@ def _figures(training: FederatedRun, counted: ByteCount, name: str, held: float)
             dropouts[phase] = dropouts.get(phase, 0) + lost
     return {
         "auc": history[-1]["auc"], "history": history, "bytes_per_client_round": counted.per_client_round(),
-        "bytes_per_phase": counted.per_phase(), "epsilon": _finite(per_row), "epsilon_composed": _finite(per_row * held) if per_row else 0.0, "held": held,
+        "bytes_per_phase": counted.per_phase(), "epsilon": _finite(per_row),
+        "epsilon_composed": _finite(per_row * held) if per_row else 0.0, "held": held,
         "epsilon_one_round": _finite(privacy_cost.one_round(policy)) if private else None,
         "rounds": len(history), "seconds_per_round": float(np.mean([entry["seconds"] for entry in history])),
         "seconds_per_phase": {
@@ -116,7 +117,7 @@ def lost_at_random(config: Config) -> Lose:
     return lambda phase, node: generator.random() < share
 
 
-def _central(config: Config, space: RowSpace, folder: Path) -> Callable[[Phase, Mapping[int, Message]], dict[int, Message]]:
+def _central(config: Config, space: RowSpace, folder: Path) -> Exchange:
     """One client with everybody's rows; nothing is sent anywhere, so nothing is counted."""
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(space.spec, config)

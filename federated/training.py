@@ -3,7 +3,8 @@
     FOLDER/runs/SETTING/model.safetensors   rows, dense and the last completed round, replaced by rename after each
     FOLDER/runs/SETTING/history.json        one entry a round
 
-A round that is abandoned changes nothing and is drawn anew; a server started again goes on after the last completed one.
+A round that is abandoned changes nothing and is drawn anew; a server started again goes on after the last completed
+one.
 """
 
 from __future__ import annotations

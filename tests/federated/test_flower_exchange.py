@@ -1,4 +1,5 @@
-"""The protocol over Flower's messages: the same sums, bytes as the formulas say, errors and silence both lose a client."""
+"""The protocol over Flower's messages: the same sums, bytes as the formulas say, errors and silence both lose a
+client."""
 
 from __future__ import annotations
 
