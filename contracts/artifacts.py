@@ -8,12 +8,15 @@ OUT/
   ingest/quarantine/        malformed rows with their reason
   ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC; shares and seed without times
   features/day=D/           point-in-time raw features
+  leaks/                    what the leak check found
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
   statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
+  candidates/               item table as of the test window's start, and what retrieval answers past requests
+  prerank/                  the pre-ranker's frontier, choice and comparison
   models/NAME/              weights.safetensors, summary.json
   bundle/                   what `sluice serve` takes
   summary.json              one per step, beside its output
@@ -74,6 +77,10 @@ class Artifacts:
         return self.out / "features"
 
     @property
+    def leaks(self) -> Path:
+        return self.out / "leaks"
+
+    @property
     def crosses(self) -> Path:
         return self.out / "crosses"
 
@@ -102,6 +109,14 @@ class Artifacts:
 
     def model(self, name: str) -> Path:
         return self.out / "models" / name
+
+    @property
+    def candidates(self) -> Path:
+        return self.out / "candidates"
+
+    @property
+    def prerank(self) -> Path:
+        return self.out / "prerank"
 
     @property
     def bundle(self) -> Path:

@@ -12,9 +12,10 @@ Shapes: an id block is [B, sum of widths], a dense block [B, D]. Ids are local t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -135,6 +136,12 @@ class FeatureSpec(BaseModel):
     @cached_property
     def by_name(self) -> dict[str, FeatureField]:
         return {field.name: field for field in self.fields}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, which would also copy what `by_name` has cached of the old fields."""
+        made = super().model_copy(update=update, deep=deep)
+        made.__dict__.pop("by_name", None)
+        return made
 
     def of_side(self, *sides: Side) -> list[FeatureField]:
         """Fields of these sides: sides in the given order, fields in the spec's order."""

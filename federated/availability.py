@@ -13,10 +13,25 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from contracts.config import Federated
 from contracts.errors import ConfigError, DataError
 
 Availability = Callable[[int], list[int]]
 """Round (from 1) -> sorted numbers of the clients that can be reached."""
+
+
+def of_config(settings: Federated, population: int, seed: int) -> Availability:
+    """The configured pattern. Groups alternate by the parity of the client's number; hours of the day are drawn."""
+    if settings.availability == "alternating":
+        return alternating([client % 2 for client in range(population)], settings.availability_period)
+    if settings.availability == "day_cycle":
+        starts = [random.Random(seed * 1_000_003 + client).random() for client in range(population)]
+        return day_cycle(starts, settings.availability_share, settings.availability_period)
+    if settings.availability == "random":
+        return at_random([settings.availability_share] * population, seed)
+    if settings.availability == "trace":
+        return trace(Path(settings.availability_trace), population)
+    return always(population)
 
 
 def always(population: int) -> Availability:

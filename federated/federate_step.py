@@ -49,6 +49,11 @@ def run(config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = 
     return result
 
 
+def served_config(config: Config) -> Config:
+    """What a bundle of the parts is assembled with: pre-ranking by the towers that the same rounds trained."""
+    return config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "towers"})})
+
+
 def _summary(config: Config, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     secure = {name: figures for name, figures in found.items() if name != "central"}
     return {

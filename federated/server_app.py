@@ -1,7 +1,7 @@
 """The Flower ServerApp: rounds of one setting over whatever nodes the grid has, from a prepared folder.
 
-Run configuration: `folder` (made by `sluice federate`), `setting`, `rounds` (0: as configured), `nodes` (how many must be
-there before the first round; 0: as many as a round has clients). The model of each completed round lies in
+Run configuration: `folder` (made by `sluice federate`), `setting`, `rounds` (0: as configured), `nodes` (how many must
+be there before the first round; 0: as many as a round has clients). The model of each completed round lies in
 FOLDER/runs/SETTING-flower; started again, the run goes on after it.
 """
 
@@ -18,6 +18,7 @@ from flwr.serverapp import Grid, ServerApp
 from contracts import summary
 from contracts.errors import FederatedError
 from federated import client_files
+from federated.availability import of_config
 from federated.byte_count import ByteCount
 from federated.flower_exchange import FlowerExchange
 from federated.networks import FederatedNetworks
@@ -45,7 +46,7 @@ def main(grid: Grid, context: Context) -> None:
     rows, dense = networks.read()
     run = FederatedRun(
         plan, exchange, len(nodes), folder / "runs" / f"{setting}-flower", config.seed, rows, dense,
-        config.federated.largest_heat,
+        config.federated.largest_heat, available=of_config(config.federated, len(nodes), config.seed),
     )
     rounds = int(context.run_config["rounds"]) or config.federated.rounds
     run.run(rounds, lambda rows, dense: {}, rounds, lambda entry: LOG.info("round %(round)s: loss %(loss).4f", entry))

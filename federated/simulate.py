@@ -13,6 +13,7 @@ import torch
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config
 from federated import client_files, privacy_cost
+from federated.availability import of_config
 from federated.byte_count import ByteCount
 from federated.client_app import app
 from federated.flower_exchange import FlowerExchange
@@ -50,6 +51,7 @@ def run_setting(name: str, config: Config, out: Artifacts, folder: Path, on_prog
     rows, dense = networks.read()
     training = FederatedRun(
         plan, exchange, population, folder / "runs" / name, config.seed, rows, dense, config.federated.largest_heat,
+        available=None if name == "central" else of_config(config.federated, population, config.seed),
     )
     if plan.rule == "heat" and name != "central":
         training.heat = _heat(training)

@@ -21,6 +21,7 @@ import numpy as np
 
 from contracts.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
+from federated.availability import Availability
 from federated.averaging import row_steps
 from federated.messages import Exchange
 from federated.plan import Plan
@@ -34,7 +35,8 @@ OnRound = Callable[[dict[str, Any]], None]
 
 @dataclass
 class FederatedRun:
-    """One setting's model as it moves. `exchange` numbers its clients 0 .. population - 1."""
+    """One setting's model as it moves. `exchange` numbers its clients 0 .. population - 1; `available` None: all of them
+    are there."""
 
     plan: Plan
     exchange: Exchange
@@ -45,6 +47,7 @@ class FederatedRun:
     dense: np.ndarray
     largest_heat: float = 1.0
     heat: np.ndarray | None = None
+    available: Availability | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def resume(self) -> int:
@@ -82,7 +85,9 @@ class FederatedRun:
         """Draws clients until a round is finished; protocol rounds are numbered so that no number comes twice."""
         for attempt in range(ABANDONED_IN_A_ROW):
             unique = number * ABANDONED_IN_A_ROW + attempt
-            chosen = random.Random(self.seed * 1_000_003 + unique).sample(range(self.population), self.plan.clients)
+            there = self.available(unique) if self.available else list(range(self.population))
+            drawn = random.Random(self.seed * 1_000_003 + unique)
+            chosen = drawn.sample(there, min(self.plan.clients, len(there)))
             try:
                 return RoundServer(self.plan, unique, self.exchange, self.rows, self.dense).run(chosen), attempt
             except RoundAbandoned as error:

@@ -30,16 +30,18 @@ class BlockReader(nn.Module):
     Output width S x D + `further`: slots of one column, then the others, then products of crosses and dense inputs.
     """
 
+    slots: tuple[IdSlot, ...]  # in the order of the output
+
     order: Tensor
     offsets: Tensor
     members: Tensor
 
     def __init__(self, slots: Sequence[IdSlot], further: int, starts: Mapping[str, int], dim: int) -> None:
         super().__init__()
-        self.slots = tuple(slots)
         self.width = len(slots) * dim + further
         single, several = [s for s in slots if s.width == 1], [s for s in slots if s.width > 1]
         self.singles = len(single)
+        self.slots = (*single, *several)
         columns = [(slot, slot.start + i) for slot in [*single, *several] for i in range(slot.width)]
         self.places = {slot.name: place for place, (slot, column) in reversed([*enumerate(columns)])}
         self._buffer("order", [column for _, column in columns], torch.int64)
@@ -82,6 +84,7 @@ class FusedEmbedding(nn.Module):
         sizes = {slot.table if tie else slot.name: slot.size for slot in slots}
         ends = dict(zip(sizes, itertools.accumulate(size - 1 for size in sizes.values()), strict=True))
         starts = {slot.name: ends[key] - sizes[key] + 1 for slot in slots for key in [slot.table if tie else slot.name]}
+        self.starts = starts
         rows = 1 + sum(size - 1 for size in sizes.values())
         self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
         with torch.no_grad():

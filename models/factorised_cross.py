@@ -9,7 +9,9 @@ pairs never seen together. The factors are not the fields' own embeddings: those
 
 from __future__ import annotations
 
+import copy
 import itertools
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +34,13 @@ class FactorisedCrosses(nn.Module):
                           next(starts)) for part in cross.parts] for cross in crosses]
         self.width = len(crosses) * dim
         self.weight = nn.Parameter(torch.randn(sum(sizes), dim) * INITIAL_STD)
+
+    def subset(self, numbers: Sequence[int]) -> FactorisedCrosses:
+        """These crosses alone, on the same factors."""
+        part = copy.copy(self)
+        part.factors = [self.factors[number] for number in numbers]
+        part.width = len(numbers) * self.weight.shape[1]
+        return part
 
     def forward(self, shared_ids: Tensor, own_ids: Tensor) -> Tensor:
         """Ids [1 or B, W] and [B, W] -> [B, width]."""

@@ -62,7 +62,8 @@ class Job:
         files = sorted((path.relative_to(self.out.out).as_posix(), bundle.digest(path)) for path in paths)
         config = self.config
         settings = [config.train.model_dump(mode="json", exclude={"models", "ranker"}),
-                    config.prerank.model_dump(mode="json"), config.retrieve.candidates, config.features.negative_rate]
+                    config.prerank_kind, config.prerank.model_dump(mode="json", include={"keep", "hidden"}),
+                    config.retrieve.candidates, config.features.negative_rate]
         parts = [name, self.seed, settings, self.spec.model_dump(mode="json"), files]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The two towers and the pre-ranker from settings to files, with the share of clicks each lets through.
+"""The two towers and, where it is wanted, their pre-ranker from settings to files, with the clicks each lets through.
 
 Saved under models/two_tower and models/pre_ranker, restartable as the rankers are. The pre-ranker is calibrated on the
 same half of the validation window as they are: where no time is left to rank, its probabilities set the prices.
@@ -27,33 +27,40 @@ RECALL_AT = (10, 100)
 CALIBRATED = ("auc", "log_loss", "ece", "predicted_over_observed")
 
 
-def train_retrieval(job: Job) -> dict[str, dict[str, Any]]:
-    """{"two_tower": figures, "pre_ranker": figures}; recalls are None when no test click is on a known item."""
-    known = {name: job.done(name) for name in (TOWER, PRE_RANKER)}
-    if all(known.values()) and (job.out.model(PRE_RANKER) / CALIBRATION).exists():
-        return {name: figures for name, figures in known.items() if figures}
+def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
+    """{"two_tower": figures, "pre_ranker": figures}, the second None unless prerank.kind is "towers".
+
+    Recalls are None when no test click is on a known item.
+    """
+    wanted = (TOWER, PRE_RANKER) if job.config.prerank_kind == "towers" else (TOWER,)
+    known = {name: job.done(name) for name in wanted}
+    if all(known.values()) and all((job.out.model(name) / CALIBRATION).exists() for name in wanted):
+        return {PRE_RANKER: None, **known}
     towers, tower_fit = _fit_towers(job)
-    pre_ranker, pre_fit = _fit_pre_ranker(job, towers)
-    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, pre_ranker, pre_fit))
+    second = _fit_pre_ranker(job, towers) if PRE_RANKER in wanted else None
+    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, second))
 
 
 def _finish(
-    job: Job, towers: TwoTower, tower_fit: training_loop.FitResult, pre_ranker: PreRanker,
-    pre_fit: training_loop.FitResult,
-) -> dict[str, dict[str, Any]]:
-    """Measures both and writes their summaries."""
+    job: Job, towers: TwoTower, tower_fit: training_loop.FitResult,
+    second: tuple[PreRanker, training_loop.FitResult] | None,
+) -> dict[str, dict[str, Any] | None]:
+    """Measures and calibrates what was trained and writes the summaries."""
     items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
     clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
-    calibrated = _calibrate(job, TowersPreRanker(towers, pre_ranker), pre_fit)
-    pre_recall = _pre_rank_recall(job, pre_ranker, items, clicked)
     found = {
-        TOWER: {**_figures(tower_fit), "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
-        PRE_RANKER: {**_figures(pre_fit), **calibrated, "recall": pre_recall},
+        TOWER: {**_figures(tower_fit), **_calibrate(job, TOWER, towers, []),
+                "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
     }
+    if second is not None:
+        network, fitted = second
+        calibrated = _calibrate(job, PRE_RANKER, TowersPreRanker(towers, network), fitted.position_bias)
+        found[PRE_RANKER] = {**_figures(fitted), **calibrated,
+                             "recall": _pre_rank_recall(job, network, items, clicked)}
     for name, figures in found.items():
         figures |= {"clicks": len(clicked.place), "digest": job.digest(name)}
         summary.write(job.out.model(name), figures)
-    return found
+    return {PRE_RANKER: None, **found}
 
 
 def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:
@@ -80,14 +87,14 @@ def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loo
     return pre_ranker.eval(), fitted
 
 
-def _calibrate(job: Job, network: TowersPreRanker, fitted: training_loop.FitResult) -> dict[str, Any]:
-    """Saves the pre-ranker's curve; its figures on the test window."""
-    curve, _ = calibrate(job, network, fitted.position_bias)
-    save_weights(job.out.model(PRE_RANKER) / CALIBRATION, curve.arrays())
+def _calibrate(job: Job, name: str, network: torch.nn.Module, position_bias: list[float]) -> dict[str, Any]:
+    """Saves the model's curve; its figures on the test window."""
+    curve, _ = calibrate(job, network, position_bias)
+    save_weights(job.out.model(name) / CALIBRATION, curve.arrays())
     test = job.examples("test")
-    shown = position_logit(test, fitted.position_bias)
+    shown = position_logit(test, position_bias)
     found = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown)
-    return {name: found[name] for name in CALIBRATED}
+    return {figure: found[figure] for figure in CALIBRATED}
 
 
 def _epoch(run: Run) -> training_loop.OnEpoch:

@@ -20,19 +20,21 @@ from contracts.errors import BundleError, DataError, ParityError
 from contracts.feature_spec import FeatureSpec
 from models.batches import Block
 from models.calibration import Calibration
+from models.fscd_split import FscdSplit
 from models.two_tower import TwoTower
 from serving import filter_column, item_index, parity
 from serving.bundle_settings import BundleSettings
 from serving.index_recall import index_recall
 from serving.item_to_item import neighbours
 from serving.loaded_bundle import PRERANK, RETRIEVAL, TABLES
-from serving.networks import load_pre_ranker, load_ranker, load_towers
+from serving.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.raw_columns import column, raw_columns
 from serving.scoring_bundle import PARITY, RANK
 from serving.side_table import SideTable, sort_order
 
 RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
-TOWERS, PRE_RANKER = "two_tower", "pre_ranker"
+MODELS_OF = {"fscd": ("fscd", "prerank"), "towers": ("pre_ranker", "train"), "dot_product": ("two_tower", "train")}
+TOWERS, PRE_RANKER, FSCD = "two_tower", "pre_ranker", "fscd"
 CHUNK_ROWS = 65_536
 PRIOR_IMPRESSIONS = 20.0
 
@@ -62,12 +64,10 @@ def _ranking_parts(
 ) -> dict[str, Any]:
     """Pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
-    for name in ("weights.safetensors", "calibration.safetensors"):
-        _copy(out.model(PRE_RANKER) / name, build / PRERANK / name, "train")
-    load_pre_ranker(build / PRERANK / "weights.safetensors", settings.train, settings.prerank)
     items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)
     items.save(build / TABLES, "items")
+    _prerank_parts(out, build / PRERANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
@@ -101,6 +101,28 @@ def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: Fea
     parity.write(out.parity, build / PARITY, settings.serve.parity_rows, spec, ranker,
                  Calibration.from_arrays(load_weights(calibration)))
     _check_as_trained(out.model(settings.ranker), build / PARITY, parity.tolerance(settings.train))
+
+
+def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable) -> None:
+    """The pre-ranker's calibration and weights and, with FSCD, the item part of its first layer for every item."""
+    kind, weights = settings.prerank.kind, folder / "weights.safetensors"
+    model, command = MODELS_OF[kind or "towers"]
+    _copy(out.model(model) / "calibration.safetensors", folder / "calibration.safetensors", command)
+    if kind == "dot_product":
+        return
+    _copy(out.model(model) / weights.name, weights, command)
+    if kind == "towers":
+        load_pre_ranker(weights, settings.train, settings.prerank)
+        return
+    network = load_fscd(weights, spec, settings.prerank)
+    if settings.prerank.item_part == "precomputed":
+        save_array(folder / "item_part.npy", item_part(FscdSplit(network, network.kept_fields), items))
+
+
+def item_part(split: FscdSplit, items: SideTable) -> np.ndarray:
+    """float32 [I, H]."""
+    ids, dense = np.array(items.ids[:-1]), np.array(items.dense[:-1])
+    return split.item_table(torch.from_numpy(ids), torch.from_numpy(dense)).numpy()
 
 
 def _check_as_trained(model: Path, rows: Path, limit: float) -> None:

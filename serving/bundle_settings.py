@@ -27,7 +27,8 @@ class BundleSettings(Section):
     @classmethod
     def of(cls, config: Config, spec: FeatureSpec, ranker: str) -> BundleSettings:
         auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
-        return cls(ranker=ranker, auction=auction, train=config.train, retrieve=config.retrieve, prerank=config.prerank,
+        prerank = config.prerank.model_copy(update={"kind": config.prerank_kind})
+        return cls(ranker=ranker, auction=auction, train=config.train, retrieve=config.retrieve, prerank=prerank,
                    rerank=config.rerank, serve=config.serve)
 
     def write(self, folder: Path) -> None:

@@ -18,6 +18,7 @@ import torch
 from serving.candidates import CHANNELS, Candidates
 from serving.deadline import Deadline, DeadlineExpired
 from serving.loaded_bundle import LoadedBundle
+from serving.prerank_scorers import Scorer
 from serving.prerank_stage import PrerankStage
 from serving.query import RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
 from serving.rank_stage import RankStage
@@ -32,14 +33,17 @@ Trace = dict[str, np.ndarray]
 
 
 class Funnel:
-    """One per process and bundle; holds no state of a request. One intra-op thread of torch is assumed."""
+    """One per process and bundle; holds no state of a request. One intra-op thread of torch is assumed.
 
-    def __init__(self, bundle: LoadedBundle) -> None:
+    `prerank` scores instead of the pre-ranker that the bundle names.
+    """
+
+    def __init__(self, bundle: LoadedBundle, prerank: Scorer | None = None) -> None:
         self._bundle = bundle
         features = RequestFeatures(bundle)
         self._features = features
         self._retrieval = RetrievalStage(bundle)
-        self._prerank = PrerankStage(bundle)
+        self._prerank = PrerankStage(bundle, prerank)
         self._rank = RankStage(bundle, features)
         self._rerank = RerankStage(bundle)
         self._reasons = Reasons(bundle, features)
@@ -57,7 +61,8 @@ class Funnel:
         stages: list[StageReport] = []
         (requester, vector, found), spent = timed(lambda: self._retrieve(query, by_value))
         stages.append(StageReport("retrieve", found.offered, len(found.candidates), spent))
-        kept, spent = timed(lambda: self._prerank.run(found.candidates, vector, by_value, query.limit, deadline))
+        kept, spent = timed(
+            lambda: self._prerank.run(found.candidates, requester, vector, by_value, query.limit, deadline))
         stages.append(_report("prerank", found.candidates, kept.candidates, spent, kept.status, kept.cause))
         ranked, spent = timed(lambda: self._rank.run(kept.candidates, requester, by_value, query.limit, deadline))
         stages.append(_report("rank", kept.candidates, ranked.candidates, spent, ranked.status, ranked.cause))

@@ -4,7 +4,7 @@
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy
-    prerank/    weights.safetensors, calibration.safetensors
+    prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors
     parity/     rows.parquet
 """
@@ -13,19 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from contracts.bundle import Manifest, load_array
 from contracts.errors import BundleError
+from contracts.feature_spec import FeatureSpec
 from models.calibration import Calibration
+from models.fscd_split import FscdSplit
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 from serving import item_index
+from serving.bundle_settings import BundleSettings
 from serving.filter_column import FilterColumn
 from serving.item_index import ItemIndex
-from serving.networks import load_pre_ranker, load_towers
+from serving.networks import load_fscd, load_pre_ranker, load_towers
 from serving.scoring_bundle import ScoringBundle, load_calibration
 from serving.side_table import SideTable
 
@@ -35,7 +38,8 @@ TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 @dataclass(frozen=True, eq=False)
 class LoadedBundle(ScoringBundle):
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
-    rows, most popular first, `neighbours` [I, M] item rows padded right with -1.
+    rows, most popular first, `neighbours` [I, M] item rows padded right with -1. `prerank.kind` says whether
+    `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
     """
 
     users: SideTable
@@ -48,7 +52,9 @@ class LoadedBundle(ScoringBundle):
     index: ItemIndex
     neighbours: np.ndarray
     popularity: np.ndarray
-    pre_ranker: PreRanker
+    pre_ranker: PreRanker | None
+    fscd: FscdSplit | None
+    item_part: np.ndarray | None
     prerank_calibration: Calibration
 
     @classmethod
@@ -73,6 +79,17 @@ class LoadedBundle(ScoringBundle):
             item_vectors=vectors[:, : train.tower_dim],
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
-            pre_ranker=load_pre_ranker(folder / PRERANK / "weights.safetensors", train, settings.prerank),
+            **_prerank_parts(folder / PRERANK, spec, settings),
             prerank_calibration=load_calibration(folder / PRERANK),
         )
+
+
+def _prerank_parts(folder: Path, spec: FeatureSpec, settings: BundleSettings) -> dict[str, Any]:
+    kind, weights = settings.prerank.kind, folder / "weights.safetensors"
+    fscd = load_fscd(weights, spec, settings.prerank) if kind == "fscd" else None
+    stored = fscd is not None and settings.prerank.item_part == "precomputed"
+    return {
+        "pre_ranker": load_pre_ranker(weights, settings.train, settings.prerank) if kind == "towers" else None,
+        "fscd": None if fscd is None else FscdSplit(fscd, fscd.kept_fields),
+        "item_part": load_array(folder / "item_part.npy") if stored else None,
+    }

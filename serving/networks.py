@@ -11,6 +11,7 @@ from contracts.config import Prerank, Train
 from contracts.errors import BundleError
 from contracts.feature_spec import FeatureSpec
 from models import checkpoint, registry
+from models.fscd import Fscd
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 
@@ -25,6 +26,10 @@ def load_towers(path: Path, spec: FeatureSpec, train: Train) -> TwoTower:
 
 def load_pre_ranker(path: Path, train: Train, prerank: Prerank) -> PreRanker:
     return _filled(PreRanker(train.tower_dim, prerank.hidden), path)
+
+
+def load_fscd(path: Path, spec: FeatureSpec, prerank: Prerank) -> Fscd:
+    return _filled(Fscd(spec, prerank.embedding_dim, prerank.hidden), path)
 
 
 def load_ranker(path: Path, name: str, spec: FeatureSpec, train: Train) -> nn.Module:

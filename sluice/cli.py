@@ -80,6 +80,24 @@ def demo(
 
 @app.command()
 @_reported
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a CSV or Parquet file; .gz is fine")],
+    out: Annotated[Path | None, typer.Option(help="the configuration to write; NAME.toml here unless given")] = None,
+    label: Annotated[str | None, typer.Option(help="its column, or Spark SQL true for positives")] = None,
+    force: Annotated[bool, typer.Option(help="overwrite the configuration")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a table, guess roles, kinds, label and time, and write a commented configuration that runs.
+
+    Example: sluice init data/ratings.csv --label "rating >= 4" --out ratings.toml
+    """
+    from sluice.init_command import init as init_file
+
+    _print(init_file(file, out, label, force, _console()), as_json)
+
+
+@app.command()
+@_reported
 def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
     """Logs to bundle: features, crosses, pretrain, train, bundle.
 
@@ -169,6 +187,51 @@ def train(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = Fal
     result = steps.train(load(config), Artifacts(out), _console(), seed)
     print_models(result["models"], _console())
     _print(result, as_json)
+
+
+@app.command()
+@_reported
+def prerank(
+    config: ConfigPath,
+    out: Out,
+    costs: Annotated[
+        Path | None, typer.Option(help="a file of `sluice measure-costs`; without it the configured costs count")
+    ] = None,
+    seed: Seed = None,
+    force: Annotated[bool, typer.Option(help="train again where the same step has been done")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Choose the pre-ranker's fields (FSCD): sweep the penalty, write the frontier, pick the point for the budget.
+
+    Example: sluice prerank examples/movielens_100k.toml --out out/movielens --costs out/movielens/costs.json
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_prerank
+
+    result = steps.prerank(load(config), Artifacts(out), _console(), costs, seed, force)
+    print_prerank(result, _console())
+    _print(result, as_json)
+
+
+@app.command(name="measure-costs")
+@_reported
+def measure_costs(
+    bundle: BundlePath,
+    repetitions: Annotated[int, typer.Option(min=10, help="paired runs per field and number of candidates")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Measure on the server's own path what each field costs the pre-ranker; writes costs.json beside the bundle.
+
+    Example: sluice measure-costs out/demo/bundle
+    """
+    os.environ["OMP_NUM_THREADS"] = "1"
+    from serving.cost_measurement import measure
+
+    path, measured = measure(bundle, repetitions)
+    typer.echo(path)
+    _print(measured.model_dump(mode="json"), as_json)
 
 
 @app.command()

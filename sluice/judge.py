@@ -10,20 +10,30 @@ import numpy as np
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config
+from models.calibration import Calibration
 from pipelines.marketplace_truth import CONTEXT, Truth
+from serving import cascade_timing
 from serving.client import RankingClient
 from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle
+from serving.prerank_scorers import DotProductScorer
 from serving.query import RankQuery
+from serving.scoring_bundle import load_calibration
 from sluice import live_requests, oracle, slates
 from sluice.cross_verdict import verdict
 from sluice.live_requests import Served, Visit
 from sluice.slates import KINDS, Market
 
+# What the marketplace plants for a pre-ranker to drop: noise, and a dear cross that says what a cheap field says.
+DECOYS = frozenset({"avatar", "market_category"})
+
 
 def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, Any]:
-    """Figures `models`, `crosses`, `slate`, `serving`; each of `count` visits is asked with and without re-ranking."""
+    """Figures `models`, `crosses`, `prerank`, `slate`, `serving`.
+
+    Each of `count` visits is asked of the server with and without re-ranking.
+    """
     truth = Truth.load(out.truth)
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
     visits = live_requests.sample_visits(out, bundle.spec, count, config.seed)
@@ -34,13 +44,38 @@ def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, 
     worth = {kind: _shares(kind, markets, bundle, served[kind], config.seed) for kind in KINDS}
     traces = [trace(Funnel(bundle), visit, config.serve.default_limit) for visit in visits]
     best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
-    searched = summary.read(out.crosses)
+    searched, chosen = summary.read(out.crosses), summary.read(out.prerank)
     return {
         "models": oracle.shares(summary.read(out.out / "models")["models"], best),
         **({"crosses": verdict(searched, truth, best)} if searched else {}),
+        **({"prerank": chosen | _prerank(out, bundle, visits, markets, chosen["kept"])} if chosen else {}),
         "slate": {**worth, "loss": slates.losses(markets, traces)},
         "serving": live_requests.figures(list(served.values())),
     }
+
+
+def _prerank(
+    out: Artifacts, bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market], kept: Sequence[str]
+) -> dict[str, Any]:
+    dot = load_calibration(out.model("two_tower"))
+    return {"decoys_kept": len(DECOYS & set(kept)), "slates": _prerank_slates(bundle, visits, markets, dot)}
+
+
+def _prerank_slates(
+    bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market], dot: Calibration
+) -> dict[str, float]:
+    """Expected clicks of the slates with the served pre-ranker, the dot product, and the ranker on everything, as
+    shares of the oracle's; `lost` is what pre-ranking takes from the slate of the ranker on everything."""
+    funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle, dot)),
+               "full_ranker": cascade_timing.without_prerank(bundle)}
+    chosen = {
+        name: [bundle.items.rows([item.item for item in funnel.rank(
+            RankQuery(user=visit.user, limit=market.length, context=visit.context, rerank=False, explain=False),
+            Deadline(None)).items]) for visit, market in zip(visits, markets, strict=True)]
+        for name, funnel in funnels.items()
+    }
+    worth = slates.shares(markets, chosen, "clicks")
+    return {**worth, "lost": 1.0 - worth["fscd"] / worth["full_ranker"]}
 
 
 def market(truth: Truth, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:

@@ -27,12 +27,24 @@ def write_report(folder: Path) -> Path:
         columns=MODEL_COLUMNS,
         plots=plots(run, _ranker_curves(folder, run)),
         features=run.get("features", {}),
+        leaks=run.get("leaks", {}),
+        leak_plots=_leak_plots(run.get("leaks", {})),
         crosses=run.get("crosses"),
+        prerank=run.get("prerank"),
         heat_maps=_heat_maps(folder, run.get("crosses")),
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _leak_plots(leaks: dict[str, Any]) -> dict[str, str]:
+    """The picture of each suspected field, and one of all fields under ""."""
+    from sluice import report_plots
+
+    suspected = leaks.get("suspected", {})
+    pictures = {name: report_plots.value_rates(entry.get("profile", [])) for name, entry in suspected.items()}
+    return {"": report_plots.field_bars(leaks.get("fields", {}), suspected), **pictures}
 
 
 def _ranker_curves(folder: Path, run: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +73,7 @@ def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:
         "Training": report_plots.training_curves(models),
         "Slates as shares of the oracle's": report_plots.slate_bars(run.get("slate", {})),
         "Where the funnel loses value": report_plots.stage_losses(run.get("slate", {}).get("loss", {})),
+        "Pre-ranking: quality against cost": report_plots.prerank_frontier(run.get("prerank")),
         "Seconds per step": report_plots.step_seconds(run),
     }
     return {title: svg for title, svg in drawn.items() if svg}

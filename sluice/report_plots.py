@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-INK, ACCENT, SOFT = "#1f2933", "#0f766e", "#cbd5e1"
+INK, ACCENT, SOFT, ALARM = "#1f2933", "#0f766e", "#cbd5e1", "#b91c1c"
 
 
 def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Any, Any]:
@@ -121,10 +121,44 @@ def stage_losses(loss: Mapping[str, float]) -> str:
     return _svg(figure)
 
 
+def field_bars(fields: Mapping[str, Mapping[str, Any]], suspected: Mapping[str, Any], most: int = 15) -> str:
+    """AUC of the fields that say most alone; the suspected ones stand out."""
+    if not fields:
+        return ""
+    shown = sorted(fields, key=lambda name: (name not in suspected, -fields[name]["auc"]))[:most]
+    figure, axes = _canvas(height=0.6 + 0.26 * len(shown))
+    _bars(axes, {name: fields[name]["auc"] for name in shown})
+    for bar, name in zip(axes.patches, shown, strict=True):
+        bar.set_color(ALARM if name in suspected else ACCENT)
+    axes.set_xlim(0.4, None)
+    axes.set_xlabel("AUC of one field alone, red where suspected")
+    return _svg(figure)
+
+
+def value_rates(profile: list[Mapping[str, Any]]) -> str:
+    """Rate of positives by the values of one field."""
+    if not profile:
+        return ""
+    figure, axes = _canvas(4.6, 0.7 + 0.26 * len(profile))
+    _bars(axes, {f"{group['value']} ({group['share']:.0%} of rows)": group["rate"] for group in profile}, "{:.1%}")
+    axes.set_xlabel("rate of positives")
+    return _svg(figure)
+
+
+def prerank_frontier(prerank: Mapping[str, Any] | None) -> str:
+    if not prerank:
+        return ""
+    from models import prerank_plot
+
+    figure, axes = _canvas(height=3.6)
+    prerank_plot.draw(axes, prerank)
+    return _svg(figure)
+
+
 def step_seconds(run: Mapping[str, Any]) -> str:
     """Seconds of each step; a step that reports its parts counts as their sum."""
     steps: dict[str, float] = {}
-    for name in ("simulation", "features", "crosses", "train", "bundle"):
+    for name in ("simulation", "features", "crosses", "train", "prerank", "bundle"):
         spent = run.get(name, {}).get("seconds")
         if spent:
             steps[name] = sum(spent.values()) if isinstance(spent, Mapping) else float(spent)

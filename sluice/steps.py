@@ -24,7 +24,19 @@ def features(
     from pipelines import feature_step
 
     with step(console, "features") as progress:
-        return feature_step.run(config, data, out, day=day, on_progress=progress.note)
+        found = feature_step.run(config, data, out, day=day, on_progress=progress.note)
+    return found if day else {**found, "leaks": leaks(config, out, console)}
+
+
+def leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Which fields may know the label; a warning each, and no more: the run goes on with them."""
+    from models import leak_check
+    from sluice.tables import print_leaks
+
+    with step(console, "leak check"):
+        found = leak_check.run(config, out)
+    print_leaks(found, console)
+    return found
 
 
 def crosses(
@@ -61,6 +73,18 @@ def train(config: Config, out: Artifacts, console: Console, seed: int | None = N
 
     with step(console, "train") as progress:
         return train_step.run(config, out, seed=seed, on_progress=progress.advance)
+
+
+def prerank(
+    config: Config, out: Artifacts, console: Console, costs: Path | None = None, seed: int | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Chooses the pre-ranker's fields; `costs` is a file of `sluice measure-costs`, None the configured costs."""
+    _need(out.out / "models", "sluice train")
+    from sluice import prerank as prerank_step
+
+    with step(console, "prerank") as progress:
+        return prerank_step.run(config, out, costs, seed, progress.advance, force)
 
 
 def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifacts | None = None) -> dict[str, Any]:
@@ -101,7 +125,7 @@ def federate(config: Config, data: Path | None, out: Artifacts, console: Console
     with step(console, "federate") as progress:
         found = federate_step.run(config, out, progress.advance)
     parts = Artifacts(out.out / federate_step.FOLDER / "parts")
-    found["bundle"] = build_bundle(config, parts, console, out)
+    found["bundle"] = build_bundle(federate_step.served_config(config), parts, console, out)
     summary.write(out.out, {"name": config.name, **found})
     return found
 
@@ -118,15 +142,18 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
 
 
 def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
-    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ bundle."""
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
+    merged["leaks"] = merged["features"].pop("leaks")
     if config.crosses.budget:
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
     merged["pretrain"] = pretrain(config, out, console, seed)
     trained = train(config, out, console, seed)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
+    if config.prerank_kind == "fscd":
+        merged["prerank"] = prerank(config, out, console, seed=seed)
     merged["bundle"] = build_bundle(config, out, console)
     merged["skipped"] = skipped(config)
     merged["seconds"] = round(time.perf_counter() - started, 1)

@@ -49,6 +49,17 @@ def _flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return rows
 
 
+def print_leaks(found: dict[str, Any], console: Console) -> None:
+    """A warning per suspected field, or why none can be suspected; nothing where all is well."""
+    for name, entry in found["suspected"].items():
+        for reason in entry["reasons"]:
+            console.print(f"warning: field {name!r} may leak the label: {reason}", highlight=False, markup=False)
+    if "skipped" in found:
+        console.print(f"leak check left out: {found['skipped']}", highlight=False, markup=False)
+    elif not found["planted_found"]:
+        console.print("warning: the leak check did not find the leak it planted; the rows are too few to find others")
+
+
 def print_crosses(figures: dict[str, Any], console: Console) -> None:
     """The crosses found, then what every set of crosses is worth to the same consumer."""
     found = Table("cross", "gain, nats", "importance", "keys", title="crosses found")
@@ -64,6 +75,24 @@ def print_crosses(figures: dict[str, Any], console: Console) -> None:
         if figures.get("lightgbm"):
             arms.add_row("(LightGBM, raw columns)", figure(figures["lightgbm"]["auc"]), "-", "-", "-")
         console.print(arms)
+
+
+def print_prerank(figures: dict[str, Any], console: Console) -> None:
+    """The frontier, the three pre-rankers side by side, and why fields went."""
+    frontier = Table("penalty", "fields", "cost", "us per 1,000", "recall", "hit rate", "AUC", "", title="frontier")
+    for point in figures["frontier"]:
+        penalty = "none" if point["reg_scale"] is None else f"{point['reg_scale']:g}"
+        values = [point[key] for key in ("cost", "us_per_1000", "recall", "hit_rate", "auc")]
+        mark = "chosen" if point["chosen"] else ""
+        frontier.add_row(penalty, str(point["fields_kept"]), *(figure(value) for value in values), mark)
+    console.print(frontier)
+    keys = ("recall", "hit_rate", "auc", "us_per_1000", "cascade_ms")
+    compared = Table("pre-ranker", *keys, title="test window")
+    for name in ("fscd", "dot_product", "full_ranker"):
+        compared.add_row(name, *(figure(figures[name][key]) for key in keys))
+    console.print(compared)
+    for sentence in figures["words"]:
+        console.print(f"  {sentence}", highlight=False)
 
 
 def print_federated(figures: dict[str, Any], console: Console) -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYERS = ("contracts", "pipelines", "models", "serving", "sluice", "benchmarks")
+LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "sluice", "benchmarks")
 
 
 def tree() -> set[str]:
@@ -39,4 +39,4 @@ def test_every_command_of_the_readme_exists():
     from sluice.cli import app
 
     commands = {command.name or command.callback.__name__ for command in app.registered_commands}
-    assert set(re.findall(r"bin/sluice ([a-z]+)", text)) <= commands
+    assert set(re.findall(r"bin/sluice ([a-z][a-z-]*)", text)) <= commands

@@ -117,6 +117,8 @@ def test_dates_are_utc():
     [
         ("[windows]\nembargo = '1h'\n", "shorter than the label window"),
         ("[prerank]\nkeep = 5000\n", "exceeds retrieve.candidates"),
+        ("[prerank]\ntop = 300\n", "prerank.top 300 exceeds prerank.keep"),
+        ("[prerank]\npenalties = [1.0, 0.5]\n", "must rise"),
         ("[serve]\ndefault_limit = 200\nmax_limit = 150\n", "exceeds max_limit"),
         ("[serve]\nmax_limit = 500\n", "exceeds prerank.keep"),
         ("[rerank]\nkind = 'auction'\n", "needs log.bid"),
@@ -125,6 +127,13 @@ def test_dates_are_utc():
 def test_settings_that_contradict_each_other_are_refused(addition, complaint):
     clicks = MINIMAL.replace('expression = "clicked"', "clicks = { path = 'c', on = ['item'], window = '1d' }")
     assert complaint in problems(clicks + addition)
+
+
+def test_a_log_without_times_has_no_past_requests_to_learn_from():
+    timeless = MINIMAL.replace('event_time = "time"\n', "")
+    assert parse(MINIMAL).prerank_kind == "fscd"
+    assert parse(timeless).prerank_kind == "towers"
+    assert "take 'towers'" in problems(timeless + "[prerank]\nkind = 'fscd'\n")
 
 
 def test_a_rate_whose_window_cannot_hold_a_closed_impression_is_refused():

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from contracts.config import Federated
 from contracts.errors import ConfigError, DataError
-from federated.availability import alternating, always, at_random, day_cycle, trace
+from federated.availability import alternating, always, at_random, day_cycle, of_config, trace
 
 
 def test_always_means_everybody():
@@ -46,3 +47,17 @@ def test_a_trace_of_something_else_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(DataError):
         trace(path, 3)
+
+
+def test_the_configuration_names_a_pattern(tmp_path):
+    def there(number, **settings):
+        return of_config(Federated(**settings), 4, seed=1)(number)
+
+    path = tmp_path / "trace"
+    path.write_text("3\n")
+    assert there(1) == [0, 1, 2, 3]
+    assert there(1, availability="alternating", availability_period=2) == [0, 2]
+    assert there(2, availability="alternating", availability_period=2) == [1, 3]
+    assert there(1, availability="random", availability_share=0.0) == []
+    assert there(1, availability="day_cycle", availability_share=1.0) == [0, 1, 2, 3]
+    assert there(9, availability="trace", availability_trace=str(path)) == [3]

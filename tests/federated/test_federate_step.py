@@ -55,7 +55,7 @@ def test_histograms_count_every_later_row_of_every_client(finished):
 
 def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
     config, out, _ = finished
-    found = assemble(config, Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
+    found = assemble(federate_step.served_config(config), Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
     assert found["parity"]["mismatches"] == 0
     assert found["users"] == 0
     manifest = bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
@@ -73,7 +73,7 @@ def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
 
 def test_the_bundle_is_served_unchanged(finished, tmp_path):
     config, out, _ = finished
-    assemble(config, Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
+    assemble(federate_step.served_config(config), Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
     bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
     funnel = Funnel(LoadedBundle.load(tmp_path / "bundle"))
     query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))

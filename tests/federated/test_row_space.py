@@ -102,8 +102,18 @@ def test_central_counters_are_refused():
         require_federable(spec.model_copy(update={"fields": (*spec.fields, rate)}))
 
 
+@pytest.mark.parametrize("name", ["din", "dnn", "dcn_v2"])
+def test_any_model_with_a_row_per_id_goes(world, name):
+    _, space, clients = world
+    networks = FederatedNetworks(space.spec, small_world.config(model=name))
+    assert networks.read()[0].shape == (space.size, networks.width)
+    total, _ = networks.loss(clients[0])
+    total.backward()
+    assert all(table.grad is not None for table in networks.tables())
+
+
 def test_models_without_a_row_per_id_are_refused(world):
-    config, space, _ = world
+    _, space, _ = world
     linear = small_world.config(model="logistic_regression")
     with pytest.raises(ConfigError, match="use din"):
         FederatedNetworks(space.spec, linear)

@@ -25,6 +25,7 @@ from contracts.encoding import Encoded, Encoder
 from contracts.feature_spec import FeatureField, FeatureSpec
 from models import calibration, checkpoint, registry
 from models.batches import Block
+from models.fscd import Fscd
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 from serving.assemble import assemble
@@ -34,6 +35,7 @@ USERS, ITEMS, EVENTS = 60, 80, 3000
 TASTES = ["books", "games", "music", "sport"]
 TAGS = ["cheap", "new", "red", "soft"]
 STEPS = 40
+DROPPED = ("visits", "tags", "hour_brand")  # by the pre-ranker, where it is FSCD
 
 torch.set_num_threads(1)
 
@@ -61,12 +63,13 @@ def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
                   "tower_dim": 8, "tower_hidden": [16]},
         "retrieve": {"candidates": 40, "two_tower": 20, "item_to_item": 10, "popularity": 10, "neighbours": 5,
                      "filter_fields": ["category", "brand"]},
-        "prerank": {"keep": 20, "hidden": [8]},
+        "prerank": {"kind": "towers", "keep": 20, "hidden": [8], "top": 5},
         "serve": {"default_limit": 5, "max_limit": 10, "max_candidates": 50, "parity_rows": 64, "deadline_ms": 60_000},
     }
     for name, changes in sections.items():
         settings[name] = {**settings.get(name, {}), **changes}
-    log = {"path": "log", "user_id": "user", "item_id": "item", "bid": "bid" if has_bid else None}
+    log = {"path": "log", "user_id": "user", "item_id": "item", "event_time": "time",
+           "bid": "bid" if has_bid else None}
     return Config.model_validate({
         "name": "market", "log": log, "label": {"expression": "clicked"},
         "fields": [{"name": "category", "kind": "categorical", "side": "item"}], **settings,
@@ -181,7 +184,15 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
         checkpoint.save(network, out.model(name) / "weights.safetensors")
     with torch.no_grad():
-        logits = {"dnn": ranker(shared, own).double().numpy(), "pre_ranker": pre_ranker(user, item).double().numpy()}
+        logits = {"dnn": ranker(shared, own).double().numpy(), "pre_ranker": pre_ranker(user, item).double().numpy(),
+                  "two_tower": towers(shared, own).double().numpy()}
+    if market.config.prerank.kind == "fscd":
+        fscd = Fscd(market.spec, market.config.prerank.embedding_dim, market.config.prerank.hidden)
+        fscd.keep([name for name in fscd.fields if name not in DROPPED])
+        train(fscd, lambda: fscd(shared, own), market.labels)
+        checkpoint.save(fscd, out.model("fscd") / "weights.safetensors")
+        with torch.no_grad():
+            logits["fscd"] = fscd(shared, own).double().numpy()
     for name, found in logits.items():
         curve = calibration.fit("platt", found, market.labels)
         bundle.save_weights(out.model(name) / "calibration.safetensors", curve.arrays())

@@ -162,7 +162,8 @@ def test_repeated_key(market: Any, trained_copy: Artifacts, tmp_path: Path) -> N
 
 
 def test_weights_of_other_settings(market: Any, trained: Artifacts, tmp_path: Path) -> None:
-    changed = Config.model_validate({**market.config.model_dump(), "prerank": {"keep": 20, "hidden": [9]}})
+    prerank = {"kind": "towers", "keep": 20, "hidden": [9]}
+    changed = Config.model_validate({**market.config.model_dump(), "prerank": prerank})
     with pytest.raises(BundleError, match="other settings"):
         assemble(changed, trained, tmp_path / "build")
 

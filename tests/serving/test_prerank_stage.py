@@ -9,8 +9,13 @@ from serving.candidates import Candidates
 from serving.deadline import Deadline
 from serving.loaded_bundle import LoadedBundle
 from serving.prerank_stage import PrerankStage
-from serving.query import StageStatus
+from serving.query import RankQuery, StageStatus
+from serving.request_features import Requester, RequestFeatures
 from serving.scoring_stage import Stage
+
+
+def somebody(bundle: LoadedBundle) -> Requester:
+    return RequestFeatures(bundle).requester(RankQuery(user="u01", limit=5))
 
 
 def prerank(
@@ -20,7 +25,7 @@ def prerank(
     rows = np.arange(len(bundle.items))[::-1].copy()
     with torch.inference_mode():
         stage = PrerankStage(bundle).run(
-            Candidates(rows, np.zeros(len(rows), dtype=np.int8)), user, by_value, limit, deadline)
+            Candidates(rows, np.zeros(len(rows), dtype=np.int8)), somebody(bundle), user, by_value, limit, deadline)
     return user, stage
 
 

@@ -74,6 +74,14 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert statistics["bytes"]["pcf_gnn"] < statistics["bytes"]["dense"]
     assert all(auc > 0.5 for auc in statistics["auc"].values())
     assert found["parity"]["mismatches"] == 0
+    prerank = found["prerank"]
+    for name in ("fscd", "dot_product", "full_ranker"):
+        assert {"recall", "hit_rate", "auc", "us_per_1000", "cascade_ms"} <= prerank[name].keys()
+    assert prerank["fscd"]["recall"] > prerank["dot_product"]["recall"]
+    assert prerank["full_ranker"]["recall"] == 1.0
+    assert 0 < prerank["fields_kept"] < prerank["fields_all"]
+    assert prerank["decoys_kept"] == 0
+    assert sum(point["chosen"] for point in prerank["frontier"]) == 1
     assert (out / "report.html").exists()
     assert sluice("verify", str(out / "bundle")).returncode == 0
     assert sluice("demo", "--events", "40000", "--out", str(ROOT / "contracts")).returncode == 1

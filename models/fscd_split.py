@@ -1,0 +1,117 @@
+"""How a trained FSCD network scores: its first layer as a sum of parts, and only what the kept fields need.
+
+    h = W_user x_user  +  (W_item x_item + b)  +  W_cross x_cross      then the rest of the perceptron
+        once a request    once an item: a table   once a candidate
+
+The parts add up to what the network computes; a dropped field is a constant, and so a part of b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from contracts.feature_spec import BLOCK_SIDES, FeatureSpec, IdSlot
+from models.batches import Block
+from models.embedding import BlockReader, FusedEmbedding
+from models.factorised_cross import FactorisedCrosses
+from models.fscd import Fscd, input_fields
+
+ITEM_ROWS = 65_536
+
+
+class Part:
+    """One part of the first layer: [B, columns of its fields] through its columns of the weight."""
+
+    def __init__(
+        self, embedding: FusedEmbedding, slots: Sequence[IdSlot], dense: Sequence[int], weight: Tensor,
+        products: FactorisedCrosses | None = None,
+    ) -> None:
+        self.embedding, self.weight, self.products = embedding, weight.contiguous(), products
+        self.dense = torch.tensor(list(dense), dtype=torch.int64)
+        self.reader = BlockReader(slots, 0, embedding.starts, embedding.dim)
+
+    def __call__(self, block: Block, shared_ids: Tensor | None = None) -> Tensor:
+        """[B, H]."""
+        further = [self.products(shared_ids, block.ids)] if self.products and shared_ids is not None else []
+        rows = self.reader.rows(block.ids)
+        vectors = F.embedding(rows, self.embedding.weight)
+        joined = self.reader.join(rows, vectors, *further, block.dense.index_select(1, self.dense))
+        return F.linear(joined, self.weight)
+
+
+class FscdSplit:
+    """`crosses` are the kept ones; `spec` is the network's without any cross."""
+
+    def __init__(self, network: Fscd, names: Collection[str]) -> None:
+        kept = set(names)
+        self.network = network
+        self.kept = tuple(name for name in network.fields if name in kept)
+        self.crosses = tuple(field.name for field in network.spec.of_side("cross") if field.name in kept)
+        self.spec = with_crosses(network.spec, ())
+        self.rest: nn.Module = network.mlp.rest
+        self.bias = _bias(network)
+        shared = {field.name for field in network.spec.of_side(*BLOCK_SIDES["shared"])}
+        self._user = _part(network, self.spec, "shared", kept & shared)
+        self._item = _part(network, self.spec, "own", kept - shared)
+
+    def user_part(self, shared: Block) -> Tensor:
+        """[1, H]."""
+        return self._user(shared)
+
+    def item_part(self, own: Block) -> Tensor:
+        """[B, H] from an own block whose first columns are the item's."""
+        return self._item(own) + self.bias
+
+    @torch.inference_mode()
+    def item_table(self, ids: Tensor, dense: Tensor) -> Tensor:
+        """[I, H] of all items."""
+        parts = [self.item_part(Block(i, d)) for i, d in zip(ids.split(ITEM_ROWS), dense.split(ITEM_ROWS), strict=True)]
+        return torch.cat(parts)
+
+    def cross_part(self, names: Collection[str]) -> tuple[FeatureSpec, Part]:
+        """The part of these crosses, [1 or B, ..] shared and [B, ..] own ids -> [B, H], and the spec of the own block
+        that it reads: item inputs first, then these crosses."""
+        spec = with_crosses(self.network.spec, names)
+        return spec, _part(self.network, spec, "own", set(names))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Sum of the parts [B, H] -> [B]."""
+        return self.rest(hidden).squeeze(1)
+
+
+def with_crosses(spec: FeatureSpec, names: Collection[str]) -> FeatureSpec:
+    """All user, context and item fields, and of the crosses these alone."""
+    fields = tuple(field for field in spec.fields if field.side != "cross" or field.name in names)
+    return spec.model_copy(update={"fields": fields})
+
+
+def _part(network: Fscd, spec: FeatureSpec, block: str, names: set[str]) -> Part:
+    first = network.mlp.first
+    columns = [i for i, name in enumerate(input_fields(network.embedding, network.spec, block))  # type: ignore[arg-type]
+               if name in names and name in spec.by_name]
+    slots = [slot for slot in spec.block_ids(block) if slot.field in names]  # type: ignore[arg-type]
+    dense = [slot.start for slot in spec.block_dense(block) if slot.field in names]  # type: ignore[arg-type]
+    weight = (first.shared if block == "shared" else first.own)[:, columns].detach()
+    return Part(network.embedding, slots, dense, weight, _products(network, spec, names))
+
+
+@torch.no_grad()
+def _bias(network: Fscd) -> Tensor:
+    """[H]: b and what the constants of the dropped fields add."""
+    first, bias = network.mlp.first, network.mlp.first.bias.clone()
+    for mean, columns, weight in ((network.shared_mean, network.shared_columns, first.shared),
+                                  (network.own_mean, network.own_columns, first.own)):
+        bias += F.linear(mean * (1.0 - network.kept[columns]), weight)
+    return bias
+
+
+def _products(network: Fscd, spec: FeatureSpec, names: set[str]) -> FactorisedCrosses | None:
+    """The kept products alone. They read ids of user, context and item fields, which lie alike in both layouts."""
+    products = network.embedding.products
+    kept = [number for number, field in enumerate(network.spec.products())
+            if field.name in names and field.name in spec.by_name]
+    return products.subset(kept) if products is not None and kept else None

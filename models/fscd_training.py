@@ -1,0 +1,126 @@
+"""Trains FSCD where it will sit: on retrieved candidates with the ranker as teacher, and on the clicks of impressions.
+
+    loss = clicks * log loss of impressions + distillation * ... + consistency * ...      (models/prerank_losses.py)
+           + reg_scale * sum_j c_j delta_j                                                (with gates)
+
+Every term is a mean per sample, so that `reg_scale`, in nats per unit of cost, means the same at any batch size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.config import Prerank
+from models.array_examples import ArrayExamples
+from models.batches import Batch
+from models.concrete_gates import Gates
+from models.fscd import Fscd
+from models.position_bias import PositionBias
+from models.prerank_lists import ListBatch, batch, drawn
+from models.prerank_losses import consistency, distillation
+from models.row_adam import RowAdam, row_gradient
+
+CLICKS_SHARE = 4  # an impression for every so many candidates of a step
+WEIGHT_DECAY = 1e-5
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What pre-rankers learn from. `impressions` is None where only the teacher speaks."""
+
+    items: CandidateItems
+    lists: CandidateLists
+    impressions: ArrayExamples | None
+
+
+class Trainer:
+    """Keeps optimiser state and the order of the data; one seed gives one result."""
+
+    def __init__(self, network: Fscd, gates: Gates | None, sources: Sources, settings: Prerank, seed: int,
+                 positions: int = 0) -> None:
+        self.network, self.gates, self.sources, self.settings = network, gates, sources, settings
+        self.bias = PositionBias(positions if sources.impressions else 0)
+        if sources.impressions:
+            self.bias.start_at(sources.impressions)
+        self.rng = np.random.default_rng(seed)
+        self.noise = torch.Generator().manual_seed(seed)
+        table = network.embedding.weight
+        dense = [p for p in [*network.parameters(), *self.bias.parameters()] if p is not table and p.numel()]
+        self.row_adam = RowAdam(table, settings.learning_rate, WEIGHT_DECAY)
+        self.adam = torch.optim.AdamW(dense, lr=settings.learning_rate, weight_decay=WEIGHT_DECAY)
+        self.gate_adam = torch.optim.Adam(gates.parameters(), lr=settings.gate_rate) if gates else None
+        self._clicks = self._impressions()
+
+    def run(self, steps: int, reg_scale: float | None = None, decay: bool = False) -> float:
+        """The mean loss of the last tenth. Without `reg_scale` gates stay as they are, and the network learns to do
+        without any field; `decay` lets the learning rate fall to zero."""
+        self.network.train()
+        losses = []
+        for step in range(steps):
+            self._set_rate(self.settings.learning_rate * (1.0 - step / steps if decay else 1.0))
+            losses.append(self._step(reg_scale))
+        self.network.eval()
+        return float(np.mean(losses[-max(steps // 10, 1):])) if losses else 0.0
+
+    def _set_rate(self, rate: float) -> None:
+        self.row_adam.learning_rate = self.adam.param_groups[0]["lr"] = rate
+
+    def _step(self, reg_scale: float | None) -> float:
+        for parameter in self.network.parameters():
+            parameter.grad = None
+        self.adam.zero_grad()
+        loss = self._loss()
+        if self.gates is not None and self.gate_adam is not None and reg_scale is not None:
+            self.gate_adam.zero_grad()
+            loss = loss + reg_scale * self.gates.penalty()
+        loss.backward()
+        self.adam.step()
+        gradient = self.network.embedding.weight.grad
+        if gradient is not None:
+            self.row_adam.step(*row_gradient(gradient))
+        if self.gates is not None and self.gate_adam is not None and reg_scale is not None:
+            self.gate_adam.step()
+            self.gates.clamp()
+        return float(loss.detach())
+
+    def _loss(self) -> Tensor:
+        settings, part = self.settings, self._lists()
+        scores = self.network(part.shared, part.own, self._mask(part.valid.numel())).view(part.valid.shape)
+        loss = scores.new_zeros(())
+        if settings.distillation:
+            loss = loss + settings.distillation * distillation(scores, part.teacher, part.valid)
+        if settings.consistency:
+            loss = loss + settings.consistency * consistency(scores, part.teacher, part.valid)
+        if settings.clicks and self.sources.impressions:
+            shown = next(self._clicks)
+            logits = self.network(shown.shared, shown.own, self._mask(len(shown.label))) + self.bias(shown.position)
+            loss = loss + settings.clicks * F.binary_cross_entropy_with_logits(logits, shown.label)
+        return loss
+
+    def _mask(self, rows: int) -> Tensor | None:
+        return self.gates.sample(rows, self.noise) if self.gates is not None else None
+
+    def _lists(self) -> ListBatch:
+        lists, length = self.sources.lists, min(self.settings.list_length, self.sources.lists.rows.shape[1])
+        count = max(self.settings.batch_size // length, 1)
+        requests = self.rng.choice(len(lists), count, replace=count > len(lists))
+        return batch(self.sources.items, lists, requests, drawn(lists, requests, length, self.rng))
+
+    def _impressions(self) -> Iterator[Batch]:
+        examples = self.sources.impressions
+        size = max(self.settings.batch_size // CLICKS_SHARE, 1)
+        while examples is not None:
+            yield from examples.batches(min(size, examples.rows), shuffle=True, seed=int(self.rng.integers(2**31)),
+                                        drop_last=True)
+
+
+def prior(network: Fscd, lists: CandidateLists) -> None:
+    """Starts the output at the mean of the ranker's logits."""
+    nn.init.constant_(network.mlp.output_bias, float(lists.teacher[lists.valid].mean()))

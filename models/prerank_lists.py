@@ -1,0 +1,54 @@
+"""Candidate lists (OUT/candidates) as inputs of a network: own blocks are put together only for the rows asked for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contracts.candidate_lists import CandidateItems, CandidateLists
+from models.batches import Block
+
+REQUESTS_AT_ONCE = 16
+
+
+class ListBatch(NamedTuple):
+    """R requests, K candidates each: shared of R rows, own of R K rows; teacher, valid [R, K]."""
+
+    shared: Block
+    own: Block
+    teacher: Tensor
+    valid: Tensor
+
+
+def batch(items: CandidateItems, lists: CandidateLists, requests: np.ndarray, places: np.ndarray | None = None
+          ) -> ListBatch:
+    """The given requests [r], with all their candidates or those at `places` [r, k]."""
+    each = requests[:, None]
+    chosen = np.arange(lists.rows.shape[1])[None] if places is None else places
+    rows = lists.rows[each, chosen]
+    ids = np.concatenate([items.ids[rows], lists.pair_ids[each, chosen]], axis=2)
+    dense = np.concatenate([items.dense[rows], lists.pair_dense[each, chosen]], axis=2)
+    flat = Block(*(torch.from_numpy(part.reshape(rows.size, -1)) for part in (ids, dense)))
+    shared = Block(torch.from_numpy(lists.shared_ids[requests]), torch.from_numpy(lists.shared_dense[requests]))
+    return ListBatch(shared, flat, torch.from_numpy(lists.teacher[each, chosen]), torch.from_numpy(rows >= 0))
+
+
+def drawn(lists: CandidateLists, requests: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Places [r, count] of candidates, without repetition as far as a request has as many; padding comes last."""
+    keys = rng.random((len(requests), lists.rows.shape[1]), dtype=np.float32) + (lists.rows[requests] < 0)
+    count = min(count, keys.shape[1])
+    return np.argpartition(keys, count - 1, axis=1)[:, :count]
+
+
+@torch.inference_mode()
+def score(network: nn.Module, items: CandidateItems, lists: CandidateLists) -> np.ndarray:
+    """Logits float32 [R, K]; of padding without meaning."""
+    network.eval()
+    parts = []
+    for start in range(0, len(lists), REQUESTS_AT_ONCE):
+        part = batch(items, lists, np.arange(start, min(start + REQUESTS_AT_ONCE, len(lists))))
+        parts.append(network(part.shared, part.own).view(part.valid.shape).numpy())
+    return np.concatenate(parts)

@@ -1,0 +1,163 @@
+"""The pre-ranking step: candidates in, frontier, chosen network and comparison out.
+
+    OUT/models/fscd/weights.safetensors    the chosen network, all shapes as trained, dropped fields masked
+
+The choice is made on the validation window; the test window is read once, for the figures of the chosen point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from contracts.artifacts import LABEL, ROW, Artifacts
+from contracts.bundle import load_array, load_weights, save_weights
+from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.config import Config
+from contracts.feature_spec import FeatureSpec
+from contracts.field_costs import MeasuredCosts, costs
+from models import calibration, checkpoint, training_loop
+from models.array_examples import ArrayExamples, rows_of
+from models.batches import ExampleSet
+from models.calibration import Calibration
+from models.fscd import Fscd
+from models.fscd_training import Sources
+from models.metrics import auc
+from models.prerank_lists import score
+from models.prerank_quality import Quality, judge
+from models.prerank_sweep import OnStep, Point, Task, choose, finish, sweep
+from models.prerank_words import dropped
+from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
+from models.two_tower import TwoTower
+from models.validation_half import halves
+
+FSCD = "fscd"
+IMPRESSIONS, AUC_ROWS = 200_000, 10_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`figures` are those of the summary, without times; `points` in the order of figures["frontier"]."""
+
+    figures: dict[str, Any]
+    points: list[Point]
+    network: Fscd
+
+
+def make_task(
+    config: Config, out: Artifacts, spec: FeatureSpec, measured: MeasuredCosts | None, seed: int, progress: OnStep
+) -> Task:
+    """What the sweep needs, from OUT/candidates and the examples."""
+    examples = ExampleSet(out.examples("train"), spec)
+    impressions = None
+    if config.prerank.clicks:
+        impressions = ArrayExamples(examples.folder, spec, rows_of(examples, spec, IMPRESSIONS, seed))
+    sources = Sources(CandidateItems.load(out.candidates), CandidateLists.load(out.candidates / "train"), impressions)
+    auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
+    return Task(spec, sources, CandidateLists.load(out.candidates / "validation"), config.prerank,
+                costs(spec, config.prerank, measured, config.retrieve.candidates), measured, auction, seed, progress)
+
+
+def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
+    """Sweeps, chooses, trains to the end, compares on the test window and writes the weights."""
+    outcome, curve = outcome_of(task, config, out, ranker)
+    checkpoint.save(outcome.network, out.model(FSCD) / WEIGHTS)
+    save_weights(out.model(FSCD) / CALIBRATION, curve.arrays())
+    return outcome
+
+
+def outcome_of(task: Task, config: Config, out: Artifacts, ranker: str) -> tuple[Outcome, Calibration]:
+    """All of the step but the writing."""
+    points = sweep(task)
+    chosen = choose(points, task.settings)
+    network = finish(task, chosen)
+    curve = calibrated(config, ExampleSet(out.examples("validation"), task.spec), network)
+    validation = ExampleSet(out.examples("validation"), task.spec)
+    shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
+    lost = dropped(task, points[0], chosen.kept)
+    figures = {
+        "kind": config.prerank_kind, "regime": config.prerank.item_part, "seed": task.seed,
+        "fields_kept": len(chosen.kept), "fields_all": len(network.fields), "kept": chosen.kept,
+        "cost": chosen.cost, "price": chosen.price, "costs": dict(task.costs),
+        "frontier": [_point(point, shown, chosen) for point in points],
+        "dropped": [asdict(one) for one in lost],
+        "words": [one.sentence for one in lost],
+        **compare(task, config, out, network, curve, ranker),
+    }
+    return Outcome(figures, points, network), curve
+
+
+def _point(point: Point, shown: ArrayExamples, chosen: Point) -> dict[str, Any]:
+    logits = training_loop.predict(point.network, shown)
+    return {
+        "reg_scale": point.reg_scale, "cost": point.cost, "price": point.price,
+        "kept": point.kept, "fields_kept": len(point.kept),
+        **quality_figures(point.quality), "auc": auc(shown.column(LABEL), logits), "delta": point.delta,
+        "chosen": point is chosen,
+    }
+
+
+def quality_figures(quality: Quality) -> dict[str, float | None]:
+    return {"recall": quality.recall, "recall_error": quality.recall_error, "hit_rate": quality.hit_rate}
+
+
+def calibrated(config: Config, validation: ExampleSet, network: nn.Module) -> Calibration:
+    """Fitted at position 1 on the half of the validation window that the rankers are calibrated on."""
+    logits, labels, half = training_loop.predict(network, validation), validation.column(LABEL), halves(validation) == 1
+    return calibration.fit(config.train.calibration, logits[half], labels[half])
+
+
+def _log_odds(logits: np.ndarray, curve: Calibration) -> np.ndarray:
+    probabilities = np.clip(curve.apply(logits), 1e-12, 1.0 - 1e-12)
+    return np.log(probabilities) - np.log1p(-probabilities)
+
+
+def compare(
+    task: Task, config: Config, out: Artifacts, network: Fscd, curve: Calibration, ranker: str
+) -> dict[str, dict[str, Any]]:
+    """Recall, hit rate and AUC of the test window for the network, the dot product and the ranker on everything.
+
+    An auction weighs calibrated probabilities, each pre-ranker's by its own curve.
+    """
+    test = CandidateLists.load(out.candidates / "test")
+    examples = ExampleSet(out.examples("test"), task.spec)
+    labels, items = examples.column(LABEL), task.sources.items
+    scores = {
+        FSCD: score(network, items, test), "dot_product": test.tower / config.train.temperature,
+        "full_ranker": test.teacher,
+    }
+    aucs = {
+        FSCD: auc(labels, training_loop.predict(network, examples)),
+        "dot_product": auc(labels, training_loop.predict(_towers(config, out, task.spec), examples)),
+        "full_ranker": auc(labels, _ranker_logits(out, ranker, examples)),
+    }
+    curves = {FSCD: curve, **{name: Calibration.from_arrays(load_weights(out.model(model) / CALIBRATION))
+                              for name, model in (("dot_product", "two_tower"), ("full_ranker", ranker))}}
+    ranked = replace(test, teacher=_log_odds(test.teacher, curves["full_ranker"]))
+    found: dict[str, dict[str, Any]] = {}
+    for name, values in scores.items():
+        quality = judge(_log_odds(values, curves[name]), items, ranked, task.settings.top, task.settings.keep,
+                        task.auction)
+        plain = judge(values, items, test, task.settings.top, task.settings.keep, False)
+        found[name] = {**quality_figures(quality), "recall_without_bids": plain.recall,
+                       "hit_rate_without_bids": plain.hit_rate, "auc": aucs[name]}
+    return found
+
+
+def _towers(config: Config, out: Artifacts, spec: FeatureSpec) -> nn.Module:
+    s = config.train
+    towers = TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
+    checkpoint.load(towers, out.model("two_tower") / WEIGHTS)
+    return towers
+
+
+def _ranker_logits(out: Artifacts, ranker: str, examples: ExampleSet) -> np.ndarray:
+    """The ranker's test logits, brought into the order of the examples."""
+    rows, logits = load_array(out.model(ranker) / TEST_ROWS), load_array(out.model(ranker) / TEST_LOGITS)
+    order = np.argsort(rows)
+    return logits[order[np.searchsorted(rows, examples.column(ROW), sorter=order)]]
+
+

@@ -1,0 +1,151 @@
+"""The frontier of quality against cost: one path of gates through rising penalties, a fine-tuned network per field set.
+
+The path starts from gates trained without penalty; each penalty goes on from where the one before ended, so that
+fields leave in the order of what they are worth per unit of cost. At each stop the fields with delta > 0.5 are kept,
+the others become constants, and a copy of the network is fine-tuned without gates. Judged on validation requests.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contracts.candidate_lists import CandidateLists
+from contracts.config import Prerank
+from contracts.errors import ConfigError
+from contracts.feature_spec import FeatureSpec
+from contracts.field_costs import MeasuredCosts
+from models.concrete_gates import ConcreteGates
+from models.fscd import Fscd
+from models.fscd_training import Sources, Trainer, prior
+from models.prerank_lists import score
+from models.prerank_quality import Quality, judge
+
+OnStep = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one sweep is about: `judged` are the requests that the points are compared on."""
+
+    spec: FeatureSpec
+    sources: Sources
+    judged: CandidateLists
+    settings: Prerank
+    costs: Mapping[str, float]
+    measured: MeasuredCosts | None
+    auction: bool
+    seed: int
+    progress: OnStep
+
+    def price(self, kept: Collection[str]) -> float:
+        """What `budget` limits: microseconds per 1,000 candidates by the cost file, else the sum of c."""
+        if self.measured is not None:
+            return self.measured.per_1000(kept, self.settings.item_part)
+        return sum(self.costs[name] for name in kept)
+
+    def quality(self, network: Fscd) -> Quality:
+        return judge(score(network, self.sources.items, self.judged), self.sources.items, self.judged,
+                     self.settings.top, self.settings.keep, self.auction)
+
+
+@dataclass(frozen=True)
+class Point:
+    """`reg_scale` None: every field; `delta` per field as the gates left it; `cost` the sum of c, `price` what a budget
+    limits.
+    """
+
+    reg_scale: float | None
+    delta: dict[str, float]
+    network: Fscd
+    cost: float
+    price: float
+    quality: Quality
+
+    @property
+    def kept(self) -> list[str]:
+        return self.network.kept_fields
+
+
+def gated(task: Task) -> tuple[Fscd, ConcreteGates, Trainer]:
+    """A network and gates at the start of the path."""
+    torch.manual_seed(task.seed)
+    network = Fscd(task.spec, task.settings.embedding_dim, task.settings.hidden)
+    prior(network, task.sources.lists)
+    gates = ConcreteGates(torch.tensor([task.costs[name] for name in network.fields]))
+    trainer = Trainer(network, gates, task.sources, task.settings, task.seed, task.spec.positions)
+    trainer.run(task.settings.warm_steps)
+    return network, gates, trainer
+
+
+def sweep(task: Task) -> list[Point]:
+    """Points of falling cost: all fields, then one per penalty that changed the kept set."""
+    network, gates, trainer = gated(task)
+    points = [tuned(task, network, network.fields, None, gates)]
+    for number, penalty in enumerate(task.settings.penalties):
+        task.progress("sweep", number, len(task.settings.penalties))
+        trainer.run(task.settings.sweep_steps, penalty)
+        kept = [name for name, stays in zip(network.fields, gates.kept().tolist(), strict=True) if stays]
+        if kept and kept not in [point.kept for point in points]:
+            points.append(tuned(task, network, kept, penalty, gates))
+    if task.settings.budget is not None and not any(p.price <= task.settings.budget for p in points):
+        points.append(tuned(task, network, within_budget(task, network, gates), task.settings.penalties[-1], gates))
+    return points
+
+
+def within_budget(task: Task, network: Fscd, gates: ConcreteGates) -> list[str]:
+    """Fields by falling delta as long as they fit the budget. Raises ConfigError when none does."""
+    limit = task.settings.budget or 0.0
+    kept = cut([network.fields[place] for place in gates.delta.argsort(descending=True).tolist()], task.price, limit)
+    if not kept:
+        least = min(task.price([name]) for name in network.fields)
+        raise ConfigError(f"prerank.budget {limit:g} is below {least:g}, the price of the cheapest field alone; raise "
+                          "it, or set prerank.kind = 'dot_product'")
+    return kept
+
+
+def cut(order: Sequence[str], price: Callable[[Sequence[str]], float], limit: float) -> list[str]:
+    """The first fields of the order that fit; one that does not fit is passed over."""
+    kept: list[str] = []
+    for name in order:
+        kept = [*kept, name] if price([*kept, name]) <= limit + 1e-9 else kept
+    return kept
+
+
+def tuned(
+    task: Task, start: Fscd, kept: Sequence[str], reg_scale: float | None, gates: ConcreteGates | None
+) -> Point:
+    """A copy of `start` with these fields alone, fine-tuned."""
+    network = copy.deepcopy(start)
+    network.keep(kept)
+    Trainer(network, None, task.sources, task.settings, task.seed, task.spec.positions).run(
+        task.settings.tune_steps, decay=True)
+    delta = dict(zip(network.fields, gates.delta.tolist(), strict=True)) if gates else {}
+    cost = sum(task.costs[name] for name in network.kept_fields)
+    return Point(reg_scale, delta, network, cost, task.price(network.kept_fields), task.quality(network))
+
+
+def choose(points: Sequence[Point], settings: Prerank) -> Point:
+    """With a budget the best recall within it; without, the cheapest that lacks at most `tolerance` of the best."""
+    affordable = [p for p in points if settings.budget is None or p.price <= settings.budget]
+    best = max(point.quality.recall for point in affordable)
+    slack = settings.tolerance if settings.budget is None else 0.0
+    return min((p for p in affordable if p.quality.recall >= best - slack), key=lambda p: (p.price, p.cost))
+
+
+def finish(task: Task, point: Point) -> Fscd:
+    """The chosen point's network, trained to the end."""
+    network = copy.deepcopy(point.network)
+    Trainer(network, None, task.sources, task.settings, task.seed + 1, task.spec.positions).run(
+        task.settings.final_steps, decay=True)
+    return network
+
+
+def first(lists: CandidateLists, count: int) -> CandidateLists:
+    """The first `count` requests that were drawn uniformly."""
+    rows = np.flatnonzero(lists.uniform)[:count]
+    return CandidateLists(*(getattr(lists, name)[rows] for name in lists.__dataclass_fields__))

@@ -1,0 +1,63 @@
+"""What the retrieval stage answers to past requests, with the ranker's logits: the set a pre-ranker is trained on.
+
+Unexposed candidates are in it, as they will be in serving. Requests of the test window know nothing of its labels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.encoding import Encoded
+from serving.loaded_bundle import LoadedBundle
+from serving.past_requests import PastRequest
+from serving.query import RankQuery
+from serving.request_features import RequestFeatures, block
+from serving.retrieval_stage import RetrievalStage
+
+ANYBODY = RankQuery(user="", limit=1)
+
+
+def items_of(bundle: LoadedBundle) -> CandidateItems:
+    """The bundle's item table and bids."""
+    bids = np.ones(len(bundle.items) + 1, dtype=np.float32)
+    if bundle.bids is not None:
+        bids[:-1] = bundle.bids
+    return CandidateItems(np.asarray(bundle.items.ids), np.asarray(bundle.items.dense), bids)
+
+
+@torch.inference_mode()
+def retrieve(
+    bundle: LoadedBundle, requests: list[PastRequest], rng: np.random.Generator, length: int | None = None
+) -> CandidateLists:
+    """Candidates of every request; `length` keeps so many of each, drawn uniformly."""
+    features, stage = RequestFeatures(bundle), RetrievalStage(bundle)
+    width = min(length or bundle.settings.retrieve.candidates, bundle.settings.retrieve.candidates)
+    empty = features.own(np.empty(0, dtype=np.int64), features.missing_shared.ids)
+    items = bundle.items
+    pairs = [empty.ids.shape[1] - items.ids.shape[1], empty.dense.shape[1] - items.dense.shape[1]]
+    count = len(requests)
+    lists = CandidateLists(
+        np.concatenate([r.requester.shared.ids for r in requests]),
+        np.concatenate([r.requester.shared.dense for r in requests]),
+        np.full((count, width), -1, dtype=np.int32), np.zeros((count, width, pairs[0]), dtype=np.int32),
+        np.zeros((count, width, pairs[1]), dtype=np.float32), np.zeros((count, width), dtype=np.float32),
+        np.zeros((count, width), dtype=np.float32), np.zeros((count, width), dtype=bool),
+        np.array([r.uniform for r in requests]),
+    )
+    for number, request in enumerate(requests):
+        shared = block(request.requester.shared)
+        vector = bundle.towers.user_vector(shared)
+        found = stage.run(ANYBODY, request.requester, vector[0].numpy(), bundle.settings.auction).candidates
+        if width < len(found):
+            found = found.take(np.sort(rng.permutation(len(found))[:width]))
+        own = features.own(found.rows, request.requester.shared.ids)
+        k = len(found)
+        lists.rows[number, :k] = found.rows
+        lists.pair_ids[number, :k] = own.ids[:, items.ids.shape[1] :]
+        lists.pair_dense[number, :k] = own.dense[:, items.dense.shape[1] :]
+        lists.teacher[number, :k] = bundle.ranker(shared, block(Encoded(own.ids, own.dense))).numpy()
+        lists.tower[number, :k] = found.scores["retrieve"]
+        lists.clicked[number, :k] = found.rows == request.clicked
+    return lists

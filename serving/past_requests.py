@@ -1,0 +1,104 @@
+"""Requests of a past window as the server would have seen them: user and context as encoded then, clicks known then.
+
+Each stands for one impression: the shared inputs of its example, and what its user had clicked by the last publish.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
+from contracts.encoding import Encoded
+from contracts.feature_spec import FeatureSpec
+from models.batches import ExampleSet
+from serving.as_of_items import events, window
+from serving.request_features import Requester
+from serving.side_table import SideTable
+
+RECENT = 50
+READ_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class PastRequest:
+    """`clicked` is the item row of the impression where it was clicked, else -1; `uniform`: drawn among all."""
+
+    requester: Requester
+    clicked: int
+    uniform: bool
+
+
+def sample(
+    out: Artifacts, spec: FeatureSpec, items: SideTable, name: str, count: int, clicks: int, publish_every: int,
+    rng: np.random.Generator,
+) -> list[PastRequest]:
+    """`count` impressions of the window drawn uniformly and up to `clicks` further ones that were clicked."""
+    examples = ExampleSet(out.examples(name), spec)
+    labels = examples.column(LABEL)
+    uniform = rng.permutation(examples.rows)[:count]
+    rest = np.setdiff1d(np.flatnonzero(labels > 0), uniform)
+    chosen = np.sort(np.concatenate([uniform, rng.permutation(rest)[:clicks]]))
+    shared = _shared(examples, chosen)
+    told = _log_rows(out, name, examples.column(ROW)[chosen], spec)
+    history = _Clicks(out, items, told, publish_every)
+    drawn = set(uniform.tolist())
+    rows = items.rows(told[ITEM].to_pylist())
+    return [
+        PastRequest(Requester(True, Encoded(shared.ids[n : n + 1], shared.dense[n : n + 1]), history.recent(n)),
+                    int(rows[n]) if labels[place] > 0 else -1, place in drawn)
+        for n, place in enumerate(chosen.tolist())
+    ]
+
+
+def _shared(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
+    """Shared inputs of the rows `chosen`, ascending, of the file order."""
+    ids, dense, start = [], [], 0
+    for batch in examples.batches(READ_ROWS):
+        here = chosen[(chosen >= start) & (chosen < start + len(batch.row))] - start
+        ids.append(batch.shared.ids.numpy()[here])
+        dense.append(batch.shared.dense.numpy()[here])
+        start += len(batch.row)
+    return Encoded(np.concatenate(ids), np.concatenate(dense))
+
+
+def _log_rows(out: Artifacts, name: str, rows: np.ndarray, spec: FeatureSpec) -> pa.Table:
+    """Item, time and, where the log has users, user of these examples, in their order."""
+    columns = [ROW, ITEM, TIME, *([USER] if spec.has_users else [])]
+    table = events(out, columns, *window(out, name))
+    return table.take(pc.index_in(pa.array(rows), value_set=table[ROW].combine_chunks()))
+
+
+class _Clicks:
+    """What each user had clicked, newest first, of clicks known by the publish before a request."""
+
+    def __init__(self, out: Artifacts, items: SideTable, requests: pa.Table, publish_every: int) -> None:
+        times = requests[TIME].cast(pa.int64()).to_numpy()
+        every = publish_every * 1_000_000
+        self._known_by = times - times % every if every else times
+        self._users = requests[USER].to_pylist() if USER in requests.column_names else None
+        self._of_user: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        if self._users is None:
+            return
+        log = events(out, [USER, ITEM, TIME, LABEL, LABEL_TIME], None, _after(requests))
+        log = log.filter(pc.and_(pc.greater(log[LABEL], 0), pc.is_in(log[USER], pa.array(sorted(set(self._users))))))
+        rows, known = items.rows(log[ITEM].to_pylist()), log[LABEL_TIME].cast(pa.int64()).to_numpy()
+        users = np.asarray(log[USER].to_pylist(), dtype=object)
+        for user in set(users.tolist()):
+            mine = np.flatnonzero(users == user)[::-1]
+            self._of_user[user] = rows[mine], known[mine]
+
+    def recent(self, request: int) -> np.ndarray:
+        if self._users is None or self._users[request] not in self._of_user:
+            return np.empty(0, dtype=np.int32)
+        rows, known = self._of_user[self._users[request]]
+        rows = rows[known <= self._known_by[request]][:RECENT]
+        return rows[rows >= 0]
+
+
+def _after(requests: pa.Table) -> datetime:
+    return pc.max(requests[TIME]).as_py()

@@ -1,0 +1,89 @@
+"""The scores that may cut the retrieved candidates, by `prerank.kind`; each answers logits in chunks.
+
+    fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses
+                  (serving/request_crosses.py); then the rest of the perceptron (models/fscd_split.py)
+    towers        a perceptron over the two towers' vectors
+    dot_product   their inner product over the temperature, which retrieval has computed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.calibration import Calibration
+from models.fscd_split import FscdSplit
+from serving.candidates import Candidates
+from serving.loaded_bundle import LoadedBundle
+from serving.request_crosses import RequestCrosses, narrowed
+from serving.request_features import Requester, RequestFeatures, block
+
+ScorePart = Callable[[slice], Tensor]
+
+
+class Scorer(Protocol):
+    """`calibration` turns its logits into click probabilities."""
+
+    calibration: Calibration
+
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
+        """What scores a slice of the candidates: [k] logits. `user_vector` [1, d]."""
+        ...
+
+
+class DotProductScorer:
+    def __init__(self, bundle: LoadedBundle, calibration: Calibration) -> None:
+        self._temperature, self.calibration = bundle.settings.train.temperature, calibration
+
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
+        logits = torch.from_numpy(candidates.scores["retrieve"]) / self._temperature
+        return lambda part: logits[part]
+
+
+class TowersScorer:
+    def __init__(self, bundle: LoadedBundle) -> None:
+        self._item_vectors, self.calibration = np.asarray(bundle.item_vectors), bundle.prerank_calibration
+        self._network = bundle.pre_ranker
+
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
+        vectors = torch.from_numpy(self._item_vectors.take(candidates.rows, axis=0))
+        return lambda part: self._network(user_vector, vectors[part])  # type: ignore[misc]
+
+
+class FscdScorer:
+    """`item_part` [I, H] as computed at bundle time; None computes it for the candidates from their fields."""
+
+    def __init__(
+        self, bundle: LoadedBundle, split: FscdSplit, item_part: np.ndarray | None, calibration: Calibration
+    ) -> None:
+        self.calibration, self._split = calibration, split
+        self._item_part = None if item_part is None else np.asarray(item_part)
+        self._items = RequestFeatures(narrowed(bundle, split.spec))
+        self._crosses = RequestCrosses(bundle, split, grouped=item_part is not None)
+
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
+        shared = block(requester.shared)
+        crosses = self._crosses.of(requester.shared, self._split.user_part(shared))
+
+        def score(part: slice) -> Tensor:
+            rows = candidates.rows[part]
+            if self._item_part is not None:
+                item = torch.from_numpy(self._item_part.take(rows, axis=0))
+            else:
+                item = self._split.item_part(block(self._items.own(rows, requester.shared.ids)))
+            return self._split.logits(item.add_(crosses(rows)))
+
+        return score
+
+
+def scorer(bundle: LoadedBundle) -> Scorer:
+    """The one that the bundle's settings name."""
+    kind = bundle.settings.prerank.kind
+    if kind == "fscd":
+        assert bundle.fscd is not None
+        return FscdScorer(bundle, bundle.fscd, bundle.item_part, bundle.prerank_calibration)
+    return TowersScorer(bundle) if kind == "towers" else DotProductScorer(bundle, bundle.prerank_calibration)

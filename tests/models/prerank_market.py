@@ -1,0 +1,51 @@
+"""Candidate lists with a known answer: which fields the ranker needs, which copies one, which are noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.config import Prerank
+from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from models.fscd_training import Sources
+from models.prerank_sweep import Task
+
+VALUES, ITEMS, LENGTH = 6, 120, 60
+COSTS = {"taste": 1.0, "noise": 0.1, "kind": 1.0, "quality": 1.0, "junk": 1.0, "copy": 20.0}
+
+
+def spec() -> FeatureSpec:
+    size = VALUES + FIRST_ID
+    fields = [FeatureField(name=name, kind="categorical", side=side, size=size, cost=COSTS[name])  # type: ignore[arg-type]
+              for name, side in (("taste", "user"), ("noise", "user"), ("kind", "item"), ("quality", "item"),
+                                 ("junk", "item"))]
+    copy = FeatureField(name="copy", kind="cross", side="cross", parts=("noise", "kind"), buckets=VALUES, size=size,
+                        cost=COSTS["copy"])
+    return FeatureSpec(fields=(*fields, copy))
+
+
+def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
+    """teacher = match of taste and kind + quality; "copy" has the value of "kind"."""
+    rng = np.random.default_rng(seed)
+    shared = rng.integers(FIRST_ID, VALUES + FIRST_ID, (requests, 2)).astype(np.int32)
+    rows = np.stack([rng.permutation(ITEMS)[:LENGTH] for _ in range(requests)]).astype(np.int32)
+    kind, quality = items[rows, 0], items[rows, 1]
+    teacher = 2.0 * (kind == shared[:, :1]) + 0.5 * (quality - FIRST_ID) - 4.0
+    clicked = rng.random(rows.shape) < 0.02
+    empty = np.zeros((requests, LENGTH, 0), dtype=np.float32)
+    return CandidateLists(
+        shared, np.zeros((requests, 0), dtype=np.float32), rows, kind[:, :, None].astype(np.int32), empty,
+        teacher.astype(np.float32), rng.normal(size=rows.shape).astype(np.float32), clicked,
+        np.ones(requests, dtype=bool),
+    )
+
+
+def task(seed: int = 0, **changes: object) -> Task:
+    ids = np.random.default_rng(9).integers(FIRST_ID, VALUES + FIRST_ID, (ITEMS + 1, 3)).astype(np.int32)
+    items = CandidateItems(ids, np.zeros((ITEMS + 1, 0), dtype=np.float32), np.ones(ITEMS + 1, dtype=np.float32))
+    settings = Prerank.model_validate({
+        "keep": 10, "top": 5, "hidden": [32], "embedding_dim": 4, "list_length": 32, "batch_size": 512,
+        "warm_steps": 200, "sweep_steps": 150, "tune_steps": 100, "final_steps": 100, "clicks": 0.0,
+        "learning_rate": 1e-2, "penalties": [1e-3, 5e-3, 2e-2], **changes})
+    return Task(spec(), Sources(items, lists(ids, 200, 1), None), lists(ids, 80, 2), settings, COSTS, None, False, seed,
+                lambda what, done, total: None)

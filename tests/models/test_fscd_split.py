@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from contracts.feature_spec import FeatureField, FeatureSpec
+from models.batches import Batch, Block
+from models.fscd import Fscd
+from models.fscd_split import FscdSplit
+
+
+@pytest.fixture
+def network(spec: FeatureSpec) -> Fscd:
+    return Fscd(spec, 4, (16, 8)).eval()
+
+
+@pytest.mark.parametrize("dropped", [(), ("both",), ("history", "tags"), ("user", "user_group", "history", "hour"),
+                                     ("item", "item_group", "tags", "price"), ("price", "both", "user")])
+def test_the_split_adds_up_to_the_network(network: Fscd, batch: Batch, dropped: tuple[str, ...]) -> None:
+    network.keep([name for name in network.fields if name not in dropped])
+    check_split(network, batch, dropped)
+
+
+def test_the_split_of_a_product_cross(spec: FeatureSpec, batch: Batch) -> None:
+    crossed = [FeatureField(name=name, kind="cross", side="cross", parts=parts, representation="product")
+               for name, parts in (("first", ("user_group", "item_group")), ("second", ("user", "price#3")))]
+    whole = spec.model_copy(update={"fields": (*spec.fields, *crossed)})
+    for dropped in ((), ("first",), ("second", "user"), ("first", "second", "both")):
+        network = Fscd(whole, 4, (16, 8)).eval()
+        network.keep([name for name in network.fields if name not in dropped])
+        check_split(network, batch, dropped)
+
+
+def check_split(network: Fscd, batch: Batch, dropped: tuple[str, ...]) -> None:
+    split = FscdSplit(network, network.kept_fields)
+    first = Block(batch.shared.ids[:1], batch.shared.dense[:1])
+    items, crosses = network.spec.id_width("item"), [slot.field for slot in network.spec.id_slots("cross")]
+    with torch.inference_mode():
+        hidden = split.item_table(batch.own.ids, batch.own.dense) + split.user_part(first)
+        for names in (split.crosses[:1], split.crosses[1:]):
+            _, part = split.cross_part(names)
+            columns = [*range(items), *(items + crosses.index(name) for name in names if name in crosses)]
+            hidden = hidden + part(Block(batch.own.ids[:, columns], batch.own.dense), first.ids)
+        assert torch.allclose(split.logits(hidden), network(first, batch.own), atol=1e-5)
+
+
+def test_constants_of_dropped_fields_are_part_of_the_bias(network: Fscd, batch: Batch) -> None:
+    network.train()
+    for _ in range(20):
+        network.inputs(batch.shared, batch.own)
+    network.eval().keep(["user", "item_group"])
+    assert network.own_mean.abs().max() > 0
+    check_split(network, batch, tuple(set(network.fields) - {"user", "item_group"}))

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from serving.cascade_timing import WARM_UP, cascades, side_by_side, without_prerank
+from serving.deadline import Deadline
+from serving.loaded_bundle import LoadedBundle
+from serving.prerank_scorers import TowersScorer
+from serving.query import RankQuery
+
+
+def test_every_arm_runs_every_repetition_and_threads_come_back() -> None:
+    done: dict[str, list[int]] = {"a": [], "b": []}
+    torch.set_num_threads(2)
+    spent = side_by_side({name: calls.append for name, calls in done.items()}, 20)
+    assert torch.get_num_threads() == 2
+    for name, calls in done.items():
+        assert calls == list(range(-WARM_UP, 20))
+        assert len(spent[name]) == 20
+        assert np.min(spent[name]) > 0
+
+
+def test_the_ranker_on_everything_is_one_of_the_arms(loaded: LoadedBundle) -> None:
+    queries = [RankQuery(user="u05", limit=5), RankQuery(user="u07", limit=5)]
+    found = cascades(loaded, {"towers": TowersScorer(loaded)}, queries, 5)
+    assert found.keys() == {"towers", "full_ranker"}
+
+
+def test_without_pre_ranking_nothing_is_cut_before_the_ranker(loaded: LoadedBundle) -> None:
+    answer = without_prerank(loaded).rank(RankQuery(user="u05", limit=5), Deadline(None))
+    stages = {stage.name: stage for stage in answer.stages}
+    assert stages["prerank"].candidates_out == stages["prerank"].candidates_in > loaded.settings.prerank.keep

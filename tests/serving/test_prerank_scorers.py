@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.errors import BundleError
+from models import checkpoint
+from models.fscd import Fscd
+from serving.assemble import assemble
+from serving.candidates import Candidates
+from serving.deadline import Deadline
+from serving.funnel import Funnel
+from serving.loaded_bundle import LoadedBundle
+from serving.prerank_scorers import DotProductScorer, FscdScorer, scorer
+from serving.query import RankQuery
+from serving.request_features import RequestFeatures, block
+
+ASKED = RankQuery(user="u05", limit=5, context={"device": "phone", "hour": 7.0}, rerank=False)
+Publish = Callable[..., Path]
+
+
+@pytest.fixture(scope="module", params=["precomputed", "fresh"])
+def bundle(request: Any, publish_bundle: Publish) -> LoadedBundle:
+    return LoadedBundle.load(publish_bundle(prerank={"kind": "fscd", "item_part": request.param}))
+
+
+@pytest.fixture(scope="module")
+def network(bundle: LoadedBundle) -> Fscd:
+    """The weights of the bundle, as trained and not split."""
+    assert bundle.fscd is not None
+    whole = Fscd(bundle.spec, bundle.settings.prerank.embedding_dim, bundle.settings.prerank.hidden)
+    whole.load_state_dict(bundle_weights(bundle))
+    return whole.eval()
+
+
+def bundle_weights(bundle: LoadedBundle) -> dict[str, torch.Tensor]:
+    assert bundle.fscd is not None
+    return bundle.fscd.network.state_dict()
+
+
+def test_the_served_scores_are_the_network_s(bundle: LoadedBundle, network: Fscd) -> None:
+    features = RequestFeatures(bundle)
+    requester = features.requester(ASKED)
+    answer = Funnel(bundle).rank(ASKED, Deadline(None))
+    rows = bundle.items.rows([item.item for item in answer.items]).astype(np.int64)
+    with torch.inference_mode():
+        expected = network(block(requester.shared), block(features.own(rows, requester.shared.ids)))
+    assert [item.stage_scores["prerank"] for item in answer.items] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_dropped_fields_are_not_computed(bundle: LoadedBundle) -> None:
+    assert bundle.fscd is not None
+    assert bundle.fscd.crosses == ("taste_category",)
+    assert not {"visits", "tags", "hour_brand"} & set(bundle.fscd.kept)
+
+
+def test_the_stage_can_be_cut_between_chunks(bundle: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    from serving import prerank_stage
+
+    monkeypatch.setattr(prerank_stage, "CHUNK", 6)
+    rows = np.arange(len(bundle.items))
+    requester = RequestFeatures(bundle).requester(ASKED)
+    vector = torch.zeros(1, bundle.settings.train.tower_dim)
+    with torch.inference_mode():
+        stage = prerank_stage.PrerankStage(bundle).run(
+            Candidates(rows, np.zeros(len(rows), dtype=np.int8)), requester, vector, False, 5, Deadline(0.0))
+    assert len(stage.candidates) == 6
+    assert f"after 6 of {len(rows)}" in stage.cause
+
+
+def test_the_dot_product_scores_by_what_retrieval_left(bundle: LoadedBundle) -> None:
+    answer = Funnel(bundle, DotProductScorer(bundle, bundle.prerank_calibration)).rank(ASKED, Deadline(None))
+    for item in answer.items:
+        assert item.stage_scores["prerank"] == pytest.approx(
+            item.stage_scores["retrieve"] / bundle.settings.train.temperature, rel=1e-5)
+
+
+def test_the_settings_name_the_scorer(bundle: LoadedBundle, loaded: LoadedBundle) -> None:
+    assert isinstance(scorer(bundle), FscdScorer)
+    plain = bundle.settings.model_copy(
+        update={"prerank": bundle.settings.prerank.model_copy(update={"kind": "dot_product"})})
+    assert isinstance(scorer(replace(bundle, settings=plain)), DotProductScorer)
+    assert loaded.fscd is None
+    assert bundle.pre_ranker is None
+
+
+def test_without_weights_the_bundle_names_the_step(market: Any, trained: Any, tmp_path: Path) -> None:
+    changed = market.config.model_copy(
+        update={"prerank": market.config.prerank.model_copy(update={"kind": "fscd"})})
+    with pytest.raises(BundleError, match="sluice prerank"):
+        assemble(changed, trained, tmp_path / "build")
+
+
+def test_weights_of_other_settings_are_refused(publish_bundle: Publish, tmp_path: Path, market: Any) -> None:
+    path = tmp_path / "weights.safetensors"
+    checkpoint.save(Fscd(market.spec, 3, (5,)), path)
+    from serving.networks import load_fscd
+
+    with pytest.raises(BundleError, match="train again"):
+        load_fscd(path, market.spec, market.config.prerank)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models.fscd import Fscd
+from models.fscd_split import FscdSplit
+from serving import request_crosses
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery
+from serving.request_crosses import RequestCrosses
+from serving.request_features import RequestFeatures, block
+
+ROWS = np.array([3, 0, 3, 7, -1, 11])
+
+
+@pytest.fixture(scope="module")
+def bundle(publish_bundle: Callable[..., Path]) -> LoadedBundle:
+    return LoadedBundle.load(publish_bundle(prerank={"kind": "fscd"}))
+
+
+@pytest.mark.parametrize("few", [0, 1, 3, 1000])
+def test_once_per_combination_is_once_per_candidate(
+    bundle: LoadedBundle, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_crosses, "FEW", few)
+    torch.manual_seed(0)
+    network = Fscd(bundle.spec, 4, (8,)).eval().requires_grad_(False)
+    split = FscdSplit(network, network.fields)
+    assert len(split.crosses) > 1
+    asked = RankQuery(user="u05", limit=1, context={"device": "phone", "hour": 7.0})
+    shared = RequestFeatures(bundle).requester(asked).shared
+    with torch.inference_mode():
+        user = split.user_part(block(shared))
+        found = RequestCrosses(bundle, split).of(shared, user)(ROWS)
+        expected = RequestCrosses(bundle, split, grouped=False).of(shared, user)(ROWS)
+    assert torch.allclose(found, expected.expand_as(found), atol=1e-5)
+    assert not torch.allclose(found, user.expand_as(found), atol=1e-3)
+
+
+def test_without_crosses_only_the_user_s_part_is_left(bundle: LoadedBundle) -> None:
+    network = Fscd(bundle.spec, 4, (8,)).eval().requires_grad_(False)
+    split = FscdSplit(network, ["category"])
+    shared = RequestFeatures(bundle).requester(RankQuery(user="u05", limit=1)).shared
+    user = torch.ones(1, 8)
+    assert torch.equal(RequestCrosses(bundle, split).of(shared, user)(ROWS), user)
