@@ -250,6 +250,23 @@ def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
 
 @app.command()
 @_reported
+def federate(config: ConfigPath, out: Out, data: Data = None, as_json: AsJson = False) -> None:
+    """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
+
+    Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_federated
+
+    result = steps.federate(load(config), data, Artifacts(out), _console())
+    print_federated(result["federated"], _console())
+    _print(result, as_json)
+
+
+@app.command()
+@_reported
 def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     """Checksums, parity, index recall against exact search.
 

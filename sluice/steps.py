@@ -87,15 +87,16 @@ def prerank(
         return prerank_step.run(config, out, costs, seed, progress.advance, force)
 
 
-def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
-    """Assembles beside, publishes in one rename, writes the summary next to the bundle."""
-    _need(out.out / "models", "sluice train")
+def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifacts | None = None) -> dict[str, Any]:
+    """Assembles `parts` beside, publishes in one rename below `out` (None: where the parts are), writes the summary."""
+    _need(parts.out / "models", "sluice train")
+    out = out or parts
     from serving.assemble import assemble
 
     started = time.perf_counter()
     with step(console, "bundle"), tempfile.TemporaryDirectory(dir=out.out, prefix=".build-") as build:
-        metrics = assemble(config, out, Path(build))
-        trained = summary.read(out.out / "models")
+        metrics = assemble(config, parts, Path(build))
+        trained = summary.read(parts.out / "models")
         manifest = bundle.publish(
             Path(build),
             out.bundle,
@@ -113,6 +114,20 @@ def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, 
     }
     summary.write(out.out / "bundle_step", result)
     return result
+
+
+def federate(config: Config, data: Path | None, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
+    from federated import federate_step
+
+    if not out.encoding.exists():
+        features(config, data, out, console)
+    with step(console, "federate") as progress:
+        found = federate_step.run(config, out, progress.advance)
+    parts = Artifacts(out.out / federate_step.FOLDER / "parts")
+    found["bundle"] = build_bundle(federate_step.served_config(config), parts, console, out)
+    summary.write(out.out, {"name": config.name, **found})
+    return found
 
 
 def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> None:
