@@ -4,7 +4,8 @@
 
 N = 100 clients of one class each, K = 10 a round, C = 10 local steps of batch 5, multinomial logistic regression. The
 clients of D of the ten classes can be reached in the first half of each period of E = 100 rounds only; D = 0 with each
-client there at random is the case without correlation. Test accuracy, mean and minimum over the last fifth of the rounds.
+client there at random is the case without correlation. Test accuracy, mean and minimum over the last fifth of the
+rounds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -90,7 +92,7 @@ def averaged(digits: Digits, available: Availability, rounds: int, seed: int, pu
     generator, weights, found = np.random.default_rng(seed), np.zeros(digits.size), []
     for number in range(1, rounds + 1):
         there = available(number)
-        chosen = generator.choice(there, min(A_ROUND, len(there)), replace=False) if there else []
+        chosen = generator.choice(there, min(A_ROUND, len(there)), replace=False).tolist() if there else []
         locals_ = [digits.descend(client, weights, 1.0, generator, pull) for client in chosen]
         if locals_:
             weights = np.average(locals_, axis=0, weights=digits.sizes[chosen])
@@ -100,8 +102,8 @@ def averaged(digits: Digits, available: Availability, rounds: int, seed: int, pu
 
 METHODS: dict[str, Callable[[Digits, Availability, int, int], Accuracy]] = {
     "fedlaavg": latest,
-    "fedavg": lambda *arguments: averaged(*arguments, 0.0),
-    "fedprox": lambda *arguments: averaged(*arguments, PULL),
+    "fedavg": partial(averaged, pull=0.0),
+    "fedprox": partial(averaged, pull=PULL),
 }
 
 

@@ -113,7 +113,8 @@ def report(runs: Sequence[dict[str, Any]]) -> None:
     print("\n| penalty | fields | price | us per 1,000 | recall, validation | AUC |\n|---|---|---|---|---|---|")
     for point in runs[0]["frontier"]:
         cells = [f"{point[key]:.4g}" for key in ("fields_kept", "price", "us_per_1000", "recall", "auc")]
-        print(f"| {format(point['reg_scale'] or 0, '.2g')}{', chosen' if point['chosen'] else ''} | {' | '.join(cells)} |")
+        penalty = f"{point['reg_scale'] or 0:.2g}{', chosen' if point['chosen'] else ''}"
+        print(f"| {penalty} | {' | '.join(cells)} |")
     print("\n| order of fields | recall less FSCD's at its chosen price | per seed, ± standard error |\n|---|---|---|")
     for name in runs[0]["rivals"]:
         gaps = [run["rivals"][name] for run in runs]

@@ -73,7 +73,8 @@ def at_random(probabilities: Sequence[float], seed: int) -> Availability:
 def trace(path: Path, population: int) -> Availability:
     """Raises DataError when the file cannot be read, is empty or names a client that is not there."""
     try:
-        rounds = [sorted({int(word) for word in line.split()}) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rounds = [sorted({int(word) for word in line.split()}) for line in lines]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is no trace of availability (a line a round, client numbers on it): {error}") from None
     wrong = [client for line in rounds for client in line if not 0 <= client < population]

@@ -35,8 +35,8 @@ OnRound = Callable[[dict[str, Any]], None]
 
 @dataclass
 class FederatedRun:
-    """One setting's model as it moves. `exchange` numbers its clients 0 .. population - 1; `available` None: all of them
-    are there."""
+    """One setting's model as it moves. `exchange` numbers its clients 0 .. population - 1; `available` None: all are
+    there."""
 
     plan: Plan
     exchange: Exchange

@@ -55,7 +55,8 @@ def test_histograms_count_every_later_row_of_every_client(finished):
 
 def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
     config, out, _ = finished
-    found = assemble(federate_step.served_config(config), Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
+    parts = Artifacts(out.out / "federated" / "parts")
+    found = assemble(federate_step.served_config(config), parts, tmp_path / "build")
     assert found["parity"]["mismatches"] == 0
     assert found["users"] == 0
     manifest = bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})

@@ -1,4 +1,4 @@
-"""`flwr run .` with Flower's simulation engine, and a deployment of three SuperNodes with TLS and node authentication."""
+"""`flwr run .` in Flower's simulation engine, and three SuperNodes with TLS and node authentication."""
 
 from __future__ import annotations
 
