@@ -257,15 +257,20 @@ def serve(
     bundle: BundlePath,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 50051,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
+    log_answers: Annotated[
+        Path | None, typer.Option(help="append every answer to the Parquet log in this folder")
+    ] = None,
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
 
-    Example: sluice serve out/demo/bundle --port 50051
+    Example: sluice serve out/demo/bundle --port 50051 --log-answers out/demo/answers
     """
     os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
+    from serving.server import ServerSettings
     from serving.server import run as run_server
 
-    run_server(bundle, host, port, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
+    settings = ServerSettings(host=host, port=port, answers=log_answers)
+    run_server(bundle, settings, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
 
 
 @app.command()
