@@ -5,6 +5,14 @@
 A request only puts its row into memory. One thread writes what has gathered each second: into a hidden file, which is
 renamed when it is whole, so that a reader never meets half a file and a killed server loses the last second at most.
 What cannot be written is kept and tried again, up to a bound; beyond it rows are lost, counted and reported.
+
+The next day's configuration reads the shown items as its log, and whoever saw the clicks brings them as a table:
+
+    [log]
+    path = "FOLDER"
+    derive = { shown = "explode(arrays_zip(items, positions))", item = "shown.items", position = "shown.positions",
+               device = "context['device']" }
+    key = ["request_id", "item"]
 """
 
 from __future__ import annotations
