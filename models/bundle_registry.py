@@ -84,6 +84,7 @@ class BundleRegistry:
 
     def __init__(self, uri: str) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         try:
             from mlflow.tracking import MlflowClient
         except ImportError:
@@ -245,8 +246,10 @@ def _signature(spec: FeatureSpec) -> Any:
     if not spec.has_items:
         asked: list[Any] = [_column(one) for one in spec.of_side("user", "context", "item")]
         return ModelSignature(Schema(asked), Schema([probability]))
-    asked = [ColSpec("string", "user_id"), *(_column(one) for one in spec.of_side("context"))]
-    return ModelSignature(Schema(asked), Schema([ColSpec("string", "item_id"), probability, ColSpec("double", "score")]))
+    asked = [ColSpec("string", "user_id")]
+    asked += [_column(one) for one in spec.of_side("context")]
+    answered: list[Any] = [ColSpec("string", "item_id"), probability, ColSpec("double", "score")]
+    return ModelSignature(Schema(asked), Schema(answered))
 
 
 def _column(one: FeatureField) -> Any:

@@ -27,12 +27,14 @@ from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.query import RankQuery
 from serving.servicer import RankingServicer
+from serving.worker_process import LEAVE
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
+LEAVE_GRACE_SECONDS = 30.0
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
-LEAVE = signal.SIGUSR1
+
 log = logging.getLogger("sluice.serving")
 
 
@@ -124,8 +126,8 @@ class Server:
         self._stopping.set()
 
     async def _left(self, port: int) -> None:
-        """Waits until no connection is left, twice in a row; no longer than connections may live."""
-        end, empty = time.monotonic() + AGE_JITTER * self._settings.connection_seconds + GRACE_SECONDS, 0
+        """Waits until no connection is left, twice in a row; at most 30 s longer than connections may live."""
+        end, empty = time.monotonic() + AGE_JITTER * self._settings.connection_seconds + LEAVE_GRACE_SECONDS, 0
         while empty < 2 and time.monotonic() < end:
             empty = 0 if connections(port) else empty + 1
             await asyncio.sleep(QUIET_SECONDS)

@@ -320,23 +320,27 @@ def rollback(
 @app.command()
 @_reported
 def serve(
-    bundle: BundlePath,
+    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="a bundle's folder, or models:/NAME@ALIAS")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 50051,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
     log_answers: Annotated[
         Path | None, typer.Option(help="append every answer to the Parquet log in this folder")
     ] = None,
+    registry: Annotated[str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI")] = None,
+    poll_seconds: Annotated[float, typer.Option(min=0.1, help="how often the alias is looked up")] = 5.0,
+    connection_seconds: Annotated[
+        float, typer.Option(min=0.5, help="an alias: how long a caller's connection lives; a change takes as long")
+    ] = 30.0,
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
 
-    Example: sluice serve out/demo/bundle --port 50051 --log-answers out/demo/answers
-    """
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
-    from serving.server import ServerSettings
-    from serving.server import run as run_server
+    Of an alias the bundle is changed whenever the alias moves, without a failed request.
 
-    settings = ServerSettings(host=host, port=port, answers=log_answers)
-    run_server(bundle, settings, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
+    Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
+    """
+    from sluice.serve_command import serve as serve_bundle
+
+    serve_bundle(bundle, host, port, log_answers, registry, poll_seconds, connection_seconds)
 
 
 @app.command()
