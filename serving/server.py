@@ -27,11 +27,10 @@ from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.query import RankQuery
 from serving.servicer import RankingServicer
-from serving.worker_process import LEAVE
+from serving.worker_process import LEAVE, LEAVE_GRACE_SECONDS
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
-LEAVE_GRACE_SECONDS = 30.0
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
 

@@ -23,10 +23,9 @@ from typing import Protocol
 
 from contracts.errors import BundleError
 from serving.port_takeover import reserved
-from serving.worker_process import WorkerProcess
+from serving.worker_process import LEAVE_GRACE_SECONDS, WorkerProcess
 
 STOP_SECONDS = 15.0
-LEAVE_GRACE_SECONDS = 30.0  # as the server's own
 RETRY_SECONDS = 300.0
 TICK_SECONDS = 0.1
 log = logging.getLogger("sluice.serving")

@@ -15,6 +15,7 @@ from contracts.errors import BundleError
 
 START_SECONDS = 600.0
 LEAVE = signal.SIGUSR1
+LEAVE_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 POLL = 0.05
 
 

@@ -1,4 +1,4 @@
-"""The registry on a real MLflow store: one content is one version, aliases move, what is fetched is what was entered."""
+"""The registry on a real MLflow store: one content one version, aliases move, what comes back is what was entered."""
 
 from __future__ import annotations
 
