@@ -459,6 +459,20 @@ class Federated(Section):
         return self
 
 
+class Gate(Section):
+    """When a challenger may become champion; both are judged on the same test window."""
+
+    margin: float = Field(
+        0.002, ge=0, description="refused when the lower 95% bound of its GAUC minus the champion's lies below -margin"
+    )
+    draws: int = Field(500, ge=20, description="of the bootstrap over users")
+    max_miscalibration: float = Field(
+        0.2, gt=0, description="refused when predicted over observed is surely beyond 1 + this, or its inverse"
+    )
+    max_latency_ratio: float = Field(1.5, gt=1, description="of median milliseconds over the champion's")
+    latency_requests: int = Field(200, ge=10)
+
+
 class Simulation(Section):
     """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
 
@@ -492,6 +506,7 @@ class Config(Section):
     rerank: Rerank = Rerank()
     serve: Serve = Serve()
     federated: Federated = Federated()
+    gate: Gate = Gate()
     simulation: Simulation | None = None
 
     @property
