@@ -21,7 +21,9 @@ from contracts.errors import ConfigError
 Side = Literal["user", "item", "context", "cross"]
 Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
 KeyType = Literal["string", "int64", "bool"]
-ModelName = Literal["popularity", "logistic_regression", "dnn", "dcn_v2", "din", "fives"]
+ModelName = Literal[
+    "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din", "fives"
+]
 
 
 def _utc(value: object) -> object:
@@ -255,6 +257,9 @@ class Train(Section):
     precision: Literal["fp32", "bf16"] = "fp32"
     device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
+    outside_rows: int = Field(
+        100_000, ge=0, description="training rows of LightGBM, the reference from outside; 0: none"
+    )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
     tower_epochs: int = Field(6, ge=1)
@@ -402,6 +407,58 @@ class Serve(Section):
     parity_rows: int = Field(256, ge=1, description="kept in the bundle")
 
 
+FederatedSetting = Literal["cpp1", "cpp2", "cpp3", "cpp4", "cpp5", "fedsubavg", "fedavg", "fedprox", "central"]
+
+
+class Federated(Section):
+    """Rounds in which the users of the log are clients. See federated/ for what each setting means.
+
+    setting                    rows a client names        masks     averaging
+    cpp1 cpp2 cpp3 cpp4        randomised answers         per row   holders
+    cpp5                       the round's union          union     holders
+    fedsubavg                  randomised (level cpp2)    per row   heat
+    fedavg fedprox             all rows                   none      plain
+    central                    one client with all data
+    """
+
+    fields: tuple[str, ...] = Field((), description="the fields used; empty: all of the configuration")
+    settings: tuple[FederatedSetting, ...] = Field(("cpp2",), description="each trains a model of its own")
+    served: FederatedSetting = Field("cpp2", description="the one that becomes the bundle; must be among `settings`")
+    model: ModelName = Field("din", description="one with a row per id: din, dnn or dcn_v2")
+    rounds: int = Field(50, ge=1, description="of each setting")
+    population: int = Field(0, ge=0, description="most users that become clients; 0: all")
+    clients: int = Field(20, ge=3, description="of one round")
+    availability: Literal["always", "alternating", "day_cycle", "random", "trace"] = Field(
+        "always", description="who can be reached in a round"
+    )
+    availability_period: int = Field(20, ge=2, description="rounds of one alternation or day")
+    availability_share: Share = Field(0.5, description="of the day, or the probability, that a client is there")
+    availability_trace: str = Field("", description="the file of a trace: a line a round, client numbers on it")
+    local_epochs: int = Field(1, ge=1, description="that a client trains in a round")
+    batch_size: int = Field(8, ge=1, description="samples of a local step")
+    learning_rate: float = Field(0.3, gt=0, description="of local gradient descent")
+    decay: float = Field(0.999, gt=0, le=1, description="of the learning rate, each round")
+    proximal: float = Field(0.01, ge=0, description="FedProx: weight of the distance to the round's model")
+    prior: float = Field(0.5, gt=0, lt=1, description="public guess at the label rate, where the model starts")
+    clip: float = Field(2.0, gt=0, description="largest entry of a client's update")
+    largest_weight: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
+    largest_heat: float = Field(50.0, gt=0, description="clip of N / n_j in FedSubAvg")
+    neighbours: int = Field(40, ge=2, description="clients that each masks with")
+    least_clients: int = Field(3, ge=3, description="a smaller round is refused by every client")
+    public_up_to: int = Field(64, ge=0, description="tables of up to so many ids belong to every submodel")
+    contributors: int = Field(1, ge=1, description="rows held by fewer clients of a round stay out of its union")
+    noise: float = Field(0.0, ge=0, description="variance, in steps, of each client's Skellam noise; 0: none")
+    lost: float = Field(0.0, ge=0, lt=1, description="simulated share of clients lost in a round, at any phase")
+    evaluate_every: int = Field(10, ge=1, description="rounds between two evaluations")
+    timeout: float = Field(600.0, gt=0, description="seconds that a phase waits for answers")
+
+    @model_validator(mode="after")
+    def _served_is_trained(self) -> Federated:
+        if self.served not in self.settings:
+            raise ValueError(f"served is {self.served!r}, which is not among settings {list(self.settings)}; add it")
+        return self
+
+
 class Simulation(Section):
     """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
 
@@ -434,6 +491,7 @@ class Config(Section):
     prerank: Prerank = Prerank()
     rerank: Rerank = Rerank()
     serve: Serve = Serve()
+    federated: Federated = Federated()
     simulation: Simulation | None = None
 
     @property
