@@ -28,8 +28,9 @@ def outside_figures(job: Job) -> dict[str, Any] | None:
     folder, digest = job.out.model(NAME), job.digest(NAME)
     known = summary.read(folder)
     if known.get("digest") != digest or job.force:
-        job.progress(NAME, 0, 1)
+        job.progress(NAME, 1, 2)
         known = {"name": NAME, **_fitted(job), "digest": digest}
+        job.progress(NAME, 2, 2)
         summary.write(folder, known)
     return {name: value for name, value in known.items() if name != "digest"}
 
