@@ -369,8 +369,8 @@ class Prerank(Section):
     learning_rate: float = Field(5e-3, gt=0)
     gate_rate: float = Field(5e-2, gt=0, description="learning rate of the gates' logits")
     penalties: tuple[float, ...] = Field(
-        (3e-4, 1e-3, 2e-3, 4e-3, 8e-3, 0.016, 0.04, 0.1), min_length=1,
-        description="reg_scale: nats per unit of cost, per sample",
+        (0.01, 0.03, 0.06, 0.12, 0.25, 0.5, 1.2, 3.0), min_length=1,
+        description="nats per sample that all fields together are charged; over the sum of their c it is reg_scale",
     )
     clicks: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
     distillation: float = Field(1.0, ge=0, description="weight of the log loss against the ranker's probabilities")
@@ -459,6 +459,20 @@ class Federated(Section):
         return self
 
 
+class Gate(Section):
+    """When a challenger may become champion; both are judged on the same test window."""
+
+    margin: float = Field(
+        0.002, ge=0, description="refused when the lower 95% bound of its GAUC minus the champion's lies below -margin"
+    )
+    draws: int = Field(500, ge=20, description="of the bootstrap over users")
+    max_miscalibration: float = Field(
+        0.2, gt=0, description="refused when predicted over observed is surely beyond 1 + this, or its inverse"
+    )
+    max_latency_ratio: float = Field(1.5, gt=1, description="of median milliseconds over the champion's")
+    latency_requests: int = Field(200, ge=10)
+
+
 class Simulation(Section):
     """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
 
@@ -492,6 +506,7 @@ class Config(Section):
     rerank: Rerank = Rerank()
     serve: Serve = Serve()
     federated: Federated = Federated()
+    gate: Gate = Gate()
     simulation: Simulation | None = None
 
     @property

@@ -67,13 +67,18 @@ def auc(labels: np.ndarray, scores: np.ndarray) -> float:
 
 def gauc(labels: np.ndarray, scores: np.ndarray, users: np.ndarray) -> Gauc:
     """AUC per user, averaged with the user's impressions as weights, over users that have both classes."""
-    labels, scores = checked(labels, scores)
-    names, user = np.unique(users, return_inverse=True)
-    order = np.lexsort((scores, user))
-    values, rows = _group_aucs(user[order], scores[order], labels[order], len(names))
+    values, rows = user_aucs(labels, scores, users)
     kept = ~np.isnan(values)
     value = float(np.average(values[kept], weights=rows[kept])) if kept.any() else None
     return Gauc(value, int(kept.sum()), int((~kept).sum()))
+
+
+def user_aucs(labels: np.ndarray, scores: np.ndarray, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(AUC, rows) of each user in the order of `np.unique`; NaN marks a user of one class."""
+    labels, scores = checked(labels, scores)
+    names, user = np.unique(users, return_inverse=True)
+    order = np.lexsort((scores, user))
+    return _group_aucs(user[order], scores[order], labels[order], len(names))
 
 
 def _group_aucs(

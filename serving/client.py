@@ -57,6 +57,7 @@ class RankingClient:
         recent_items: Sequence[str] | None = None,
         skip_rerank: bool = False,
         skip_reasons: bool = False,
+        request_id: str = "",
         seconds: float = 1.0,
     ) -> pb.RankResponse:
         request = pb.RankRequest(
@@ -65,6 +66,7 @@ class RankingClient:
             candidates=candidates,
             skip_rerank=skip_rerank,
             skip_reasons=skip_reasons,
+            request_id=request_id,
             context={name: to_value(value) for name, value in (context or {}).items()},
             filters={name: pb.Values(values=values) for name, values in (filters or {}).items()},
         )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -15,18 +18,43 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
+from serving.answer_log import AnswerLog
+from serving.bundle_health import BundleHealth, bundle_age
 from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle
+from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.query import RankQuery
 from serving.servicer import RankingServicer
+from serving.worker_process import LEAVE, LEAVE_GRACE_SECONDS
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
-# Without this, Linux lets a second process bind the same port and gRPC would spread the requests over both.
-OPTIONS = [("grpc.so_reuseport", 0)]
+AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
+
+log = logging.getLogger("sluice.serving")
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """`answers` is the folder of the answer log, None for none. `connection_seconds` 0 takes the port for this process
+    alone; otherwise the port is shared with a successor, and every connection is asked to come again after so long,
+    without harm to its requests: so a process that is replaced is left by its callers (see serving/port_takeover.py).
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    answers: Path | None = None
+    connection_seconds: float = 0.0
+
+    @property
+    def channel_options(self) -> list[tuple[str, int]]:
+        if not self.connection_seconds:
+            # Without this, Linux lets a second process bind the same port and gRPC would spread requests over both.
+            return [("grpc.so_reuseport", 0)]
+        return [("grpc.so_reuseport", 1), ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
 
 
 def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
@@ -38,53 +66,103 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     gc.freeze()
 
 
-async def serve(bundle: LoadedBundle, host: str, port: int, on_ready: Callable[[int], None]) -> None:
-    """Runs until SIGTERM or SIGINT; then health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still
-    comes is refused (up to 1 s), the port closes, and running requests finish (up to 5 s).
+class Server:
+    """One bundle on one port.
 
-    Raises SluiceError when the port is taken.
+    SIGTERM or SIGINT stop it: health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still comes is
+    refused (up to 1 s), the port closes, and running requests finish (up to 5 s). LEAVE, sent when a successor has
+    taken over a shared port, waits before all that until every caller has gone over.
     """
-    server = grpc.aio.server(options=OPTIONS)
-    funnel = Funnel(bundle)
-    warm_up(funnel, bundle)
-    settings = bundle.settings.serve
-    servicer = RankingServicer(funnel, settings.default_limit, settings.deadline_ms)
-    sluice_pb2_grpc.add_RankingServicer_to_server(servicer, server)
-    checks = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-    try:
-        bound = server.add_insecure_port(f"{host}:{port}")
-    except RuntimeError:
-        raise SluiceError(
-            f"port {port} on {host} is taken, perhaps by another `sluice serve`; stop it or give --port"
-        ) from None
-    await server.start()
-    stopping = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stopping.set)
-    for service in ("", SERVICE):
-        await checks.set(service, health_pb2.HealthCheckResponse.SERVING)
-    on_ready(bound)
-    await stopping.wait()
-    await checks.enter_graceful_shutdown()
-    await take_in(servicer)
-    servicer.refusing = True
-    await take_in(servicer)
-    await server.stop(GRACE_SECONDS)
-    servicer.close()
+
+    def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: AnswerLog | None) -> None:
+        self._settings = settings
+        self._server = grpc.aio.server(options=settings.channel_options)
+        funnel = Funnel(bundle)
+        warm_up(funnel, bundle)
+        serve = bundle.settings.serve
+        self._servicer = RankingServicer(funnel, bundle.manifest, serve.default_limit, serve.deadline_ms, answers)
+        self._health = BundleHealth(bundle.manifest, answers)
+        self._stopping, self._leaving = asyncio.Event(), asyncio.Event()
+
+    async def run(self, on_ready: Callable[[int], None]) -> None:
+        """Raises SluiceError when the port is taken."""
+        self._add_services()
+        bound = await self._listen()
+        watch = asyncio.create_task(self._health.watch_answers())
+        for service in ("", SERVICE):
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        on_ready(bound)
+        await self._stopping.wait()
+        if self._leaving.is_set():
+            await self._left(bound)
+        watch.cancel()
+        await self._stop()
+
+    def _add_services(self) -> None:
+        sluice_pb2_grpc.add_RankingServicer_to_server(self._servicer, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+
+    async def _listen(self) -> int:
+        host, port = self._settings.host, self._settings.port
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self._stopping.set)
+        loop.add_signal_handler(LEAVE, self._leave)
+        try:
+            bound = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError:
+            raise SluiceError(
+                f"port {port} on {host} is taken, perhaps by another `sluice serve`; stop it or give --port"
+            ) from None
+        if self._settings.connection_seconds:
+            prefer_newest(bound)
+        await self._server.start()
+        return bound
+
+    def _leave(self) -> None:
+        self._leaving.set()
+        self._stopping.set()
+
+    async def _left(self, port: int) -> None:
+        """Waits until no connection is left, twice in a row; at most 30 s longer than connections may live."""
+        end, empty = time.monotonic() + AGE_JITTER * self._settings.connection_seconds + LEAVE_GRACE_SECONDS, 0
+        while empty < 2 and time.monotonic() < end:
+            empty = 0 if connections(port) else empty + 1
+            await asyncio.sleep(QUIET_SECONDS)
+
+    async def _stop(self) -> None:
+        await self._health.enter_graceful_shutdown()
+        await self._take_in()
+        self._servicer.refusing = True
+        await self._take_in()
+        await self._server.stop(GRACE_SECONDS)
+        self._servicer.close()
+
+    async def _take_in(self) -> None:
+        """Waits until no request is handed over for a while: a stopping gRPC cancels those that it still holds."""
+        seen, end = -1, time.monotonic() + TAKE_IN_SECONDS
+        while self._servicer.taken != seen and time.monotonic() < end:
+            seen = self._servicer.taken
+            await asyncio.sleep(QUIET_SECONDS)
 
 
-async def take_in(servicer: RankingServicer) -> None:
-    """Waits until no request has been handed over for a while: a stopping gRPC cancels those that it still holds."""
-    seen, end = -1, time.monotonic() + TAKE_IN_SECONDS
-    while servicer.taken != seen and time.monotonic() < end:
-        seen = servicer.taken
-        await asyncio.sleep(QUIET_SECONDS)
-
-
-def run(folder: Path, host: str, port: int, on_ready: Callable[[LoadedBundle, int], None]) -> None:
+def run(folder: Path, settings: ServerSettings, on_ready: Callable[[LoadedBundle, int], None]) -> None:
     """Loads, checks parity, serves. One intra-op thread: more of them stall beside a busy neighbour."""
     torch.set_num_threads(1)
     bundle = LoadedBundle.load(folder)
-    asyncio.run(serve(bundle, host, port, lambda bound: on_ready(bundle, bound)))
+    answers = AnswerLog(settings.answers) if settings.answers else None
+    with closing(answers) if answers else nullcontext():
+        asyncio.run(_serve(bundle, settings, answers, on_ready))
+
+
+async def _serve(
+    bundle: LoadedBundle, settings: ServerSettings, answers: AnswerLog | None,
+    on_ready: Callable[[LoadedBundle, int], None],
+) -> None:
+    def ready(port: int) -> None:
+        log.info("serving %s, published %.0f s ago, on %s:%d", bundle.version, bundle_age(bundle.manifest),
+                 settings.host, port)
+        on_ready(bundle, port)
+
+    await Server(bundle, settings, answers).run(ready)

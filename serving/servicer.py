@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -15,7 +17,11 @@ from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from contracts.errors import RequestError
+from contracts.bundle import Manifest
+from contracts.errors import RequestError, SluiceError
+from serving.answer_log import AnswerLog
+from serving.answer_record import AnswerRecorder
+from serving.bundle_health import bundle_age
 from serving.deadline import Deadline, DeadlineExpired
 from serving.funnel import Funnel
 from serving.proto import sluice_pb2 as pb
@@ -26,40 +32,64 @@ from serving.translation import to_query, to_response
 log = logging.getLogger("sluice.serving")
 
 
+class Stopping(SluiceError):
+    """The server takes no more requests."""
+
+
 class RankingServicer(sluice_pb2_grpc.RankingServicer):
     """`taken` counts the requests that gRPC has handed over, answered or not; while `refusing` none is begun."""
 
-    def __init__(self, funnel: Funnel, default_limit: int, deadline_ms: int) -> None:
-        self._funnel = funnel
+    def __init__(
+        self, funnel: Funnel, manifest: Manifest, default_limit: int, deadline_ms: int, answers: AnswerLog | None = None
+    ) -> None:
+        self._funnel, self._manifest = funnel, manifest
         self._default_limit = default_limit
         self._default_seconds = deadline_ms / 1000
+        self._recorder = AnswerRecorder(answers, manifest)
         self.taken = 0
         self.refusing = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="funnel")
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
         self.taken += 1
-        if self.refusing:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping; ask another one")
+        began, request_id = time.perf_counter(), request.request_id or uuid.uuid4().hex
         left = context.time_remaining()
         deadline = Deadline(self._default_seconds if left is None else left)
         try:
-            query = to_query(request, self._default_limit)
-            answer = await asyncio.get_running_loop().run_in_executor(self._worker, self._rank, query, deadline)
-        except RequestError as error:
-            await context.abort_with_status(rpc_status.to_status(_invalid(error)))
-        except DeadlineExpired as error:
-            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(error))
-        except Exception:
-            log.exception("request %s failed", request.request_id)
-            await context.abort(grpc.StatusCode.INTERNAL, "the ranking failed; the server's log has the cause")
-        return to_response(answer, request.request_id)
+            answer = await self._answer(request, deadline)
+        except asyncio.CancelledError:
+            self._recorder.record(request, request_id, "CANCELLED", None, began)
+            raise
+        except Exception as error:
+            status = _status(error, request_id)
+            self._recorder.record(request, request_id, code_pb2.Code.Name(status.code), None, began)
+            await context.abort_with_status(rpc_status.to_status(status))
+        self._recorder.record(request, request_id, "OK", answer, began)
+        return to_response(answer, request_id, bundle_age(self._manifest))
+
+    async def _answer(self, request: pb.RankRequest, deadline: Deadline) -> RankAnswer:
+        if self.refusing:
+            raise Stopping("the server is stopping; ask another one")
+        query = to_query(request, self._default_limit)
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._rank, query, deadline)
 
     def _rank(self, query: RankQuery, deadline: Deadline) -> RankAnswer:
         return self._funnel.rank(query, deadline)
 
     def close(self) -> None:
         self._worker.shutdown(wait=True)
+
+
+def _status(error: Exception, request_id: str) -> status_pb2.Status:
+    """What the caller is told."""
+    if isinstance(error, RequestError):
+        return _invalid(error)
+    if isinstance(error, DeadlineExpired):
+        return status_pb2.Status(code=code_pb2.DEADLINE_EXCEEDED, message=str(error))
+    if isinstance(error, Stopping):
+        return status_pb2.Status(code=code_pb2.UNAVAILABLE, message=str(error))
+    log.error("request %s failed", request_id, exc_info=error)
+    return status_pb2.Status(code=code_pb2.INTERNAL, message="the ranking failed; the server's log has the cause")
 
 
 def _invalid(error: RequestError) -> status_pb2.Status:

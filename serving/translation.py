@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from contracts.errors import RequestError
 from serving.proto import sluice_pb2 as pb
 from serving.query import ContextValue, RankAnswer, RankedItem, RankQuery, StageReport, StageStatus
@@ -49,14 +47,16 @@ def to_value(value: ContextValue) -> pb.Value:
     return pb.Value(number=value) if isinstance(value, float) else pb.Value(text=value)
 
 
-def to_response(answer: RankAnswer, request_id: str) -> pb.RankResponse:
+def to_response(answer: RankAnswer, request_id: str, bundle_age: float) -> pb.RankResponse:
+    """`bundle_age` in seconds."""
     return pb.RankResponse(
-        request_id=request_id or uuid.uuid4().hex,
+        request_id=request_id,
         bundle_version=answer.bundle_version,
         items=[_item(item) for item in answer.items],
         stages=[_stage(stage) for stage in answer.stages],
         unknown_candidates=answer.unknown_candidates,
         known_user=answer.known_user,
+        bundle_age_seconds=bundle_age,
     )
 
 

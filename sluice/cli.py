@@ -286,21 +286,96 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     _print(result, as_json)
 
 
+Registry = Annotated[
+    str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")
+]
+RunFolder = Annotated[Path, typer.Argument(help="the --out folder of a run", metavar="OUT")]
+
+
+@app.command()
+@_reported
+def register(
+    out: RunFolder,
+    registry: Registry = None,
+    alias: Annotated[str, typer.Option(help="what to point at it: challenger, shadow or a name of your own")] = (
+        "challenger"
+    ),
+    commit: Annotated[str | None, typer.Option(help="of the code; found by git where it can be")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Enter a run's bundle into the model registry, once, with signature and lineage.
+
+    Example: sluice register out/demo
+    """
+    from sluice import registration
+
+    found = registration.register(out, registry, alias, commit)
+    typer.echo(f"{found['tags']['bundle_version']} is version {found['number']} of {found['name']}, {alias}")
+    _print(found, as_json)
+
+
+@app.command()
+@_reported
+def promote(
+    out: RunFolder,
+    registry: Registry = None,
+    force: Annotated[bool, typer.Option(help="promote in spite of the gate's reasons")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a run's registered bundle champion, unless the gate refuses (exit code 3).
+
+    Example: sluice promote out/demo
+    """
+    from sluice import registration
+
+    found = registration.promote(out, registry, force)
+    typer.echo(f"version {found['number']} {'is now champion' if found['promoted'] else 'was champion already'}")
+    _print(found, as_json)
+
+
+@app.command()
+@_reported
+def rollback(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="of the registered model")],
+    registry: Registry = None,
+    only: Annotated[str | None, typer.Option(help="roll back only while this bundle version is champion")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the version that the champion replaced champion again.
+
+    Example: sluice rollback marketplace --registry sqlite:///out/demo/mlflow.db
+    """
+    from sluice import registration
+
+    found = registration.rollback(name, registry, only)
+    typer.echo(f"champion of {name} is version {found['number']}, {found['champion']}")
+    _print(found, as_json)
+
+
 @app.command()
 @_reported
 def serve(
-    bundle: BundlePath,
+    bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="a bundle's folder, or models:/NAME@ALIAS")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 50051,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
+    log_answers: Annotated[
+        Path | None, typer.Option(help="append every answer to the Parquet log in this folder")
+    ] = None,
+    registry: Annotated[str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI")] = None,
+    poll_seconds: Annotated[float, typer.Option(min=0.1, help="how often the alias is looked up")] = 5.0,
+    connection_seconds: Annotated[
+        float, typer.Option(min=0.5, help="an alias: how long a caller's connection lives; a change takes as long")
+    ] = 30.0,
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
 
-    Example: sluice serve out/demo/bundle --port 50051
-    """
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
-    from serving.server import run as run_server
+    Of an alias the bundle is changed whenever the alias moves, without a failed request.
 
-    run_server(bundle, host, port, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
+    Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
+    """
+    from sluice.serve_command import serve as serve_bundle
+
+    serve_bundle(bundle, host, port, log_answers, registry, poll_seconds, connection_seconds)
 
 
 @app.command()

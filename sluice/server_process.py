@@ -14,15 +14,15 @@ START_SECONDS = 60.0
 
 
 class ServerProcess:
-    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints.
+    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`.
 
     Raises SluiceError with the log's last line when the server ends or stays silent for a minute.
     """
 
-    def __init__(self, bundle: Path, log: Path, port: int = 0) -> None:
+    def __init__(self, bundle: Path | str, log: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:
         self._log = log
         with log.open("w") as sink:
-            command = [sys.executable, "-m", "sluice.cli", "serve", str(bundle), "--port", str(port)]
+            command = [sys.executable, "-m", "sluice.cli", "serve", str(bundle), "--port", str(port), *options]
             self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
         self.port = self._wait()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import tempfile
 import time
@@ -17,6 +18,8 @@ from contracts.errors import DataError
 from sluice.progress import step
 from sluice.skipped import skipped
 
+NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
+
 
 def features(
     config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None
@@ -30,11 +33,15 @@ def features(
 
 def leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     """Which fields may know the label; a warning each, and no more: the run goes on with them."""
-    from models import leak_check
     from sluice.tables import print_leaks
 
-    with step(console, "leak check"):
-        found = leak_check.run(config, out)
+    if importlib.util.find_spec("torch") is None:
+        found: dict[str, Any] = {"skipped": NO_TORCH, "suspected": {}, "fields": {}}
+    else:
+        from models import leak_check
+
+        with step(console, "leak check"):
+            found = leak_check.run(config, out)
     print_leaks(found, console)
     return found
 

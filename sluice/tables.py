@@ -81,7 +81,7 @@ def print_prerank(figures: dict[str, Any], console: Console) -> None:
     """The frontier, the three pre-rankers side by side, and why fields went."""
     frontier = Table("penalty", "fields", "cost", "us per 1,000", "recall", "hit rate", "AUC", "", title="frontier")
     for point in figures["frontier"]:
-        penalty = "none" if point["reg_scale"] is None else f"{point['reg_scale']:g}"
+        penalty = "none" if point["reg_scale"] is None else f"{point['reg_scale']:.2g}"
         values = [point[key] for key in ("cost", "us_per_1000", "recall", "hit_rate", "auc")]
         mark = "chosen" if point["chosen"] else ""
         frontier.add_row(penalty, str(point["fields_kept"]), *(figure(value) for value in values), mark)

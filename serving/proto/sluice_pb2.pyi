@@ -68,20 +68,22 @@ class RecentItems(_message.Message):
     def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RankResponse(_message.Message):
-    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user")
+    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user", "bundle_age_seconds")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     STAGES_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     KNOWN_USER_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     bundle_version: str
     items: _containers.RepeatedCompositeFieldContainer[RankedItem]
     stages: _containers.RepeatedCompositeFieldContainer[StageReport]
     unknown_candidates: _containers.RepeatedScalarFieldContainer[str]
     known_user: bool
-    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ...) -> None: ...
+    bundle_age_seconds: float
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ..., bundle_age_seconds: _Optional[float] = ...) -> None: ...
 
 class RankedItem(_message.Message):
     __slots__ = ("item_id", "probability", "score", "price", "channel", "stage_scores", "reasons")

@@ -6,14 +6,17 @@ import signal
 import socket
 import threading
 import time
+from datetime import UTC, datetime
 
 import grpc
+import pyarrow.dataset as ds
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from contracts.bundle import read_manifest
 from contracts.errors import SluiceError
+from serving.bundle_health import ANSWER_LOG
 from serving.client import RankingClient, RankingFailed
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -23,8 +26,14 @@ IN_FLIGHT, CALLERS = 700, 4
 
 
 @pytest.fixture(scope="module")
-def server(bundle_folder, tmp_path_factory):
-    process = ServerProcess(bundle_folder, tmp_path_factory.mktemp("server") / "server.log")
+def answers(tmp_path_factory):
+    return tmp_path_factory.mktemp("answers")
+
+
+@pytest.fixture(scope="module")
+def server(bundle_folder, answers, tmp_path_factory):
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    process = ServerProcess(bundle_folder, log, options=("--log-answers", str(answers)))
     yield process
     assert process.stop() == 0
 
@@ -125,6 +134,83 @@ def test_a_deadline_nobody_can_meet_is_exceeded_and_the_server_lives_on(client, 
         client.rank(a_user(loaded), seconds=1e-6)
     assert caught.value.code == "DEADLINE_EXCEEDED"
     assert client.rank(a_user(loaded), seconds=5).items
+
+
+def logged(answers, request_id) -> dict:
+    """The row that the server logs for a request, waited for."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        rows = ds.dataset(answers, format="parquet").to_table().to_pylist()
+        found = [row for row in rows if row["request_id"] == request_id]
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    pytest.fail(f"{request_id} is not in the answer log")
+
+
+def test_an_answer_is_logged_as_it_was_given(client, loaded, answers):
+    answer = client.rank(a_user(loaded), context={"device": "phone"}, limit=4, request_id="log-me", seconds=5)
+    row = logged(answers, "log-me")
+    assert row["items"] == [item.item_id for item in answer.items]
+    assert row["scores"] == [item.score for item in answer.items]
+    assert row["probabilities"] == [item.probability for item in answer.items]
+    assert row["positions"] == list(range(1, len(answer.items) + 1))
+    assert row["propensities"] == [1.0] * len(answer.items)
+    assert (row["user"], row["status"], dict(row["context"])) == (a_user(loaded), "OK", {"device": "phone"})
+    assert row["bundle_version"] == answer.bundle_version
+    assert row["bundle_created"] == loaded.manifest.created
+    assert abs((datetime.now(UTC) - row["time"]).total_seconds()) < 60
+    assert 0 < row["microseconds"] < 5e6
+
+
+def test_a_failed_request_is_logged_with_its_status(client, loaded, answers):
+    with pytest.raises(RankingFailed):
+        client.rank(a_user(loaded), limit=0, request_id="refuse-me", seconds=5)
+    row = logged(answers, "refuse-me")
+    assert (row["status"], row["items"]) == ("INVALID_ARGUMENT", [])
+
+
+def test_the_bundles_age_is_in_the_answer(client, loaded):
+    age = (datetime.now(UTC) - loaded.manifest.created).total_seconds()
+    assert client.rank(a_user(loaded), seconds=5).bundle_age_seconds == pytest.approx(age, abs=5)
+
+
+def health_of(channel, service: str = "") -> tuple[int, dict[str, str]]:
+    answer, call = health_pb2_grpc.HealthStub(channel).Check.with_call(
+        health_pb2.HealthCheckRequest(service=service), timeout=5)
+    return answer.status, dict(call.trailing_metadata())
+
+
+def test_health_tells_version_and_age_of_the_bundle(channel, loaded):
+    _, figures = health_of(channel)
+    age = (datetime.now(UTC) - loaded.manifest.created).total_seconds()
+    assert figures["sluice-bundle-version"] == loaded.version
+    assert float(figures["sluice-bundle-age-seconds"]) == pytest.approx(age, abs=5)
+    assert figures["sluice-answers-lost"] == "0"
+
+
+def test_answers_that_cannot_be_logged_show_in_health_and_fail_no_request(client, channel, loaded, answers):
+    """A file stands where the day's folder should be: the disk's refusal."""
+    today = answers / f"day={datetime.now(UTC).date().isoformat()}"
+    kept = today.exists() and today.rename(answers.with_name("kept"))
+    today.write_text("in the way")
+    assert client.rank(a_user(loaded), request_id="wait-for-me", seconds=5).items
+    until_status(channel, health_pb2.HealthCheckResponse.NOT_SERVING)
+    assert "cannot be written" in health_of(channel)[1]["sluice-answer-log"]
+    assert health_of(channel)[0] == health_pb2.HealthCheckResponse.SERVING
+    assert client.rank(a_user(loaded), seconds=5).items
+    today.unlink()
+    if kept:
+        kept.rename(today)
+    until_status(channel, health_pb2.HealthCheckResponse.SERVING)
+    assert logged(answers, "wait-for-me")["status"] == "OK"
+
+
+def until_status(channel, status: int) -> None:
+    end = time.monotonic() + 10
+    while health_of(channel, ANSWER_LOG)[0] != status:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_health_and_reflection_answer(channel):

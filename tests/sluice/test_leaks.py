@@ -66,6 +66,16 @@ def test_real_tables(example: str, variable: str, suspected: list[str], tmp_path
     assert leaks["planted_found"]
 
 
+def test_a_machine_for_spark_alone_says_that_the_check_was_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps.importlib.util, "find_spec", lambda name: None)
+    console = Console(file=io.StringIO(), width=300)
+    found = steps.leaks(load(EXAMPLES / "bank.toml"), Artifacts(tmp_path), console)
+    assert "install sluice[models]" in found["skipped"]
+    assert "leak check left out" in console.file.getvalue()
+
+
 def test_a_report_without_suspicion_says_so_and_one_that_was_not_made_says_why(tmp_path: Path) -> None:
     run = {"name": "x", "seconds": 1.0, "models": {}}
     figures = {"age": {"auc": float(np.float64(0.6))}}

@@ -43,7 +43,14 @@ RUN = {
         "representations": {kind: {"auc": 0.7, "weights": 10} for kind in ("none", "embedding", "product")},
     },
     "train": {"seconds": 60.0, "outside": {"auc": 0.7123, "gauc": 0.69, "rows": 100_000},
-              "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}}},
+              "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}},
+              "co_occurrence": {"city_x_brand_rate": {
+                  model: {"0": {"rows": 18_971, "auc": 0.6111 + shift}, "1-10": {"rows": 7, "auc": None}}
+                  for model, shift in (("statistic", 0.0), ("dnn", 0.1))}}},
+    "pretrain": {"model": "pcf_gnn", "graph": {"nodes": 700, "edges": 23_338},
+                 "bytes": {"own": 47_652, "table": 280_056, "dense": 397_600}},
+    "statistics": {"zero_bucket_mse": {"mean": 0.00127, "table": 0.00133, "factorisation": 0.0011, "pcf_gnn": 0.00081},
+                   "auc": {"none": 0.7217, "table": 0.7219, "factorisation": 0.7216, "pcf_gnn": 0.7229}},
 }  # fmt: skip
 
 
@@ -63,6 +70,12 @@ def test_the_page_holds_every_figure_and_needs_nothing_else(page):
     fetched = re.findall(r"(?:src|href)=\"(?!#)([^\"]*)\"|url\((?!#)([^)]*)\)|@import", text)
     assert [match for match in fetched if any(match)] == []
     assert text.count("<svg") == 6
+
+
+def test_the_page_shows_auc_by_bucket_memory_and_the_error_against_the_truth(page):
+    text = page.read_text()
+    for part in ("city_x_brand_rate", "18971", "0.6111", "0.7111", "47652", "280056", "397600", "8.1", "0.7229"):
+        assert part in text
 
 
 def test_a_run_without_a_marketplace_shows_what_it_has(tmp_path):

@@ -1,0 +1,262 @@
+"""Bundles as versions of one MLflow model, with signature, lineage and the aliases champion, challenger and shadow.
+
+    champion     what is served; `promote` moves it, `rollback` puts it back on the version that it replaced
+    challenger   the newest version that wants to become champion
+    shadow       a version that is served beside the champion and shown to nobody
+
+A model's artefact is a folder with MLmodel (flavour `sluice`, signature) and `bundle/`. Registering is idempotent by
+the bundle's content hash. The store is MLFLOW_TRACKING_URI's, or else one given; MLflow is imported by the first use.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from contracts import bundle
+from contracts.bundle import Manifest
+from contracts.errors import BundleError, ConfigError
+from contracts.feature_spec import FeatureField, FeatureSpec
+from models.tracking import URI
+
+Alias = Literal["champion", "challenger", "shadow"]
+CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
+HASH, VERSION, REPLACED, ROLLED_BACK = "content_hash", "bundle_version", "replaced", "rolled_back"
+BUNDLE = "bundle"
+SCHEME = "models:/"
+
+
+@dataclass(frozen=True)
+class RegisteredBundle:
+    """`number` counts the versions of one name from 1, as text."""
+
+    name: str
+    number: str
+    source: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        return self.tags[VERSION]
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What a version was made from: [start, end) of the data as ISO 8601, and the commit of the code."""
+
+    data_start: str = ""
+    data_end: str = ""
+    commit: str = "unknown"
+
+
+def registry_uri(given: str | None, out: Path | None = None) -> str:
+    """The given one, MLFLOW_TRACKING_URI, or the data base that a run leaves in its output folder.
+
+    Raises ConfigError when there is none of them.
+    """
+    found = given or os.environ.get(URI)
+    if found:
+        return found
+    if out is None:
+        raise ConfigError(f"no model registry: give --registry URI or set {URI}, as in sqlite:///OUT/mlflow.db")
+    return f"sqlite:///{out.resolve() / 'mlflow.db'}"
+
+
+def parse_reference(reference: str) -> tuple[str, str]:
+    """ "models:/NAME@ALIAS" -> (NAME, ALIAS). Raises ConfigError."""
+    name, at, alias = reference.removeprefix(SCHEME).partition("@")
+    if not (reference.startswith(SCHEME) and name and at and alias):
+        raise ConfigError(f"{reference!r} names no bundle in a registry; write {SCHEME}NAME@ALIAS, as in "
+                          f"{SCHEME}marketplace@{CHAMPION}")
+    return name, alias
+
+
+class BundleRegistry:
+    """Raises ConfigError when MLflow is not installed."""
+
+    def __init__(self, uri: str) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        try:
+            from mlflow.tracking import MlflowClient
+        except ImportError:
+            raise ConfigError("the model registry is MLflow's; install the extra `tracking`") from None
+        for name in ("mlflow", "alembic"):  # after the import, which sets them to INFO
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self.uri = uri
+        self._client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+    def register(self, folder: Path, lineage: Lineage, alias: str = CHALLENGER) -> RegisteredBundle:
+        """Copies a verified bundle into the store, unless it is there already, and points `alias` at it.
+
+        Raises ChecksumError and BundleError for a bundle that is none.
+        """
+        manifest = bundle.verify(folder)
+        found = self.by_hash(manifest.name, manifest.content_hash) or self._create(folder, manifest, lineage)
+        self.point(found, alias)
+        return found
+
+    def by_alias(self, name: str, alias: str) -> RegisteredBundle | None:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return _registered(self._client.get_model_version_by_alias(name, alias))
+        except MlflowException as error:
+            if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                return None
+            raise
+
+    def by_hash(self, name: str, content_hash: str) -> RegisteredBundle | None:
+        """The oldest version of this content."""
+        found = [version for version in self._client.search_model_versions(f"name = '{name}'")
+                 if version.tags.get(HASH) == content_hash]
+        return _registered(min(found, key=lambda version: int(version.version))) if found else None
+
+    def by_number(self, name: str, number: str) -> RegisteredBundle:
+        return _registered(self._client.get_model_version(name, number))
+
+    def point(self, version: RegisteredBundle, alias: str) -> None:
+        self._client.set_registered_model_alias(version.name, alias, version.number)
+
+    def tag(self, version: RegisteredBundle, **tags: str) -> None:
+        for key, value in tags.items():
+            self._client.set_model_version_tag(version.name, version.number, key, value)
+
+    def promote(self, version: RegisteredBundle) -> None:
+        """Makes it champion; it remembers which version it replaced. Nothing happens to one that is."""
+        old = self.by_alias(version.name, CHAMPION)
+        if old and old.number == version.number:
+            return
+        self.tag(version, **{REPLACED: old.number if old else ""}, promoted=datetime.now(UTC).isoformat())
+        self.point(version, CHAMPION)
+
+    def rollback(self, name: str) -> tuple[RegisteredBundle, RegisteredBundle]:
+        """Points champion at the version that the present one replaced; answers (version left, version restored).
+
+        Raises BundleError when there is nothing to go back to.
+        """
+        left = self.by_alias(name, CHAMPION)
+        if left is None:
+            raise BundleError(f"{name!r} has no champion in {self.uri}; `sluice promote` makes one")
+        if not left.tags.get(REPLACED):
+            raise BundleError(f"version {left.number} of {name!r} replaced none; there is nothing to roll back to")
+        restored = self.by_number(name, left.tags[REPLACED])
+        self.tag(left, **{ROLLED_BACK: datetime.now(UTC).isoformat()})
+        self.point(restored, CHAMPION)
+        return left, restored
+
+    def fetch(self, version: RegisteredBundle, cache: Path) -> Path:
+        """The bundle's folder, copied from the store into `cache` once. Raises ChecksumError, BundleError."""
+        target = cache / version.name / version.version
+        if target.exists():
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+        try:
+            self._download(version, aside)
+            manifest = bundle.verify(aside / BUNDLE)
+            if manifest.content_hash != version.tags[HASH]:
+                raise BundleError(f"version {version.number} of {version.name!r} holds another bundle than registered")
+            (aside / BUNDLE).rename(target)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return target
+
+    def _download(self, version: RegisteredBundle, target: Path) -> None:
+        from mlflow.artifacts import download_artifacts
+        from mlflow.exceptions import MlflowException
+
+        target.mkdir()
+        try:
+            found = Path(download_artifacts(artifact_uri=f"{version.source}/{BUNDLE}", dst_path=str(target),
+                                            tracking_uri=self.uri))
+        except (MlflowException, OSError) as error:
+            raise BundleError(f"version {version.number} of {version.name!r} cannot be read from {version.source}: "
+                              f"{error}") from error
+        if found != target / BUNDLE:
+            found.rename(target / BUNDLE)
+
+    def _create(self, folder: Path, manifest: Manifest, lineage: Lineage) -> RegisteredBundle:
+        self._ensure_model(manifest.name)
+        run = self._client.create_run(self._experiment(manifest.name), run_name=f"register {manifest.version}")
+        with tempfile.TemporaryDirectory() as aside:
+            _write_model(Path(aside), folder, manifest)
+            self._client.log_artifacts(run.info.run_id, aside, "model")
+        self._client.set_terminated(run.info.run_id, "FINISHED")
+        return _registered(self._client.create_model_version(
+            manifest.name, f"{run.info.artifact_uri}/model", run.info.run_id, tags=_tags(manifest, lineage),
+            description=f"bundle {manifest.version}, data {lineage.data_start} to {lineage.data_end}",
+        ))
+
+    def _ensure_model(self, name: str) -> None:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            self._client.create_registered_model(name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+
+    def _experiment(self, name: str) -> str:
+        found = self._client.get_experiment_by_name(name)
+        if found:
+            return found.experiment_id
+        local = self.uri.startswith("sqlite:///")
+        place = (Path(self.uri.removeprefix("sqlite:///")).parent / "mlartifacts").resolve().as_uri() if local else None
+        return self._client.create_experiment(name, place)
+
+
+def _registered(version: Any) -> RegisteredBundle:
+    return RegisteredBundle(version.name, str(version.version), version.source, dict(version.tags))
+
+
+def _tags(manifest: Manifest, lineage: Lineage) -> dict[str, str]:
+    auc = manifest.metrics.get("models", {}).get(manifest.metrics.get("ranker"), {}).get("auc")
+    return {
+        HASH: manifest.content_hash, VERSION: manifest.version, "created": manifest.created.isoformat(),
+        "schema_version": str(manifest.schema_version), "parents": ",".join(manifest.parents),
+        "data_start": lineage.data_start, "data_end": lineage.data_end, "commit": lineage.commit,
+        "ranker": str(manifest.metrics.get("ranker", "")), **({} if auc is None else {"test_auc": f"{auc:.6f}"}),
+    }
+
+
+def _write_model(target: Path, folder: Path, manifest: Manifest) -> None:
+    from mlflow.models import Model
+
+    model = Model(signature=_signature(FeatureSpec.read(folder)), metadata={VERSION: manifest.version})
+    model.add_flavor("sluice", bundle=BUNDLE, schema_version=manifest.schema_version)
+    model.save(str(target / "MLmodel"))
+    shutil.copytree(folder, target / BUNDLE)
+
+
+def _signature(spec: FeatureSpec) -> Any:
+    """What a request may say and what an answer holds; a bundle without items takes a row and gives a probability."""
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, Schema
+
+    probability = ColSpec("double", "probability")
+    if not spec.has_items:
+        asked: list[Any] = [_column(one) for one in spec.of_side("user", "context", "item")]
+        return ModelSignature(Schema(asked), Schema([probability]))
+    asked = [ColSpec("string", "user_id")]
+    asked += [_column(one) for one in spec.of_side("context")]
+    answered: list[Any] = [ColSpec("string", "item_id"), probability, ColSpec("double", "score")]
+    return ModelSignature(Schema(asked), Schema(answered))
+
+
+def _column(one: FeatureField) -> Any:
+    from mlflow.types import ColSpec, DataType
+    from mlflow.types.schema import Array
+
+    keys = {"string": DataType.string, "int64": DataType.long, "bool": DataType.boolean}
+    kind = DataType.double if one.kind in ("numeric", "counter") else keys[one.key_type]
+    several = one.kind in ("multi_valued", "sequence")
+    return ColSpec(Array(kind) if several else kind, one.name, required=False)

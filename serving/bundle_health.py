@@ -1,0 +1,58 @@
+"""gRPC's health service, which also says what is served: version and age of the bundle, and whether answers are logged.
+
+The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds, and, with an answer log,
+sluice-answers-waiting, sluice-answers-lost and, while writing fails, sluice-answer-log with the cause. The service name
+`sluice.v1.AnswerLog` is NOT_SERVING while answers cannot be written; requests are answered on, so the others stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import UTC, datetime
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+
+from contracts.bundle import Manifest
+from serving.answer_log import AnswerLog
+
+ANSWER_LOG = "sluice.v1.AnswerLog"
+WATCH_SECONDS = 0.5
+
+
+def bundle_age(manifest: Manifest) -> float:
+    """Seconds since the bundle was published."""
+    return (datetime.now(UTC) - manifest.created).total_seconds()
+
+
+class BundleHealth(health.aio.HealthServicer):
+    def __init__(self, manifest: Manifest, answers: AnswerLog | None) -> None:
+        super().__init__()
+        self._manifest, self._answers = manifest, answers
+
+    async def Check(
+        self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
+    ) -> health_pb2.HealthCheckResponse:
+        context.set_trailing_metadata(tuple(self.figures().items()))
+        return await super().Check(request, context)
+
+    def figures(self) -> dict[str, str]:
+        found = {
+            "sluice-bundle-version": self._manifest.version,
+            "sluice-bundle-age-seconds": f"{bundle_age(self._manifest):.0f}",
+        }
+        if self._answers is None:
+            return found
+        state = self._answers.state
+        found |= {"sluice-answers-waiting": str(state.waiting), "sluice-answers-lost": str(state.lost)}
+        cause = state.cause.encode("ascii", "replace").decode()  # metadata holds nothing else
+        return found | ({"sluice-answer-log": cause} if cause else {})
+
+    async def watch_answers(self) -> None:
+        """Keeps the status of the answer log current, until cancelled."""
+        with contextlib.suppress(asyncio.CancelledError):
+            while self._answers is not None:
+                health_of = health_pb2.HealthCheckResponse
+                await self.set(ANSWER_LOG, health_of.NOT_SERVING if self._answers.state.cause else health_of.SERVING)
+                await asyncio.sleep(WATCH_SECONDS)

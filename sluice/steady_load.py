@@ -1,0 +1,112 @@
+"""Callers that never stop: Poisson arrivals of varied users, half on channels kept open, half each on one of its own.
+
+Arrivals do not wait for answers (an open loop), and a request's time counts from the moment it was due, so that a
+server that stalls is seen to stall. Every status but OK that the caller sees is a failure; nothing is sent twice here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+
+from contracts.errors import SluiceError
+
+KEPT_CHANNELS = 4
+DEADLINE_SECONDS = 20.0
+Channel = Literal["kept", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`due` by the monotonic clock; `seconds` from then to the answer."""
+
+    due: float
+    channel: Channel
+    code: str
+    seconds: float
+    version: str
+
+
+class SteadyLoad:
+    """`with SteadyLoad(target, users, 50) as load: ...`; afterwards, or meanwhile, `load.outcomes`."""
+
+    def __init__(self, target: str, users: Sequence[str], per_second: float, seed: int = 0) -> None:
+        self.outcomes: list[Outcome] = []
+        self._target, self._users, self._rate = target, list(users), per_second
+        self._draw = np.random.default_rng(seed)
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="steady-load")
+
+    def __enter__(self) -> SteadyLoad:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Waits for the answers under way. Raises SluiceError when the callers themselves broke down."""
+        self._stop.set()
+        self._thread.join()
+        if self._failure is not None and error is None:
+            raise SluiceError(f"the load broke down: {self._failure!r}") from self._failure
+
+    @property
+    def failed(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.code != "OK"]
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._arrivals())
+        except Exception as error:
+            self._failure = error
+
+    async def _arrivals(self) -> None:
+        kept = [_channel(self._target) for _ in range(KEPT_CHANNELS)]
+        tasks: set[asyncio.Task[None]] = set()
+        due = time.monotonic()
+        for number in itertools.count():
+            due += self._draw.exponential(1 / self._rate)
+            await asyncio.sleep(max(due - time.monotonic(), 0))
+            if self._stop.is_set():
+                break
+            old = kept[number % KEPT_CHANNELS] if self._draw.random() < 0.5 else None
+            task = asyncio.create_task(self._ask(str(self._draw.choice(self._users)), old, due))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        await asyncio.gather(*tasks)
+        for channel in kept:
+            await channel.close()
+
+    async def _ask(self, user: str, kept: Any, due: float) -> None:
+        import grpc
+
+        from serving.proto import sluice_pb2 as pb
+        from serving.proto.sluice_pb2_grpc import RankingStub
+
+        channel, version = kept or _channel(self._target), ""
+        try:
+            answer = await RankingStub(channel).Rank(pb.RankRequest(user_id=user), timeout=DEADLINE_SECONDS)
+            code, version = "OK", answer.bundle_version
+        except grpc.aio.AioRpcError as error:
+            code = f"{error.code().name}: {error.details()}"
+        finally:
+            if kept is None:
+                await channel.close()
+        self.outcomes.append(
+            Outcome(due, "kept" if kept else "new", code, time.monotonic() - due, version))
+
+
+def _channel(target: str) -> Any:
+    """With a connection of its own: gRPC would otherwise share one among all channels of a process."""
+    import grpc
+
+    return grpc.aio.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)])

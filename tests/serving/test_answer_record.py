@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from serving.answer_record import context_as_text
+from serving.proto import sluice_pb2 as pb
+
+
+def test_context_is_text_that_casts_back():
+    request = pb.RankRequest(context={
+        "device": pb.Value(text="phone"), "hour": pb.Value(integer=7), "price": pb.Value(number=0.1),
+        "new": pb.Value(flag=True), "empty": pb.Value(),
+    })
+    assert context_as_text(request) == {"device": "phone", "hour": "7", "price": "0.1", "new": "true"}

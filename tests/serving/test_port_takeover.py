@@ -1,0 +1,68 @@
+"""Who gets a new connection when two listen on one port, and what becomes of those that nobody has accepted yet."""
+
+from __future__ import annotations
+
+import select
+import socket
+
+import pytest
+
+from contracts.errors import SluiceError
+from serving.port_takeover import connections, prefer_newest, reserved
+
+CALLERS = 40
+
+
+def listener(port: int) -> socket.socket:
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    found.bind(("127.0.0.1", port))
+    found.listen(CALLERS)
+    found.setblocking(False)
+    return found
+
+
+def call(port: int) -> list[socket.socket]:
+    return [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(CALLERS)]
+
+
+def accepted(one: socket.socket) -> list[socket.socket]:
+    taken = []
+    while select.select([one], [], [], 0.05)[0]:
+        taken.append(one.accept()[0])
+    return taken
+
+
+def close(sockets) -> None:
+    for one in sockets:
+        one.close()
+
+
+def test_the_newer_of_two_listeners_gets_every_connection_and_the_elders_queue_is_not_lost():
+    with reserved("127.0.0.1", 0) as port:
+        elder = listener(port)
+        prefer_newest(port)
+        for _ in range(3):  # a chain of successors
+            early = call(port)
+            successor = listener(port)
+            late = call(port)
+            got_late, got_early = accepted(successor), accepted(elder)
+            assert (len(got_early), len(got_late)) == (CALLERS, CALLERS)
+            assert connections(port) == 2 * CALLERS
+            close([*early, *late, *got_early, *got_late, elder])
+            elder = successor
+        elder.close()
+
+
+def test_a_port_somebody_listens_on_cannot_be_reserved():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(SluiceError, match=f"port {port} on 127.0.0.1 cannot be had"), reserved("127.0.0.1", port):
+            pass
+
+
+def test_a_reserved_port_refuses_callers_until_somebody_listens():
+    with reserved("127.0.0.1", 0) as port, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)

@@ -1,0 +1,178 @@
+"""`sluice serve models:/NAME@ALIAS` as it runs: real processes, a real registry, callers that never stop."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import grpc
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from contracts import bundle
+from contracts.errors import SluiceError
+from models.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
+from serving.client import RankingClient
+from sluice.server_process import ServerProcess
+from sluice.steady_load import SteadyLoad
+
+USERS = [f"u{number:02d}" for number in range(60)]
+PER_SECOND = 8.0
+GONE = "is left by its callers and gone"
+
+
+def variant(source: Path, folder: Path, mark: str) -> Path:
+    """The same bundle under another version: one more file, which nobody reads."""
+    build = Path(shutil.copytree(source, folder / f"build-{mark}"))
+    (build / bundle.MANIFEST).unlink()
+    (build / "mark").write_text(mark)
+    bundle.publish(build, folder / mark, "market")
+    return folder / mark
+
+
+def with_other_logits(source: Path, folder: Path) -> Path:
+    """A bundle whose checksums hold and whose parity rows do not."""
+    build = Path(shutil.copytree(source, folder / "build-bad"))
+    (build / bundle.MANIFEST).unlink()
+    rows = pq.read_table(build / "parity" / "rows.parquet")
+    at = rows.schema.get_field_index("_logit")
+    changed = rows.set_column(at, "_logit", pa.array(rows["_logit"].to_numpy() + 1.0))
+    pq.write_table(changed, build / "parity" / "rows.parquet")
+    bundle.publish(build, folder / "bad", "market")
+    return folder / "bad"
+
+
+class Platform:
+    """A registry with two good bundles and a bad one, and a server of the champion."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.uri = f"sqlite:///{folder / 'mlflow.db'}"
+        self.registry = BundleRegistry(self.uri)
+        self.good = [self.registry.register(variant(source, folder, mark), Lineage()) for mark in ("one", "two")]
+        self.bad = self.registry.register(with_other_logits(source, folder), Lineage())
+        self.answers, self.log = folder / "answers", folder / "server.log"
+
+    def start(self, port: int = 0) -> ServerProcess:
+        self.registry.point(self.good[0], CHAMPION)
+        options = ("--registry", self.uri, "--poll-seconds", "0.2", "--connection-seconds", "1",
+                   "--log-answers", str(self.answers))
+        return ServerProcess(f"models:/market@{CHAMPION}", self.log, port, options)
+
+    def change(self, version: RegisteredBundle) -> None:
+        """Moves the alias and waits until the old process is gone."""
+        gone = self.log.read_text().count(GONE)
+        self.registry.point(version, CHAMPION)
+        until(lambda: self.log.read_text().count(GONE) > gone)
+
+
+@pytest.fixture(scope="module")
+def platform(bundle_folder, tmp_path_factory) -> Platform:
+    return Platform(bundle_folder, tmp_path_factory.mktemp("platform"))
+
+
+@pytest.fixture
+def server(platform):
+    process = platform.start()
+    yield process
+    assert process.stop() == 0
+    shutil.rmtree(platform.answers)
+
+
+def until(condition, seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def version_of(server) -> str:
+    with RankingClient(server.target) as client:
+        return client.rank("u01", seconds=20).bundle_version
+
+
+def workers(server) -> list[int]:
+    command = ["pgrep", "-P", str(server.process.pid), "-f", "serving.worker"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def swap_under_load(platform: Platform, server: ServerProcess, swaps: int) -> None:
+    with SteadyLoad(server.target, USERS, PER_SECOND) as load:
+        until(lambda: len(load.outcomes) > 20)
+        for number in range(swaps):
+            wanted = platform.good[(number + 1) % 2]
+            platform.change(wanted)
+            assert len(workers(server)) == 1
+            assert version_of(server) == wanted.version
+    assert load.failed == []
+    assert {outcome.version for outcome in load.outcomes} == {version.version for version in platform.good}
+    assert {outcome.channel for outcome in load.outcomes} == {"kept", "new"}
+    seen = len(load.outcomes) + swaps
+    until(lambda: ds.dataset(platform.answers, format="parquet").count_rows() == seen, 20)
+
+
+def test_bundles_are_changed_under_load_without_a_failed_request(platform, server):
+    swap_under_load(platform, server, 2)
+
+
+@pytest.mark.slow
+def test_twenty_changes_under_load_without_a_failed_request(platform, server):
+    swap_under_load(platform, server, 20)
+
+
+def test_a_bad_bundle_is_refused_while_the_old_one_keeps_serving(platform, server):
+    """And health tells which one is served."""
+    with SteadyLoad(server.target, USERS, PER_SECOND) as load:
+        platform.registry.point(platform.bad, CHAMPION)
+        until(lambda: f"refused {platform.bad.version}" in platform.log.read_text())
+        time.sleep(1)
+    assert "parity rows differ" in platform.log.read_text()
+    assert load.failed == []
+    assert {outcome.version for outcome in load.outcomes} == {platform.good[0].version}
+    with grpc.insecure_channel(server.target) as channel:
+        _, call = health_pb2_grpc.HealthStub(channel).Check.with_call(health_pb2.HealthCheckRequest(), timeout=20)
+        assert dict(call.trailing_metadata())["sluice-bundle-version"] == platform.good[0].version
+    platform.change(platform.good[1])
+    assert version_of(server) == platform.good[1].version
+
+
+def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platform, server):
+    [first] = workers(server)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: workers(server) not in ([], [first]))
+    with RankingClient(server.target) as client:
+        client.wait_ready(60)
+        assert client.rank("u01", seconds=20).items
+    orphan = platform.start()
+    orphan.process.kill()
+    orphan.process.wait()
+    until(lambda: refused(orphan.port), 30)
+
+
+def refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
+    options = ("--registry", platform.uri)
+    with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 cannot be had"):
+        ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", server.port, options)
+
+
+@pytest.mark.parametrize(("alias", "sentence"), [("nobody", "names no such bundle"), ("shadow", "parity rows differ")])
+def test_without_a_first_bundle_nothing_is_served(platform, tmp_path, alias, sentence):
+    platform.registry.point(platform.bad, "shadow")
+    with pytest.raises(SluiceError, match=sentence):
+        ServerProcess(f"models:/market@{alias}", tmp_path / "server.log", options=("--registry", platform.uri))

@@ -1,0 +1,42 @@
+"""A run's output folder with everything that registration and the gate read, around a really trained small bundle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts import bundle
+from contracts.artifacts import LABEL, ROW, USER, Artifacts
+from serving.assemble import assemble
+from tests.serving.conftest import EVENTS, make_config, make_market, write_outputs
+
+WINDOWS = {"train": ["2026-01-01T00:00:00+00:00", "2026-01-07T00:00:00+00:00"],
+           "test": ["2026-01-07T00:00:00+00:00", "2026-01-08T00:00:00+00:00"]}
+
+
+def market_run(folder: Path, honest: bool = True, users: int = 60, **sections: dict[str, Any]) -> Artifacts:
+    """`honest` False trains on labels of other rows; `users` is how many the test rows are dealt to."""
+    config = make_config(**sections)
+    market, out = make_market(config), Artifacts(folder)
+    learned = market.labels if honest else np.random.default_rng(9).permutation(market.labels)
+    write_outputs(replace(market, labels=learned), out)
+    metrics = assemble(config, out, folder / "build")
+    bundle.publish(folder / "build", out.bundle, config.name, settings=config.model_dump(mode="json"), metrics=metrics)
+    user = np.random.default_rng(4).permutation(np.arange(EVENTS) % users)
+    rows = {ROW: np.arange(EVENTS), LABEL: market.labels, USER: [f"u{n:02d}" for n in user], **market.events}
+    write(out.features / "day=2026-01-07", rows)
+    write(out.examples("test") / "day=2026-01-07", {ROW: np.arange(EVENTS)[::-1].copy()})
+    out.windows.parent.mkdir()
+    out.windows.write_text(json.dumps(WINDOWS))
+    return out
+
+
+def write(folder: Path, columns: dict[str, Any]) -> None:
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table(columns), folder / "part-0.parquet")

@@ -1,0 +1,66 @@
+"""What the server logged is the next day's input: shown items become impressions, clicks on them become labels."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.artifacts import ITEM, LABEL, POSITION, REQUEST, USER, Artifacts
+from contracts.config import Config, SparkSettings
+from pipelines.ingest import ingest
+from pipelines.session import open_session
+from serving.answer_log import AnsweredRequest, AnswerLog
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def answers() -> list[AnsweredRequest]:
+    """Four answered requests of two users, and one that failed."""
+    shown = {"r0": ["a", "b"], "r1": ["b", "c", "d"], "r2": ["a"], "r3": ["d", "a"], "failed": []}
+    return [
+        AnsweredRequest(name, NOON + timedelta(minutes=n), f"u{n % 2}", {"device": "phone", "hour": str(n)}, items,
+                        list(range(1, len(items) + 1)), [1.0] * len(items), [0.1] * len(items), [1.0] * len(items),
+                        "market-1", NOON, "OK" if items else "INTERNAL", 900)
+        for n, (name, items) in enumerate(shown.items())
+    ]
+
+
+def config(folder) -> Config:
+    derive = {
+        "shown": "explode(arrays_zip(items, positions))", "item": "shown.items", "position": "shown.positions",
+        "device": "context['device']", "hour": "cast(context['hour'] as bigint)",
+    }
+    log = {"path": f"{folder}/answers", "derive": derive, "user_id": "user", "item_id": "item", "event_time": "time",
+           "request_id": "request_id", "position": "position", "key": ["request_id", "item"]}
+    clicks = {"path": f"{folder}/clicks", "on": ["request_id", "item"], "event_time": "clicked"}
+    return Config.model_validate({
+        "name": "loop", "log": log, "label": {"clicks": clicks},
+        "fields": [{"name": "device", "kind": "categorical", "side": "context"},
+                   {"name": "hour", "kind": "numeric", "side": "context"}],
+    })
+
+
+def test_logged_answers_and_their_clicks_are_ingested_as_labelled_impressions(tmp_path):
+    log = AnswerLog(tmp_path / "answers")
+    for answer in answers():
+        log.append(answer)
+    log.close()
+    (tmp_path / "clicks").mkdir()
+    clicks = {"request_id": ["r1", "r3"], "item": ["c", "d"], "clicked": [NOON + timedelta(minutes=9)] * 2}
+    pq.write_table(pa.table(clicks), tmp_path / "clicks" / "part-0.parquet")
+    out = Artifacts(tmp_path / "out")
+    spark = open_session(SparkSettings(master="local[1]", settings={"spark.sql.shuffle.partitions": "1"}), "loop")
+    try:
+        found = ingest(spark, config(tmp_path), None, out)
+    finally:
+        spark.stop()
+    rows = pq.read_table(out.events / "day=2026-03-01").to_pylist()
+    expected = {
+        (answer.request_id, item, answer.user, position, float((answer.request_id, item) in {("r1", "c"), ("r3", "d")}))
+        for answer in answers() for item, position in zip(answer.items, answer.positions, strict=True)
+    }
+    assert {(row[REQUEST], row[ITEM], row[USER], row[POSITION], row[LABEL]) for row in rows} == expected
+    assert (found["events"], found["quarantined"], found["positives"]) == (8, 0, 2)
+    assert {row["device"] for row in rows} == {"phone"}

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.artifacts import Artifacts
+from contracts.config import Gate
+from contracts.errors import DataError
+from models.metrics import gauc
+from serving.challenge import logits, read_window
+from serving.scoring_bundle import ScoringBundle
+from sluice.gate import judge, reasons
+from tests.sluice.market_run import market_run
+
+QUICK = Gate(draws=100, latency_requests=10, max_latency_ratio=100)
+FINE = {
+    "difference": {"figure": "GAUC", "value": 0.001, "low": -0.001, "high": 0.003},
+    "calibration": {"value": 1.05, "low": 0.9, "high": 1.3},
+    "milliseconds": {"challenger": 2.0, "champion": 1.9},
+}
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Artifacts:
+    return market_run(tmp_path_factory.mktemp("good"))
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory) -> Artifacts:
+    """As large a model that learned nothing."""
+    return market_run(tmp_path_factory.mktemp("bad"), honest=False)
+
+
+def test_the_window_is_scored_as_training_scored_it(good):
+    """The first rows of the market are also its parity rows, whose logits training left."""
+    window, bundle = read_window(good), ScoringBundle.load(good.bundle)
+    stored = pq.read_table(good.bundle / "parity" / "rows.parquet")
+    trained = np.load(good.model("dnn") / "test_logits.npy")
+    assert window.table.num_rows == 3000
+    assert logits(bundle, window)[: len(trained)] == pytest.approx(trained, abs=1e-4)
+    assert stored.num_rows > 0
+
+
+def test_a_better_challenger_has_nothing_against_it(good, bad):
+    found = judge(good, good.bundle, bad.bundle, QUICK, seed=0)
+    window = read_window(good)
+    ours, theirs = (logits(ScoringBundle.load(one.bundle), window) for one in (good, bad))
+    exact = [gauc(window.labels, scores, window.users).value for scores in (ours, theirs)]
+    assert found["difference"]["value"] == pytest.approx(exact[0] - exact[1])
+    assert found["difference"]["low"] > 0
+    assert found["reasons"] == []
+
+
+def test_a_worse_challenger_is_refused_with_its_figures(good, bad):
+    found = judge(good, bad.bundle, good.bundle, QUICK, seed=0)
+    assert len(found["reasons"]) == 1
+    assert "GAUC" in found["reasons"][0]
+    assert "below -0.002" in found["reasons"][0]
+
+
+def test_the_first_one_has_no_rival(good):
+    found = judge(good, good.bundle, None, QUICK, seed=0)
+    assert (found["champion"], found["reasons"]) == (None, [])
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path, good):
+    alone = market_run(tmp_path / "alone", users=3000)  # one row a user: no ranking to compare
+    found = judge(alone, alone.bundle, good.bundle, QUICK, seed=0)
+    assert ["cannot be compared" in reason for reason in found["reasons"]] == [True]
+
+
+def test_rows_without_features_are_an_error(tmp_path, good):
+    with pytest.raises(DataError, match="run `sluice features`"):
+        read_window(Artifacts(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "word"),
+    [
+        ("difference", {"low": -0.0021}, "GAUC"),
+        ("calibration", {"low": 1.25, "value": 1.4, "high": 1.5}, "calibration"),
+        ("calibration", {"low": 0.5, "value": 0.6, "high": 0.8}, "calibration"),
+        ("milliseconds", {"challenger": 2.9}, "latency"),
+    ],
+)
+def test_each_limit_refuses_alone(part, change, word):
+    assert reasons(FINE, Gate()) == []
+    said = reasons({**FINE, part: {**FINE[part], **change}}, Gate())
+    assert [reason.startswith(word) for reason in said] == [True]
+
+
+def test_the_margin_is_a_setting():
+    worse = {**FINE, "difference": {**FINE["difference"], "low": -0.004}}
+    assert reasons(worse, Gate(margin=0.005)) == []

@@ -1,0 +1,76 @@
+"""register, promote and rollback as commands, on a real store with really trained bundles."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contracts import summary
+from models.bundle_registry import CHAMPION, BundleRegistry
+from sluice.registration import lineage, present_commit
+from tests.sluice.market_run import market_run
+
+ROOT = Path(__file__).parents[2]
+GATE = {"draws": 100, "latency_requests": 10, "max_latency_ratio": 100.0}
+
+
+def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sluice.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+
+
+def test_the_lineage_spans_the_windows(tmp_path):
+    out = market_run(tmp_path / "out")
+    found = lineage(out, "c0ffee")
+    assert (found.data_start[:10], found.data_end[:10], found.commit) == ("2026-01-01", "2026-01-08", "c0ffee")
+    out.windows.write_text(json.dumps({"train": 0.8, "test": 0.2}))
+    assert lineage(out, "c0ffee").data_start == ""
+
+
+def test_the_commit_is_one():
+    assert present_commit() == "unknown" or len(present_commit().removesuffix("-dirty")) == 40
+
+
+def test_a_version_goes_past_the_gate_and_back(tmp_path):
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    store, registry = BundleRegistry(uri), ("--registry", uri)
+    bad = market_run(tmp_path / "bad", honest=False, gate=GATE)
+    good = market_run(tmp_path / "good", gate=GATE)
+
+    assert "not registered" in sluice("promote", bad.out, *registry).stderr
+    for out in (bad, good):
+        assert sluice("register", out.out, *registry).returncode == 0
+        done = sluice("promote", out.out, *registry, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["promoted"]
+    champion = store.by_alias("market", CHAMPION)
+    assert champion.number == "2"
+    assert "already" in sluice("promote", good.out, *registry).stdout
+
+    refused = sluice("promote", bad.out, *registry)
+    assert refused.returncode == 3
+    assert "GAUC" in refused.stderr
+    assert "GAUC" in summary.read(bad.out / "gate")["reasons"][0]
+    assert store.by_alias("market", CHAMPION) == champion
+
+    other = sluice("rollback", "market", *registry, "--only", "market-000000000000")
+    assert (other.returncode, store.by_alias("market", CHAMPION).number) == (0, "2")
+    assert sluice("rollback", "market", *registry, "--only", champion.version).returncode == 0
+    assert store.by_alias("market", CHAMPION).number == "1"
+    again = sluice("promote", good.out, *registry)
+    assert again.returncode == 3
+    assert "rolled back" in again.stderr
+    assert sluice("promote", good.out, *registry, "--force").returncode == 0
+    assert store.by_alias("market", CHAMPION).number == "2"
+
+
+@pytest.mark.parametrize("command", [("rollback", "market"), ("serve", "models:/market@champion")])
+def test_without_a_registry_the_cure_is_said(command, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    done = sluice(*command)
+    assert done.returncode == 2
+    assert "--registry" in done.stderr
