@@ -97,6 +97,23 @@ def training_curves(models: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
+def federated_curves(settings: Mapping[str, Mapping[str, Any]]) -> str:
+    """Test AUC against rounds, one line per setting."""
+    curves = {
+        name: [(entry["round"], entry["auc"]) for entry in figures["history"] if "auc" in entry]
+        for name, figures in settings.items()
+    }
+    if not any(curves.values()):
+        return ""
+    figure, axes = _canvas()
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), "o-", label=name, markersize=3)
+    axes.set_xlabel("round")
+    axes.set_ylabel("AUC, test window")
+    axes.legend(frameon=False)
+    return _svg(figure)
+
+
 def slate_bars(slate: Mapping[str, Any]) -> str:
     policies = {
         f"{kind}: {policy}": float(share)

@@ -106,3 +106,22 @@ def test_a_browser_renders_it(page, tmp_path):
     pixels = imread(shot)
     assert pixels.shape[:2] == (1800, 1100)
     assert len({tuple(pixel) for pixel in (pixels[::7, ::7] * 255).astype(int).reshape(-1, pixels.shape[2])}) > 20
+
+
+def test_a_federated_run_has_its_tables_and_its_curve(tmp_path):
+    history = [{"round": 1}, {"round": 2, "auc": 0.61}, {"round": 4, "auc": 0.6666}]
+    per_setting = {"cpp2": 0.6666}
+    summary.write(tmp_path, {
+        "name": "films", "seconds": 9.0, "bundle": {"version": "films-abc"},
+        "federated": {"auc": {**per_setting, "central": 0.7}, "bytes_per_client_round": {"cpp2": 281234.0},
+                      "epsilon": {"cpp2": 2.708}, "epsilon_composed": {"cpp2": 221.5},
+                      "kept": {"cpp2": 0.88, "central": 1.0}, "served": "cpp2"},
+        "settings": {"cpp2": {"history": history, "bytes_per_phase": {"train": {"up": 1000.0, "down": 2000.0}},
+                              "seconds_per_phase": {"train": 0.25}},
+                     "central": {"history": history, "bytes_per_phase": {}}},
+    })
+    page = write_report(tmp_path).read_text()
+    assert "cpp2 (served)" in page
+    assert "221.5" in page
+    assert "Federated rounds" in page
+    assert "train" in page
