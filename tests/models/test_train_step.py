@@ -45,8 +45,8 @@ def config(**train: object) -> Config:
     return Config.model_validate({
         "name": "tiny", "seed": 11, "log": {"path": "log"}, "label": {"expression": "clicked"},
         "fields": [{"name": "item", "kind": "categorical", "side": "item"}], "features": {"also_fresh": True},
-        "train": {**defaults, **train}, "retrieve": {"candidates": 20}, "prerank": {"keep": 10, "kind": "towers", "hidden": [32]},
-        "serve": {"max_limit": 10},
+        "train": {**defaults, **train}, "retrieve": {"candidates": 20},
+        "prerank": {"keep": 10, "kind": "towers", "hidden": [32]}, "serve": {"max_limit": 10},
     })
 
 
