@@ -84,14 +84,13 @@ def _keys(frame: DataFrame, columns: list[str]) -> dict[str, tuple[dict[str, int
     order = Window.partitionBy("name").orderBy(F.desc("count"), "key")
     place = F.when(F.row_number().over(order) <= TOP_KEYS, F.col("key"))
     kept = counts.select("name", "count", place.alias("key")).groupBy("name", "key").agg(F.sum("count").alias("count"))
-    found: dict[str, tuple[dict[str, int], int]] = {}
-    for row in sorted(kept.collect(), key=lambda row: (row["name"], -row["count"], row["key"] or "")):
-        top, other = found.get(row["name"], ({}, 0))
-        if row["key"] is None:
-            found[row["name"]] = (top, int(row["count"]))
-        else:
-            found[row["name"]] = ({**top, row["key"]: int(row["count"])}, other)
-    return found
+    rows = sorted(kept.collect(), key=lambda row: (-row["count"], row["key"] or ""))
+    top: dict[str, dict[str, int]] = {name: {} for name in columns}
+    for row in rows:
+        if row["key"] is not None:
+            top[row["name"]][row["key"]] = int(row["count"])
+    other = {row["name"]: int(row["count"]) for row in rows if row["key"] is None}
+    return {name: (top[name], other.get(name, 0)) for name in columns}
 
 
 def _pairs(frame: DataFrame, name: str) -> F.Column:
