@@ -17,6 +17,7 @@ OUT/
   parity/                   sampled rows: raw features and encoded ids
   candidates/               item table as of the test window's start, and what retrieval answers past requests
   prerank/                  the pre-ranker's frontier, choice and comparison
+  quality/day=D/            profile of the day's features, the gate's verdict, the picture of a refusal
   models/NAME/              weights.safetensors, summary.json
   bundle/                   what `sluice serve` takes
   summary.json              one per step, beside its output
@@ -79,6 +80,10 @@ class Artifacts:
     @property
     def leaks(self) -> Path:
         return self.out / "leaks"
+
+    @property
+    def quality(self) -> Path:
+        return self.out / "quality"
 
     @property
     def crosses(self) -> Path:

@@ -473,6 +473,37 @@ class Gate(Section):
     latency_requests: int = Field(200, ge=10)
 
 
+class Quality(Section):
+    """What a day's data may look like: limits are learned from earlier days, up to `history_days` of them.
+
+    A figure's limit lies `deviations` robust standard deviations from its median on those days, and never nearer than
+    its floor. With fewer than `min_history` such days a figure is shown and not judged. `limits` overrides: "rows",
+    "label_rate" as (lowest, highest), and by column "null_rate.COLUMN", "churn.COLUMN", "psi.COLUMN" as the highest.
+    """
+
+    history_days: int = Field(28, ge=1)
+    min_history: int = Field(3, ge=2)
+    deviations: float = Field(6.0, gt=0)
+    rows_floor: float = Field(0.5, gt=0, description="of the logarithm of the number of rows")
+    label_rate_floor: float = Field(0.3, gt=0, description="of the logarithm of the label rate")
+    null_rate_floor: float = Field(0.02, gt=0)
+    churn_floor: float = Field(0.05, gt=0, description="of the share of rows whose value no earlier day had")
+    psi_floor: float = Field(0.2, gt=0, description="of the population stability index against the earlier days")
+    limits: dict[str, float | tuple[float, float]] = {}
+
+    @model_validator(mode="after")
+    def _known_limits(self) -> Quality:
+        for name, limit in self.limits.items():
+            figure, dot, column = name.partition(".")
+            both = isinstance(limit, tuple)
+            if both != (name in ("rows", "label_rate")) or not (both or (
+                figure in ("null_rate", "churn", "psi") and dot and column
+            )):
+                raise ValueError(f"quality.limits {name!r} = {limit!r}: rows and label_rate take [lowest, highest]; "
+                                 "null_rate.COLUMN, churn.COLUMN and psi.COLUMN take the highest")
+        return self
+
+
 class Simulation(Section):
     """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
 
@@ -507,6 +538,7 @@ class Config(Section):
     serve: Serve = Serve()
     federated: Federated = Federated()
     gate: Gate = Gate()
+    quality: Quality = Quality()
     simulation: Simulation | None = None
 
     @property

@@ -137,6 +137,28 @@ def features(
 
 @app.command()
 @_reported
+def quality(
+    config: ConfigPath,
+    out: Out,
+    day: Annotated[str | None, typer.Option(help="YYYY-MM-DD; the last one without it")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a day's features by limits learned from the days before; exit code 3 where they are passed.
+
+    Example: sluice quality examples/marketplace.toml --out out/demo
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import quality as gate
+
+    found = gate.run(load(config), Artifacts(out), _console(), day)
+    typer.echo(f"{found['day']}: {found['judged']} figures within their limits, learned from "
+               f"{len(found['history'])} days")
+    _print(found, as_json)
+
+
+@app.command()
+@_reported
 def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
     """Cross statistics: the co-occurrence graph of the configured pairs, and a model of its rates.
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from contracts.errors import SluiceError
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 class ServerProcess:
     """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`.
 
-    Raises SluiceError with the log's last line when the server ends or stays silent for a minute.
+    Raises SluiceError with the log's last line when the server ends or stays silent for three minutes.
     """
 
     def __init__(self, bundle: Path | str, log: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:

@@ -1,0 +1,116 @@
+"""Latency while bundles are changed, beside that of the stretches between changes, under the same load.
+
+    python -m benchmarks.swaps BUNDLE [--swaps 20] [--rate 50] [--json]
+
+A real `sluice serve models:/NAME@champion`, a registry with two versions of the bundle, Poisson arrivals of varied
+users, half on kept and half on new channels, timed from when they were due. A swap lasts from the moment the alias
+moves until the old process is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from contracts import bundle
+from models.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
+from serving.side_table import SideTable
+from sluice.server_process import ServerProcess
+from sluice.steady_load import Outcome, SteadyLoad
+
+GONE = "is left by its callers and gone"
+WARM_SECONDS = 5.0
+
+
+def versions(source: Path, folder: Path, registry: BundleRegistry) -> list[RegisteredBundle]:
+    """The bundle under two names: one more file, which nobody reads."""
+    found = []
+    for mark in ("one", "two"):
+        build = Path(shutil.copytree(source, folder / f"build-{mark}"))
+        manifest = bundle.read_manifest(build)
+        (build / bundle.MANIFEST).unlink()
+        (build / "mark").write_text(mark)
+        bundle.publish(build, folder / mark, manifest.name, metrics=manifest.metrics)
+        found.append(registry.register(folder / mark, Lineage()))
+    return found
+
+
+def percentiles(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    spent = np.array([outcome.seconds for outcome in outcomes]) * 1000
+    p50, p95, p99 = np.percentile(spent, (50, 95, 99))
+    return {"requests": len(spent), "p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(spent.max())}
+
+
+def resident_megabytes(pid: int) -> int:
+    """Of a process and its children."""
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in [str(pid), *children])
+    return pages * 4096 // 2**20
+
+
+def measure(source: Path, swaps: int, rate: float, connection: float) -> dict[str, object]:
+    """Swaps and steady stretches of equal length take turns, so that what else the machine does falls on both."""
+    users = SideTable.load(source / "tables", "users")
+    names = [users.key(row) for row in range(min(len(users), 2000))]
+    with tempfile.TemporaryDirectory() as place:
+        folder, spans, memory = Path(place), [], []
+        registry = BundleRegistry(f"sqlite:///{folder / 'mlflow.db'}")
+        both = versions(source, folder, registry)
+        registry.point(both[0], CHAMPION)
+        log = folder / "server.log"
+        options = ("--registry", registry.uri, "--poll-seconds", "0.5", "--connection-seconds", str(connection))
+        server = ServerProcess(f"models:/{both[0].name}@{CHAMPION}", log, options=options)
+        memory.append(resident_megabytes(server.process.pid))
+        with SteadyLoad(server.target, names, rate) as load:
+            time.sleep(WARM_SECONDS)
+            begin = time.monotonic()
+            for number in range(swaps):
+                start = time.monotonic()
+                registry.point(both[(number + 1) % 2], CHAMPION)
+                while log.read_text().count(GONE) <= number:
+                    time.sleep(0.05)
+                end = time.monotonic()
+                spans.append((start, end))
+                time.sleep(end - start)
+        memory.append(resident_megabytes(server.process.pid))
+        server.stop()
+    counted = [outcome for outcome in load.outcomes if outcome.due >= begin]
+    during = [one for one in counted if any(start <= one.due <= end for start, end in spans)]
+    inside = set(map(id, during))
+    steady = [one for one in counted if id(one) not in inside]
+    return {
+        "date": datetime.now(UTC).date().isoformat(), "swaps": swaps, "rate": rate, "failed": len(load.failed),
+        "seconds_per_swap": float(np.mean([end - start for start, end in spans])),
+        "during": percentiles(during), "steady": percentiles(steady),
+        "p99_ratio": percentiles(during)["p99"] / percentiles(steady)["p99"],
+        "megabytes_before": memory[0], "megabytes_after": memory[1],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--swaps", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=50.0, help="requests a second")
+    parser.add_argument("--connection-seconds", type=float, default=5.0)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    found = measure(asked.bundle, asked.swaps, asked.rate, asked.connection_seconds)
+    if asked.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:<20} {value}")
+
+
+if __name__ == "__main__":
+    main()

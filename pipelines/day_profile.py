@@ -1,0 +1,109 @@
+"""What one day's features look like, in few numbers: rows, label rate, and per column nulls and the distribution.
+
+A numeric column keeps 201 quantiles, a column of keys the counts of its 1,000 most frequent keys and of all others;
+multi-valued columns and sequences count each of their keys. One pass for the numbers, one for the keys of all columns.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, NumericType
+
+from contracts.artifacts import LABEL
+
+QUANTILES = 201
+ACCURACY = 20_000  # of Spark's approximate quantiles: rank error of rows / accuracy
+TOP_KEYS = 1000
+
+
+class ColumnProfile(BaseModel):
+    """`quantiles` of a numeric column, at equal steps from 0 to 1; or `keys`, most frequent first, and `other`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    null_rate: float
+    quantiles: tuple[float, ...] = ()
+    keys: dict[str, int] = {}
+    other: int = 0
+
+    @property
+    def numeric(self) -> bool:
+        return not self.keys
+
+    @property
+    def values(self) -> int:
+        """Keys counted, with repetitions."""
+        return sum(self.keys.values()) + self.other
+
+
+class DayProfile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    day: str
+    rows: int
+    label_rate: float
+    columns: dict[str, ColumnProfile]
+
+
+def profile(frame: DataFrame, day: str, columns: list[str], numeric: set[str]) -> DayProfile:
+    """`frame` holds the day's features, one row per event; `numeric` of its `columns` are numbers, the rest keys."""
+    nulls = [F.sum(_missing(frame, name).cast("long")).alias(f"null:{name}") for name in columns]
+    steps = [n / (QUANTILES - 1) for n in range(QUANTILES)]
+    spread = [F.percentile_approx(F.col(f"`{name}`").cast("double"), steps, ACCURACY).alias(f"spread:{name}")
+              for name in columns if name in numeric]
+    totals = frame.agg(F.count(F.lit(1)).alias("rows"), F.avg(LABEL).alias("rate"), *nulls, *spread).collect()[0]
+    rows, keys = totals["rows"], _keys(frame, [name for name in columns if name not in numeric])
+    found = {}
+    for name in columns:
+        top, other = keys.get(name, ({}, 0))
+        found[name] = ColumnProfile(
+            null_rate=(totals[f"null:{name}"] or 0) / max(rows, 1),
+            quantiles=tuple(totals[f"spread:{name}"] or ()) if name in numeric else (), keys=top, other=other,
+        )
+    return DayProfile(day=day, rows=rows, label_rate=float(totals["rate"] or 0.0), columns=found)
+
+
+def _missing(frame: DataFrame, name: str) -> F.Column:
+    """Null, not a number, or an empty list."""
+    column, kind = F.col(f"`{name}`"), frame.schema[name].dataType
+    missing = F.isnull(column)
+    if isinstance(kind, ArrayType):
+        return missing | (F.size(column) == 0)
+    return missing | F.isnan(column) if isinstance(kind, NumericType) and "double" in kind.simpleString() else missing
+
+
+def _keys(frame: DataFrame, columns: list[str]) -> dict[str, tuple[dict[str, int], int]]:
+    """{column: (count of each of the most frequent keys, count of all others)}."""
+    if not columns:
+        return {}
+    pairs = [_pairs(frame, name) for name in columns]
+    long = frame.select(F.explode(F.concat(*pairs)).alias("pair")).select("pair.name", "pair.key")
+    counts = long.where(F.isnotnull("key")).groupBy("name", "key").count()
+    order = Window.partitionBy("name").orderBy(F.desc("count"), "key")
+    place = F.when(F.row_number().over(order) <= TOP_KEYS, F.col("key"))
+    kept = counts.select("name", "count", place.alias("key")).groupBy("name", "key").agg(F.sum("count").alias("count"))
+    rows = sorted(kept.collect(), key=lambda row: (-row["count"], row["key"] or ""))
+    top: dict[str, dict[str, int]] = {name: {} for name in columns}
+    for row in rows:
+        if row["key"] is not None:
+            top[row["name"]][row["key"]] = int(row["count"])
+    other = {row["name"]: int(row["count"]) for row in rows if row["key"] is None}
+    return {name: (top[name], other.get(name, 0)) for name in columns}
+
+
+def _pairs(frame: DataFrame, name: str) -> F.Column:
+    """An array of (name, key), one for each key of the row."""
+    def pair(key: F.Column) -> F.Column:
+        return F.struct(F.lit(name).alias("name"), key.alias("key"))
+
+    return F.transform(_listed(frame, name), pair)
+
+
+def _listed(frame: DataFrame, name: str) -> F.Column:
+    """The column as a list of text, null as an empty one."""
+    column = F.col(f"`{name}`")
+    several = isinstance(frame.schema[name].dataType, ArrayType)
+    listed = column.cast("array<string>") if several else F.array(column.cast("string"))
+    return F.coalesce(listed, F.array().cast("array<string>"))

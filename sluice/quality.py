@@ -1,0 +1,38 @@
+"""`sluice quality`: the data quality gate, with the picture of what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from contracts.errors import GateRefused
+from sluice.progress import step
+from sluice.quality_plot import draw
+
+PICTURE = "refused.png"
+
+
+def run(config: Config, out: Artifacts, console: Console, day: str | None = None) -> dict[str, Any]:
+    """Raises GateRefused that names the columns, the limits and the picture."""
+    from pipelines import quality_step
+
+    with step(console, "quality") as progress:
+        found = quality_step.run(config, out, day, progress.note)
+    folder = quality_step.folder_of(out, found["day"])
+    if not found["refused"]:
+        (folder / PICTURE).unlink(missing_ok=True)
+        return found
+    today = quality_step.read_profile(out, found["day"])
+    history = [quality_step.read_profile(out, one) for one in found["history"]]
+    picture = draw(folder / PICTURE, today, history, found["figures"], found["columns"])
+    raise GateRefused(_sentence(found, picture))
+
+
+def _sentence(found: dict[str, Any], picture: Path) -> str:
+    said = "; ".join(found["refused"])
+    return (f"the data of {found['day']} are refused: {said}. The picture is {picture}; repair the day and run "
+            "`sluice features --day` again, or widen the limit in the configuration where the change is real")
