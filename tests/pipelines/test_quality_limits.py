@@ -40,7 +40,7 @@ def test_a_day_like_the_others_passes():
         ({"label_rate": 0.3}, ["label_rate"]),
         ({"label_rate": 0.0}, ["label_rate"]),
         ({"nulls": 0.2}, ["null_rate.city"]),
-        ({"new": 90}, ["churn.city"]),
+        ({"new": 90}, ["psi.city", "churn.city"]),
         ({"shift": 3.0}, ["psi.price"]),
     ],
 )
