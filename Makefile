@@ -19,7 +19,7 @@ test-all: $(READY) java chromium
 
 check: $(READY)
 	$(BIN)/ruff check .
-	$(BIN)/mypy contracts pipelines models serving sluice benchmarks
+	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks
 	$(BIN)/pytest -q tests/test_layering.py
 
 java:

@@ -31,7 +31,7 @@ from contracts.feature_spec import FeatureSpec
 from models import cross_columns, registry, training_loop
 from models.array_examples import ArrayExamples, rows_of, with_crosses
 from models.batches import ExampleSet
-from models.boosted_trees import fit_and_predict, raw_columns
+from models.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.cross_comparison import Consumer
 from models.cross_report import Search, rival_sets
 from models.cross_rivals import pairs
@@ -141,7 +141,8 @@ def networks(config: Config, out: Artifacts, search: Search, spec: FeatureSpec, 
             network = registry.build(name, made, config.train)
             training_loop.fit(network, examples["train"], examples["validation"], config.train, seed)
             found[title + more] = training_loop.predict(network, examples["test"])
-    tables = {name: raw_columns(examples, spec) for name, examples in windows.items()}
+    frequent = frequent_values(windows["train"], spec)
+    tables = {name: raw_columns(examples, spec, frequent) for name, examples in windows.items()}
     (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))
     label = {name: examples.column(LABEL) for name, examples in windows.items()}
     found["LightGBM"], _ = fit_and_predict(

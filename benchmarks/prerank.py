@@ -82,7 +82,7 @@ def point_of(task: Task, network: Any, order: Sequence[str], price: float) -> Po
 
 def laws(task: Task, config: Config) -> dict[str, Any]:
     """Fields with delta > 0.5: at two batch sizes after equal steps, and at cost weights four times apart."""
-    middle = task.settings.penalties[len(task.settings.penalties) // 2]
+    middle = task.reg_scale(task.settings.penalties[len(task.settings.penalties) // 2])
     by_batch = [kept(replace(task, settings=task.settings.model_copy(update={"batch_size": size})), middle)
                 for size in BATCHES]
     by_weight = {}
@@ -94,9 +94,9 @@ def laws(task: Task, config: Config) -> dict[str, Any]:
             "cost_by_weight": by_weight}
 
 
-def kept(task: Task, penalty: float) -> set[str]:
+def kept(task: Task, reg_scale: float) -> set[str]:
     network, gates, trainer = prerank_sweep.gated(task)
-    trainer.run(task.settings.sweep_steps * len(task.settings.penalties), penalty)
+    trainer.run(task.settings.sweep_steps * len(task.settings.penalties), reg_scale)
     return {name for name, stays in zip(network.fields, gates.kept().tolist(), strict=True) if stays}
 
 
@@ -113,7 +113,8 @@ def report(runs: Sequence[dict[str, Any]]) -> None:
     print("\n| penalty | fields | price | us per 1,000 | recall, validation | AUC |\n|---|---|---|---|---|---|")
     for point in runs[0]["frontier"]:
         cells = [f"{point[key]:.4g}" for key in ("fields_kept", "price", "us_per_1000", "recall", "auc")]
-        print(f"| {point['reg_scale'] or 'none'}{', chosen' if point['chosen'] else ''} | {' | '.join(cells)} |")
+        penalty = f"{point['reg_scale'] or 0:.2g}{', chosen' if point['chosen'] else ''}"
+        print(f"| {penalty} | {' | '.join(cells)} |")
     print("\n| order of fields | recall less FSCD's at its chosen price | per seed, ± standard error |\n|---|---|---|")
     for name in runs[0]["rivals"]:
         gaps = [run["rivals"][name] for run in runs]

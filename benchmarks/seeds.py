@@ -18,6 +18,8 @@ from contracts.artifacts import Artifacts
 from contracts.config import load
 from sluice import steps
 
+OUTSIDE = "LightGBM (outside reference)"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -28,10 +30,13 @@ def main() -> None:
     arguments = parser.parse_args()
     config, out, console = load(arguments.config), Artifacts(arguments.out), Console(stderr=True)
     steps.features(config, arguments.data, out, console)
-    runs = [steps.train(config, out, console, config.seed + seed)["models"] for seed in range(arguments.seeds)]
+    runs = []
+    for seed in range(arguments.seeds):
+        trained = steps.train(config, out, console, config.seed + seed)
+        runs.append({**trained["models"], **({OUTSIDE: trained["outside"]} if trained["outside"] else {})})
     figures = {
         model: {metric: [run[model][metric] for run in runs] for metric in ("auc", "gauc")}
-        for model in config.train.models
+        for model in runs[0]
     }
     print("| model | test AUC | test GAUC |\n|---|---|---|")
     for model, values in figures.items():
@@ -39,9 +44,13 @@ def main() -> None:
     print(json.dumps(figures))
 
 
-def _spread(values: list[float]) -> str:
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.4f} ± {deviation:.4f}"
+def _spread(values: list[float | None]) -> str:
+    """A log without users has no GAUC."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    deviation = statistics.stdev(known) if len(known) > 1 else 0.0
+    return f"{statistics.mean(known):.4f} ± {deviation:.4f}"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Cross statistics and their rivals: none, table, factorisation, two towers, PCF-GNN; or the graph network at scale.
 
-    sluice bench statistics rivals CONFIG --out OUT [--seeds 5] [--rankers dnn dcn_v2] [--rivals none table ...]
-    sluice bench statistics scale [--nodes 1000000] [--edges 20000000] [--batches 200]
+    sluice bench statistics rivals CONFIG --out OUT [--data DIR] [--events 5000000] [--seeds 5]
+                                   [--rankers dnn dcn_v2] [--rivals none table ...]
+    sluice bench statistics worlds CONFIG --out OUT [--worlds 2] [--events 5000000] [--seeds 3] [--rivals table ...]
+    sluice bench statistics scale [--nodes 1000000] [--edges 20000000] [--batches 100]
 
-`rivals` needs the output of `sluice features CONFIG` in OUT and counts the graph of CONFIG's pairs where there is none
-yet; same windows, seeds and rankers for all. Where OUT has the truth of a simulated marketplace, the error over pairs
-never seen together is given too. Prints Markdown tables; the last line is one JSON object.
+`rivals` takes the output of `sluice features CONFIG` in OUT, or makes it there: from the log in DIR, or from a
+simulation where CONFIG has one. It counts the graph of CONFIG's pairs where there is none yet; same windows, seeds and
+rankers for all. Of a simulated marketplace the error over pairs never seen together is given too; `worlds` simulates
+further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. Prints
+Markdown tables; the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -14,28 +18,35 @@ import argparse
 import json
 import resource
 import statistics as spread
+import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config, Statistics, load
+from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from models import pair_network, pair_pretraining
 from models.batches import ExampleSet
 from models.metrics import auc
-from models.pair_buckets import auc_by_bucket, of_rows
+from models.pair_buckets import alone, auc_by_bucket, of_rows
 from models.pair_graph import PairGraph, Relation
-from models.pair_memory import memory
+from models.pair_memory import NUMBER, TABLE_ENTRY, memory
 from models.pair_rivals import RIVALS, downstream, made_by
 from pipelines import pair_step
+from pipelines.marketplace import simulate
 from pipelines.marketplace_truth import PAIR
-from sluice.pair_judge import true_rates, zero_bucket_mse
+from sluice import steps
+from sluice.pair_judge import Grid, never_seen, true_rates, zero_bucket_mse
 
+WORLD = 1000  # between the seeds of two worlds
 Figures = dict[str, dict[str, list[float]]]
 
 
@@ -45,32 +56,56 @@ def main() -> None:
     rivals = kinds.add_parser("rivals")
     rivals.add_argument("config", type=Path)
     rivals.add_argument("--out", type=Path, required=True)
+    rivals.add_argument("--data", type=Path, help="the folder that {data} stands for in the configuration")
+    rivals.add_argument("--events", type=int, help="of the simulation, instead of the configuration's")
     rivals.add_argument("--seeds", type=int, default=5)
     rivals.add_argument("--rankers", nargs="*", default=["dnn", "dcn_v2"])
     rivals.add_argument("--rivals", nargs="*", default=list(RIVALS), choices=RIVALS)
+    worlds = kinds.add_parser("worlds")
+    worlds.add_argument("config", type=Path)
+    worlds.add_argument("--out", type=Path, required=True)
+    worlds.add_argument("--worlds", type=int, default=2)
+    worlds.add_argument("--events", type=int, help="instead of the configuration's")
+    worlds.add_argument("--seeds", type=int, default=3, help="of the statistics, in each world")
+    worlds.add_argument("--rivals", nargs="*", default=list(RIVALS[1:]), choices=RIVALS[1:])
     scale = kinds.add_parser("scale")
     scale.add_argument("--nodes", type=int, default=1_000_000)
     scale.add_argument("--edges", type=int, default=20_000_000)
-    scale.add_argument("--batches", type=int, default=200)
+    scale.add_argument("--batches", type=int, help="of 4096 pairs; without it a whole epoch")
     chosen = parser.parse_args()
     if chosen.kind == "scale":
         found = at_scale(chosen.nodes, chosen.edges, chosen.batches)
-        print("\n".join(f"{name:28s} {value:,.4g}" for name, value in found.items()))
+        print("\n".join(f"{name:44s} {value:,.4g}" for name, value in found.items()))
+    elif chosen.kind == "worlds":
+        found = other_worlds(load(chosen.config), chosen)
     else:
-        found = compare(load(chosen.config), Artifacts(chosen.out), chosen.seeds, chosen.rankers, chosen.rivals)
+        config, out = load(chosen.config), Artifacts(chosen.out)
+        prepare(config, out, chosen.data, chosen.events)
+        found = compare(config, out, chosen.seeds, chosen.rankers, chosen.rivals)
     print(json.dumps(found))
 
 
-def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], rivals: list[str]) -> dict[str, Any]:
+def prepare(config: Config, out: Artifacts, data: Path | None, events: int | None) -> None:
+    """Simulation, features and graph, each where OUT has none."""
+    if events is not None and out.encoding.exists():
+        raise ConfigError(f"{out.out} holds a run already; --events wants another --out")
+    if not out.encoding.exists():
+        if data is None and config.simulation is not None:
+            asked = {"events": events or config.simulation.events}
+            simulate(config.simulation.model_copy(update=asked), config.seed, out.raw, out.truth)
+        steps.features(config, data or out.raw, out, Console(stderr=True))
     if not (out.statistics / "manifest.json").exists():
         pair_step.run(config, out)
+
+
+def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], rivals: list[str]) -> dict[str, Any]:
     graph, spec = PairGraph.read(out.statistics), FeatureSpec.read(out.encoding)
     test = ExampleSet(out.examples("test"), spec)
     labels, seen = test.column(LABEL), [of_rows(graph, pair, test) for pair in graph.pairs]
     figures: Figures = {name: {} for name in (*rivals, "mean")}
     buckets: dict[str, Any] = {}
-    sizes: dict[str, int] = {}
     truth = true_rates(out, graph) if out.truth.exists() and PAIR in _pairs(graph) else None
+    about = _about(graph, truth)
     for seed in range(config.seed, config.seed + seeds):
         made = {name: made_by(name, graph, spec, config.statistics, seed) for name in rivals if name != "none"}
         if truth is not None:
@@ -78,18 +113,56 @@ def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], riva
                 figures[name].setdefault("zero x 1e4", []).append(error * 1e4)
         for name in rivals:
             if name in made:
-                sizes |= memory(made[name], graph) | {name: memory(made[name], graph)["own"]}
+                figures[name].setdefault("bytes", []).append(memory(made[name], graph)["own"])
+                _add_buckets(buckets, graph, seen, labels, f"{name} alone", alone(made[name], test).T)
             for ranker in rankers:
                 with tempfile.TemporaryDirectory() as folder:
                     logits = downstream(ranker, made.get(name), graph, config, out, seed, Path(folder))
                 figures[name].setdefault(f"{ranker} AUC", []).append(auc(labels, logits))
-                for pair, counts in enumerate(seen):
-                    cells = auc_by_bucket(counts, labels, logits)
-                    buckets.setdefault(f"{_pairs(graph)[pair]}", {}).setdefault(f"{ranker} {name}", []).append(cells)
+                _add_buckets(buckets, graph, seen, labels, f"{ranker} {name}", [logits] * len(seen))
             print(seed, name, {key: values[-1] for key, values in figures[name].items()}, flush=True)
+    print("\n" + "\n".join(f"{name:30s} {value:,.4g}" for name, value in about.items()) + "\n")
     _print_table(figures)
     _print_buckets(buckets)
-    return {"figures": figures, "bytes": {k: v for k, v in sizes.items() if k != "own"}, "buckets": buckets}
+    return {"about": about, "figures": figures, "buckets": buckets}
+
+
+def _add_buckets(buckets: dict[str, Any], graph: PairGraph, seen: list[np.ndarray], labels: np.ndarray, name: str,
+                 logits: Iterable[np.ndarray]) -> None:
+    """One cell per pair and bucket; `logits` [pairs, N]."""
+    for pair, counts, scores in zip(_pairs(graph), seen, logits, strict=True):
+        cells = auc_by_bucket(counts, labels, scores)
+        buckets.setdefault(" x ".join(pair), {}).setdefault(name, []).append(cells)
+
+
+def _about(graph: PairGraph, truth: Grid | None) -> dict[str, float]:
+    """The shape of the data, and by how much the true rates of pairs never seen together vary."""
+    edges = graph.edges.take(graph.targets)
+    sizes = [(graph.slots[left], graph.slots[right]) for left, right in _pairs(graph)]
+    found = {
+        "pairs seen together": len(edges.relation), "pairs of all values": sum(left * right for left, right in sizes),
+        "impressions of the pairs": float(edges.impressions.double().sum()),
+        "clicks of the pairs": float(edges.clicks.double().sum()),
+        "bytes, 12 a pair seen": TABLE_ENTRY * len(edges.relation),
+        "bytes, 4 a pair of all": NUMBER * sum(left * right for left, right in sizes),
+    }
+    if truth is not None:
+        rates, never = truth[2], never_seen(graph, truth)
+        found |= {"pairs never seen": int(never.sum()), "variance of their rate x 1e4": float(rates[never].var() * 1e4)}
+    return found
+
+
+def other_worlds(config: Config, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The error over pairs never seen together in marketplaces whose seeds nothing was chosen on."""
+    if config.simulation is None:
+        raise ConfigError(f"{chosen.config} has no [simulation] section; worlds need one")
+    found = {}
+    for seed in range(config.seed + WORLD, config.seed + WORLD * (chosen.worlds + 1), WORLD):
+        world, out = config.model_copy(update={"seed": seed}), Artifacts(chosen.out / f"world-{seed}")
+        prepare(world, out, None, chosen.events)
+        print(f"\nworld {seed}", flush=True)
+        found[str(seed)] = compare(world, out, chosen.seeds, [], chosen.rivals)
+    return found
 
 
 def _pairs(graph: PairGraph) -> list[tuple[str, ...]]:
@@ -116,6 +189,8 @@ def _print_buckets(buckets: dict[str, Any]) -> None:
 def _mean(values: list[float]) -> str:
     if not values:
         return ""
+    if all(isinstance(value, int) for value in values):
+        return f"{values[-1]:,}"
     return f"{spread.mean(values):.4f} ± {spread.stdev(values) if len(values) > 1 else 0.0:.4f}"
 
 
@@ -135,27 +210,55 @@ def synthetic(nodes: int, edges: int, seed: int = 0) -> PairGraph:
     return PairGraph.of(slots, relations, relation, both, right, shown, random.binomial(shown, 0.05), shown)
 
 
-def at_scale(nodes: int, edges: int, batches: int) -> dict[str, Any]:
-    """Edges per second of pre-training over some batches, and the peak of memory."""
-    settings = Statistics(batch_size=4096)
-    begin = time.perf_counter()
+def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
+    """An epoch of pre-training, or its first batches, as `sluice pretrain` runs it, then its end: held-out loss,
+    checkpoint, all vectors. Seconds by the clock and of the processor: on a busy machine these two are far apart."""
+    settings, clock = Statistics(batch_size=4096), Clock()
     graph = synthetic(nodes, edges)
-    built = time.perf_counter() - begin
+    clock.lap("draw the graph")
     torch.manual_seed(0)
     network = pair_network.build(settings, graph)
-    begin = time.perf_counter()
     run = pair_pretraining.Run(network, graph, settings, 0)
-    indexed = run.graph.incoming and time.perf_counter() - begin
-    begin = time.perf_counter()
-    run.epoch(1, None, most_batches=batches)
-    spent = time.perf_counter() - begin
-    return {
-        "nodes": graph.nodes, "edges": len(graph.edges.relation), "threads": torch.get_num_threads(),
-        "seconds to draw the graph": built, "seconds to index it": indexed, "batches of 4096": batches,
-        "seconds": spent, "edges per second": batches * settings.batch_size / spent,
-        "hours per epoch": len(run.train) / (batches * settings.batch_size / spent) / 3600,
-        "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    entries = sum(len(one.edges) for incoming in run.graph.incoming for one in incoming)
+    clock.lap("index it")
+    run.epoch(1, lambda done, all_batches: _tell(done, batches or all_batches), most_batches=batches)
+    seconds, processor = clock.lap("train")
+    trained = min(len(run.train), (batches or len(run.train)) * settings.batch_size)
+    found = {
+        "nodes": graph.nodes, "edges": len(graph.edges.relation), "pairs to train on": len(run.train),
+        "entries of neighbour lists": entries, "threads": torch.get_num_threads(), "pairs trained on": trained,
+        "share of an epoch": trained / len(run.train), "pairs per second": trained / seconds,
+        "pairs per processor second": trained / processor, "hours per epoch": len(run.train) / trained * seconds / 3600,
     }
+    run.end(1, 0.0, run.evaluate(), seconds)
+    clock.lap("predict held-out pairs")
+    with tempfile.TemporaryDirectory() as folder:
+        run.save(Path(folder) / "checkpoint", "")
+    clock.lap("write a checkpoint")
+    network.encoder.all_vectors(graph)  # type: ignore[operator]
+    clock.lap("make all vectors")
+    found["held-out loss"] = run.history[-1]["validation_loss"]
+    return {**found, **clock.spent, "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+
+
+def _tell(done: int, batches: int) -> None:
+    if done % 100 == 0:
+        print(f"{done} of {batches} batches", file=sys.stderr, flush=True)
+
+
+class Clock:
+    """Seconds since the last lap, by the clock and of the processor."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+        self._last = (time.perf_counter(), time.process_time())
+
+    def lap(self, name: str) -> tuple[float, float]:
+        now = (time.perf_counter(), time.process_time())
+        seconds, processor = now[0] - self._last[0], now[1] - self._last[1]
+        self.spent |= {f"seconds to {name}": seconds, f"processor seconds to {name}": processor}
+        self._last = now
+        return seconds, processor
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ OUT/
   ingest/quarantine/        malformed rows with their reason
   ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC; shares and seed without times
   features/day=D/           point-in-time raw features
+  leaks/                    what the leak check found
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
@@ -75,6 +76,10 @@ class Artifacts:
     @property
     def features(self) -> Path:
         return self.out / "features"
+
+    @property
+    def leaks(self) -> Path:
+        return self.out / "leaks"
 
     @property
     def quality(self) -> Path:

@@ -21,7 +21,9 @@ from contracts.errors import ConfigError
 Side = Literal["user", "item", "context", "cross"]
 Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
 KeyType = Literal["string", "int64", "bool"]
-ModelName = Literal["popularity", "logistic_regression", "dnn", "dcn_v2", "din", "fives"]
+ModelName = Literal[
+    "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din", "fives"
+]
 
 
 def _utc(value: object) -> object:
@@ -50,16 +52,16 @@ class Section(BaseModel):
 class SparkSettings(Section):
     """How to reach Spark. An empty master leaves it to spark-submit."""
 
-    master: str = "local[*]"
-    settings: dict[str, str] = {}
+    master: str = Field("local[*]", description="as Spark takes it; empty: spark-submit decides")
+    settings: dict[str, str] = Field({}, description="Spark's own settings")
 
 
 class Source(Section):
     """Any table Spark can read: format and options go to the reader as they are."""
 
-    path: str
-    format: str = "parquet"
-    options: dict[str, str] = {}
+    path: str = Field(description="a file or folder; `{data}` is filled in")
+    format: str = Field("parquet", description="name of a Spark reader")
+    options: dict[str, str] = Field({}, description="of the reader")
     schema_ddl: str | None = Field(None, description="Spark DDL; needed where the file carries no types, such as CSV")
     derive: dict[str, str] = Field({}, description="new column -> Spark SQL expression over the raw columns")
 
@@ -67,31 +69,33 @@ class Source(Section):
 class Log(Source):
     """The impressions (or plain rows): one row per shown item. `key` are the columns that identify an event."""
 
-    user_id: str | None = None
-    item_id: str | None = None
-    request_id: str | None = None
-    event_time: str | None = None
-    known_time: str | None = None
-    position: str | None = None
-    bid: str | None = None
-    key: tuple[str, ...] = ()
-    max_bad_share: Share = 0.01
+    user_id: str | None = Field(None, description="column")
+    item_id: str | None = Field(None, description="column")
+    request_id: str | None = Field(None, description="column: what was shown together")
+    event_time: str | None = Field(None, description="column: when it was shown")
+    known_time: str | None = Field(None, description="column: when the log learned of it")
+    position: str | None = Field(
+        None, description="column: slot from 1; its effect is learned, and left out when serving"
+    )
+    bid: str | None = Field(None, description="column: bid per click, for the auction")
+    key: tuple[str, ...] = Field((), description="columns that identify an event; repeated events count once")
+    max_bad_share: Share = Field(0.01, description="rows that may go to quarantine before the step fails")
 
 
 class Clicks(Source):
     """Later events that turn an impression into a positive when they come within `window` of it."""
 
-    on: tuple[str, ...]
-    event_time: str = "event_time"
-    known_time: str | None = None
-    window: Duration = 86_400
+    on: tuple[str, ...] = Field(description="columns that join a click to its impression")
+    event_time: str = Field("event_time", description="column")
+    known_time: str | None = Field(None, description="column")
+    window: Duration = Field(86_400, description="how long after an impression a click counts")
 
 
 class Label(Section):
     """Exactly one of a Spark SQL expression over the log, or a table of later clicks."""
 
-    expression: str | None = None
-    clicks: Clicks | None = None
+    expression: str | None = Field(None, description="Spark SQL over the log's columns, 0 or 1")
+    clicks: Clicks | None = Field(None, description="a table of later events")
 
     @model_validator(mode="after")
     def _one_of(self) -> Label:
@@ -103,7 +107,7 @@ class Label(Section):
 class Table(Source):
     """A table of users or items, one row per key."""
 
-    key: str
+    key: str = Field(description="column that the log's user or item column refers to")
 
 
 class FieldConfig(Section):
@@ -121,24 +125,24 @@ class FieldConfig(Section):
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     kind: Kind
     side: Side
-    column: str | None = None
-    key_type: KeyType = "string"
-    min_count: int = Field(2, ge=1)
-    granularities: tuple[int, ...] = ()
-    log: bool = False
-    separator: str | None = None
-    length: int = Field(1, ge=1, le=200)
-    of: str | None = None
-    by: tuple[str, ...] = ()
-    windows: tuple[Duration, ...] = ()
-    statistics: tuple[Literal["count", "rate"], ...] = ("count", "rate")
-    prior_strength: float = Field(20.0, gt=0)
-    parts: tuple[str, ...] = ()
-    buckets: int = Field(0, ge=0)
+    column: str | None = Field(None, description="none: as the name")
+    key_type: KeyType = Field("string", description="what the raw values are")
+    min_count: int = Field(2, ge=1, description="rarer values count as unknown")
+    granularities: tuple[int, ...] = Field((), description="numbers of quantile bins, one id slot each; none given: 10")
+    log: bool = Field(False, description="scale ln(1 + x)")
+    separator: str | None = Field(None, description="where the values are one text")
+    length: int = Field(1, ge=1, le=200, description="values kept")
+    of: str | None = Field(None, description="of a sequence: the item field it remembers")
+    by: tuple[str, ...] = Field((), description="of a counter: columns of one side")
+    windows: tuple[Duration, ...] = Field((), description="of a counter")
+    statistics: tuple[Literal["count", "rate"], ...] = Field(("count", "rate"), description="of a counter")
+    prior_strength: float = Field(20.0, gt=0, description="of a rate: pseudo-impressions at the base rate")
+    parts: tuple[str, ...] = Field((), description="of a cross")
+    buckets: int = Field(0, ge=0, description="of a cross; 0: a fitted vocabulary")
     representation: Literal["embedding", "product"] = Field(
         "embedding", description="of a cross: vectors of its own, or the product of factors of its parts"
     )
-    cost: float = Field(1.0, ge=0)
+    cost: float = Field(1.0, ge=0, description="of one look-up, in plain look-ups; the pre-ranker is charged it")
 
     @property
     def source_column(self) -> str:
@@ -184,7 +188,9 @@ class Windows(Section):
     train: Window = 0.6
     validation: Window = 0.1
     test: Window = 0.1
-    embargo: Duration | None = None
+    embargo: Duration | None = Field(
+        None, description="left out at the end of each window; none given: the label window"
+    )
     test_where: str | None = Field(
         None,
         description="Spark SQL over the log's columns: the rows of the test window in a table without times; `test` is "
@@ -223,36 +229,41 @@ class Windows(Section):
 class Features(Section):
     """`publish_every` = 0 means event-fresh; `also_fresh` writes event-fresh twins next to the published features."""
 
-    publish_every: Duration = 86_400
-    also_fresh: bool = False
+    publish_every: Duration = Field(86_400, description="how often the served tables are published; 0: event-fresh")
+    also_fresh: bool = Field(False, description="event-fresh twins beside the published features")
     negative_rate: float = Field(1.0, gt=0, le=1.0, description="share w of negatives kept in the training window")
 
 
 class Train(Section):
-    models: tuple[ModelName, ...] = ("popularity", "logistic_regression", "dnn", "dcn_v2", "din")
+    models: tuple[ModelName, ...] = Field(
+        ("popularity", "logistic_regression", "dnn", "dcn_v2", "din"), description="trained side by side"
+    )
     ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
-    embedding_dim: int = Field(16, ge=1)
-    hidden: tuple[int, ...] = (256, 128)
-    cross_layers: int = Field(3, ge=1)
-    cross_rank: int = Field(64, ge=1)
+    embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
+    hidden: tuple[int, ...] = Field((256, 128), description="widths of the perceptron")
+    cross_layers: int = Field(3, ge=1, description="of DCNv2")
+    cross_rank: int = Field(64, ge=1, description="of DCNv2")
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
     dropout: float = Field(0.1, ge=0, lt=1)
     batch_size: int = Field(4096, ge=1)
-    epochs: int = Field(4, ge=1)
-    patience: int = Field(1, ge=1)
+    epochs: int = Field(4, ge=1, description="at most")
+    patience: int = Field(1, ge=1, description="epochs without a better validation loss before training stops")
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["linear", "constant"] = Field(
         "linear", description="linear: the learning rate falls to 0 over the planned epochs"
     )
     weight_decay: float = Field(1e-5, ge=0)
-    clip_norm: float = Field(10.0, gt=0)
+    clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")
     precision: Literal["fp32", "bf16"] = "fp32"
-    device: str = "auto"
-    calibration: Literal["isotonic", "platt"] = "isotonic"
-    tower_dim: int = Field(64, ge=2)
-    tower_hidden: tuple[int, ...] = (128,)
+    device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
+    calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
+    outside_rows: int = Field(
+        100_000, ge=0, description="training rows of LightGBM, the reference from outside; 0: none"
+    )
+    tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
+    tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
     tower_epochs: int = Field(6, ge=1)
-    temperature: float = Field(0.1, gt=0)
+    temperature: float = Field(0.1, gt=0, description="of the towers' softmax")
 
 
 class Statistics(Section):
@@ -262,17 +273,17 @@ class Statistics(Section):
     order-2 crosses that the cross search found are taken; where there are none either, there are no statistics.
     """
 
-    pairs: tuple[tuple[str, str], ...] = ()
+    pairs: tuple[tuple[str, str], ...] = Field((), description="of fields")
     model: Literal["pcf_gnn", "factorisation", "two_tower", "table", "none"] = "pcf_gnn"
     dim: int = Field(16, ge=1, description="width of a value's vector")
     layers: int = Field(2, ge=0, le=4, description="rounds of message passing")
     neighbours: int = Field(15, ge=1, description="sampled per value and relation")
-    aggregation: Literal["mean", "attention"] = "mean"
+    aggregation: Literal["mean", "attention"] = Field("mean", description="over sampled neighbours")
     weighting: Literal["n", "sqrt", "log", "one"] = Field("n", description="weight of a pair shown n times")
     smoothing: float = Field(50.0, ge=0, description="pseudo-impressions at the prior rate in a rate that is looked up")
     pseudo_impressions: float = Field(1.0, ge=0, description="the same in a pair's rate that is fitted; 0: raw rates")
-    epochs: int = Field(12, ge=1)
-    patience: int = Field(3, ge=1)
+    epochs: int = Field(12, ge=1, description="at most")
+    patience: int = Field(3, ge=1, description="epochs without a better held-out loss before it stops")
     batch_size: int = Field(1024, ge=1, description="pairs of values")
     learning_rate: float = Field(1e-3, gt=0)
     weight_decay: float = Field(1e-2, ge=0)
@@ -291,22 +302,22 @@ class Crosses(Section):
     max_keys: int = Field(2_000_000, ge=1, description="largest number of keys of all crosses together")
     min_count: int = Field(5, ge=1, description="rows a key of a cross must have in the training window")
     layers: int = Field(2, ge=1, le=5, description="crosses join up to layers + 1 fields")
-    dim: int = Field(16, ge=1)
+    dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = (64,)
     dropout: float = Field(0.0, ge=0, lt=1)
-    readout: Literal["all", "last"] = "all"
+    readout: Literal["all", "last"] = Field("all", description="layers that the predictor reads")
     epochs: int = Field(2, ge=1)
     batch_size: int = Field(1024, ge=1)
     learning_rate: float = Field(2e-3, gt=0)
-    structure_rate: float = Field(2e-2, gt=0)
+    structure_rate: float = Field(2e-2, gt=0, description="learning rate of the edges")
     weight_decay: float = Field(1e-6, ge=0)
-    temperature_end: float = Field(0.1, gt=0, le=1)
+    temperature_end: float = Field(0.1, gt=0, le=1, description="of the edges' gates, from 1")
     held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
     thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5, then 0")
     proposals: int = Field(2000, ge=1, description="crosses of each order that pruning looks at, by importance")
-    min_gain: float = Field(3.0, ge=0)
+    min_gain: float = Field(3.0, ge=0, description="nats on the held rows")
     sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
-    representation: Literal["embedding", "product"] = "embedding"
+    representation: Literal["embedding", "product"] = Field("embedding", description="of the crosses kept")
     compare_rows: int = Field(50_000, ge=0, description="rows for the comparison with rivals; 0: none")
 
     @model_validator(mode="after")
@@ -319,10 +330,10 @@ class Crosses(Section):
 class Retrieve(Section):
     """Quotas per channel; their merge without duplicates is cut to `candidates`."""
 
-    candidates: int = Field(1000, ge=1)
-    two_tower: int = Field(800, ge=0)
-    item_to_item: int = Field(100, ge=0)
-    popularity: int = Field(100, ge=0)
+    candidates: int = Field(1000, ge=1, description="handed to the pre-ranker")
+    two_tower: int = Field(800, ge=0, description="quota")
+    item_to_item: int = Field(100, ge=0, description="quota: neighbours of recent items")
+    popularity: int = Field(100, ge=0, description="quota")
     neighbours: int = Field(20, ge=1, description="similar items kept per item for the item-to-item channel")
     flat_below: int = Field(100_000, ge=0, description="exact search up to this many items, IVF beyond")
     max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
@@ -341,12 +352,12 @@ class Prerank(Section):
     kind: Literal["fscd", "towers", "dot_product"] | None = Field(
         None, description="none given: fscd where the log has items and times, else towers"
     )
-    keep: int = Field(200, ge=1)
-    hidden: tuple[int, ...] = Field((64, 32), min_length=1)
+    keep: int = Field(200, ge=1, description="handed to the ranker")
+    hidden: tuple[int, ...] = Field((64, 32), min_length=1, description="widths of the perceptron")
     item_part: Literal["precomputed", "fresh"] = Field(
         "precomputed", description="where the item half of the first layer comes from: the bundle, or the request"
     )
-    embedding_dim: int = Field(8, ge=1)
+    embedding_dim: int = Field(8, ge=1, description="width of a value's vector")
     requests: int = Field(1000, ge=1, description="requests of the training window whose candidates are learned from")
     judged_requests: int = Field(150, ge=1, description="requests of validation, and of test, that judge")
     list_length: int = Field(128, ge=2, description="candidates drawn of each request to learn from")
@@ -358,8 +369,8 @@ class Prerank(Section):
     learning_rate: float = Field(5e-3, gt=0)
     gate_rate: float = Field(5e-2, gt=0, description="learning rate of the gates' logits")
     penalties: tuple[float, ...] = Field(
-        (3e-4, 1e-3, 2e-3, 4e-3, 8e-3, 0.016, 0.04, 0.1), min_length=1,
-        description="reg_scale: nats per unit of cost, per sample",
+        (0.01, 0.03, 0.06, 0.12, 0.25, 0.5, 1.2, 3.0), min_length=1,
+        description="nats per sample that all fields together are charged; over the sum of their c it is reg_scale",
     )
     clicks: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
     distillation: float = Field(1.0, ge=0, description="weight of the log loss against the ranker's probabilities")
@@ -385,15 +396,67 @@ class Rerank(Section):
 
     kind: Literal["auto", "auction", "mmr", "none"] = "auto"
     reserve_price: float = Field(0.0, ge=0, description="smallest eCPM (bid x probability x 1000) that may be shown")
-    diversity: float = Field(0.1, ge=0, le=1)
+    diversity: float = Field(0.1, ge=0, le=1, description="weight of the diversity in MMR")
 
 
 class Serve(Section):
     default_limit: int = Field(10, ge=1)
-    max_limit: int = Field(100, ge=1)
-    max_candidates: int = Field(2000, ge=1)
+    max_limit: int = Field(100, ge=1, description="most items of one answer")
+    max_candidates: int = Field(2000, ge=1, description="most explicit candidates of one request")
     deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")
-    parity_rows: int = Field(256, ge=1)
+    parity_rows: int = Field(256, ge=1, description="kept in the bundle")
+
+
+FederatedSetting = Literal["cpp1", "cpp2", "cpp3", "cpp4", "cpp5", "fedsubavg", "fedavg", "fedprox", "central"]
+
+
+class Federated(Section):
+    """Rounds in which the users of the log are clients. See federated/ for what each setting means.
+
+    setting                    rows a client names        masks     averaging
+    cpp1 cpp2 cpp3 cpp4        randomised answers         per row   holders
+    cpp5                       the round's union          union     holders
+    fedsubavg                  randomised (level cpp2)    per row   heat
+    fedavg fedprox             all rows                   none      plain
+    central                    one client with all data
+    """
+
+    fields: tuple[str, ...] = Field((), description="the fields used; empty: all of the configuration")
+    settings: tuple[FederatedSetting, ...] = Field(("cpp2",), description="each trains a model of its own")
+    served: FederatedSetting = Field("cpp2", description="the one that becomes the bundle; must be among `settings`")
+    model: ModelName = Field("din", description="one with a row per id: din, dnn or dcn_v2")
+    rounds: int = Field(50, ge=1, description="of each setting")
+    population: int = Field(0, ge=0, description="most users that become clients; 0: all")
+    clients: int = Field(20, ge=3, description="of one round")
+    availability: Literal["always", "alternating", "day_cycle", "random", "trace"] = Field(
+        "always", description="who can be reached in a round"
+    )
+    availability_period: int = Field(20, ge=2, description="rounds of one alternation or day")
+    availability_share: Share = Field(0.5, description="of the day, or the probability, that a client is there")
+    availability_trace: str = Field("", description="the file of a trace: a line a round, client numbers on it")
+    local_epochs: int = Field(1, ge=1, description="that a client trains in a round")
+    batch_size: int = Field(8, ge=1, description="samples of a local step")
+    learning_rate: float = Field(0.3, gt=0, description="of local gradient descent")
+    decay: float = Field(0.999, gt=0, le=1, description="of the learning rate, each round")
+    proximal: float = Field(0.01, ge=0, description="FedProx: weight of the distance to the round's model")
+    prior: float = Field(0.5, gt=0, lt=1, description="public guess at the label rate, where the model starts")
+    clip: float = Field(2.0, gt=0, description="largest entry of a client's update")
+    largest_weight: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
+    largest_heat: float = Field(50.0, gt=0, description="clip of N / n_j in FedSubAvg")
+    neighbours: int = Field(40, ge=2, description="clients that each masks with")
+    least_clients: int = Field(3, ge=3, description="a smaller round is refused by every client")
+    public_up_to: int = Field(64, ge=0, description="tables of up to so many ids belong to every submodel")
+    contributors: int = Field(1, ge=1, description="rows held by fewer clients of a round stay out of its union")
+    noise: float = Field(0.0, ge=0, description="variance, in steps, of each client's Skellam noise; 0: none")
+    lost: float = Field(0.0, ge=0, lt=1, description="simulated share of clients lost in a round, at any phase")
+    evaluate_every: int = Field(10, ge=1, description="rounds between two evaluations")
+    timeout: float = Field(600.0, gt=0, description="seconds that a phase waits for answers")
+
+    @model_validator(mode="after")
+    def _served_is_trained(self) -> Federated:
+        if self.served not in self.settings:
+            raise ValueError(f"served is {self.served!r}, which is not among settings {list(self.settings)}; add it")
+        return self
 
 
 class Gate(Section):
@@ -444,20 +507,20 @@ class Quality(Section):
 class Simulation(Section):
     """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
 
-    events: int = Field(500_000, ge=1)
+    events: int = Field(500_000, ge=1, description="impressions")
     users: int = Field(20_000, ge=1)
     items: int = Field(5_000, ge=1)
     days: int = Field(14, ge=1)
     start: Instant = datetime(2026, 1, 5, tzinfo=UTC)
-    click_rate: float = Field(0.035, gt=0, lt=1)
-    shares: dict[str, float] = {}
+    click_rate: float = Field(0.035, gt=0, lt=1, description="aimed at")
+    shares: dict[str, float] = Field({}, description="of the logit's variance, by term")
 
 
 class Config(Section):
-    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
-    version: str = "1"
-    seed: int = 2026
-    data: str | None = None
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$", description="names the bundle")
+    version: str = Field("1", description="of the data that the file describes")
+    seed: int = Field(2026, description="of everything random")
+    data: str | None = Field(None, description="the folder that `{data}` stands for")
     spark: SparkSettings = SparkSettings()
     log: Log
     label: Label
@@ -473,6 +536,7 @@ class Config(Section):
     prerank: Prerank = Prerank()
     rerank: Rerank = Rerank()
     serve: Serve = Serve()
+    federated: Federated = Federated()
     gate: Gate = Gate()
     quality: Quality = Quality()
     simulation: Simulation | None = None

@@ -13,6 +13,9 @@
     │   ├── BundleVersionError            written by a newer Sluice
     │   └── ParityError                   the server computes other ids or scores than training did
     ├── RequestError             exit 1   a ranking request cannot be answered as asked
+    ├── FederatedError           exit 1   federated training cannot go on
+    │   ├── ProtocolError                 a client or the server refuses a message of the other
+    │   └── RoundAbandoned                too few clients were left; the round changed nothing
     └── GateRefused              exit 3   a quality gate said no
 
 A message names what was found, where, the limit, and the cure, in one or two sentences.
@@ -75,6 +78,18 @@ class RequestError(SluiceError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+
+
+class FederatedError(SluiceError):
+    pass
+
+
+class ProtocolError(FederatedError):
+    pass
+
+
+class RoundAbandoned(FederatedError):
+    pass
 
 
 class GateRefused(SluiceError):

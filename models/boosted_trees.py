@@ -1,16 +1,23 @@
-"""LightGBM on the raw columns: a reference from outside, trained on the rows that the consumers of crosses see."""
+"""LightGBM on the raw columns: a reference from outside.
+
+Numbers are as they are, categories by their ids; a list is its length and, for its LISTED most frequent values of the
+training rows, whether it holds them.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 
 import numpy as np
 
-from contracts.feature_spec import FeatureSpec
+from contracts.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
 from models.batches import ExampleSet
 from models.metrics import auc
 
 ROUNDS, PATIENCE = 600, 50
+LISTED = 32
+LISTS = ("multi_valued", "sequence")
 
 
 def available() -> bool:
@@ -18,12 +25,33 @@ def available() -> bool:
     return importlib.util.find_spec("lightgbm") is not None
 
 
-def raw_columns(examples: ExampleSet, spec: FeatureSpec) -> tuple[np.ndarray, list[int]]:
-    """[N, columns] float64 with raw numbers and category ids, and which columns are categories; lists are left out."""
+def frequent_values(train: ExampleSet, spec: FeatureSpec) -> dict[str, np.ndarray]:
+    """Of every multi-valued or sequence field the ids that most lists hold, most frequent first."""
+    found = {}
+    for field in spec.fields:
+        if field.kind in LISTS and field.length > 1:
+            counts = np.bincount(train.column(field.name).ravel(), minlength=field.size)
+            counts[: UNKNOWN + 1] = 0
+            order = np.argsort(-counts, kind="stable")[:LISTED]
+            found[field.name] = order[counts[order] > 0]
+    return found
+
+
+def raw_columns(
+    examples: ExampleSet, spec: FeatureSpec, frequent: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, list[int]]:
+    """[N, columns] float32, and which columns are categories; `frequent` is that of the training rows."""
     numbers = [field.name for field in spec.fields if field.dense]
-    categories = [field.name for field in spec.fields if field.kind == "categorical"]
-    columns = [examples.column(name).astype(np.float64) for name in (*numbers, *categories)]
-    return np.stack(columns, axis=1), list(range(len(numbers), len(columns)))
+    categories = [field.name for field in spec.fields if field.kind == "categorical" or _one_value(field)]
+    columns = [examples.column(name).reshape(-1).astype(np.float32) for name in (*numbers, *categories)]
+    for name, values in frequent.items():
+        ids = examples.column(name)
+        columns += [(ids > PADDING).sum(axis=1), *((ids == value).any(axis=1) for value in values)]
+    return np.column_stack(columns).astype(np.float32), list(range(len(numbers), len(numbers) + len(categories)))
+
+
+def _one_value(field: FeatureField) -> bool:
+    return field.kind in LISTS and field.length == 1
 
 
 def fit_and_predict(

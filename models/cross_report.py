@@ -140,7 +140,8 @@ def boosted(out: Artifacts, spec: FeatureSpec, rows: dict[str, Rows], seed: int)
     if not boosted_trees.available():
         return None
     examples = {name: ArrayExamples(out.examples(name), spec, part) for name, part in rows.items()}
-    tables = {name: boosted_trees.raw_columns(part, spec) for name, part in examples.items()}
+    frequent = boosted_trees.frequent_values(examples["train"], spec)
+    tables = {name: boosted_trees.raw_columns(part, spec, frequent) for name, part in examples.items()}
     (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))
     label = {name: part.column(LABEL) for name, part in examples.items()}
     logits, validation_auc = boosted_trees.fit_and_predict(

@@ -60,21 +60,20 @@ def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> d
     if spec.pair_model is None:
         return {}
     graph, test = PairGraph.read(out.statistics), ExampleSet(out.examples("test"), spec)
-    labels, alone = test.column(LABEL), _alone(out, spec, test)
+    labels, made = test.column(LABEL), PairStatistics(spec, spec.pair_model)
+    checkpoint.load(made, out.statistics / pair_weights.WEIGHTS)
+    predicted = alone(made, test)
     scores = {name: load_array(out.model(name) / "test_logits.npy") for name in models}
     found = {}
     for pair, field in enumerate(spec.statistics()):
         seen = of_rows(graph, pair, test)
-        every = {"statistic": alone[:, pair], **scores}
+        every = {"statistic": predicted[:, pair], **scores}
         found[field.name] = {name: auc_by_bucket(seen, labels, logits) for name, logits in every.items()}
     return found
 
 
 @torch.inference_mode()
-def _alone(out: Artifacts, spec: FeatureSpec, test: ExampleSet) -> np.ndarray:
-    """[N, pairs] predicted logits of the rows' pairs."""
-    assert spec.pair_model is not None
-    made = PairStatistics(spec, spec.pair_model)
-    checkpoint.load(made, out.statistics / pair_weights.WEIGHTS)
-    inputs = [made(batch.shared.ids, batch.own.ids)[:, :: made.scorer.channels] for batch in test.batches(65_536)]
+def alone(made: PairStatistics, examples: ExampleSet) -> np.ndarray:
+    """[N, pairs] predicted logits of the rows' pairs, standardised."""
+    inputs = [made(batch.shared.ids, batch.own.ids)[:, :: made.scorer.channels] for batch in examples.batches(65_536)]
     return torch.cat(inputs).numpy()

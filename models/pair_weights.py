@@ -153,10 +153,13 @@ def load_into(network: torch.nn.Module, spec: FeatureSpec, folder: Path) -> None
 
 @torch.no_grad()
 def _initialise(embedding: FusedEmbedding, statistics: PairStatistics, vectors: Tensor) -> None:
-    """Embeddings of the pairs' values start at their vectors, at the deviation that embeddings start with."""
+    """Embeddings of the pairs' values start at their vectors, at the deviation that embeddings start with.
+
+    A network whose embeddings are wider (by a linear weight, which is last) keeps the rest as it is.
+    """
     scaled = (vectors - vectors.mean(0)) / vectors.std(0).clamp(min=1e-6) * INITIAL_STD
     for slot, in_own in {part for pair in statistics.parts for part in pair}:
         reader = embedding.own if in_own else embedding.shared
         first = int(reader.offsets[reader.places[slot.name]]) + 1
         start = statistics.starts[slot.name]
-        embedding.weight[first : first + slot.size - 1] = scaled[start + 1 : start + slot.size, : embedding.dim]
+        embedding.weight[first : first + slot.size - 1, : scaled.shape[1]] = scaled[start + 1 : start + slot.size]

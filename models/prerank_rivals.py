@@ -30,7 +30,7 @@ from models.prerank_quality import judge
 from models.prerank_sweep import Task, first
 
 REQUESTS, TAYLOR_BATCHES, LIST = 60, 20, 64
-SHRINK, FIRST_EPSILON, LAST_EPSILON = 1e-4, 0.1, 1e-4
+SHRINK, FIRST_EPSILON, LAST_EPSILON = 3e-3, 0.1, 1e-4
 
 
 def orders(task: Task, trained: Fscd) -> dict[str, list[str]]:
@@ -150,5 +150,5 @@ def lpfs(task: Task) -> np.ndarray:
     rounds = len(settings.penalties)
     for number in range(rounds):
         gates.epsilon = FIRST_EPSILON * (LAST_EPSILON / FIRST_EPSILON) ** ((number + 1) / rounds)
-        trainer.run(settings.sweep_steps, SHRINK)
+        trainer.run(settings.sweep_steps, task.reg_scale(SHRINK))
     return gates.x.detach().abs().numpy()

@@ -1,8 +1,9 @@
 """The frontier of quality against cost: one path of gates through rising penalties, a fine-tuned network per field set.
 
-The path starts from gates trained without penalty; each penalty goes on from where the one before ended, so that
-fields leave in the order of what they are worth per unit of cost. At each stop the fields with delta > 0.5 are kept,
-the others become constants, and a copy of the network is fine-tuned without gates. Judged on validation requests.
+The path starts from a network that has learned behind resting gates, and so to do without any field; each penalty
+goes on from where the one before ended, so that fields leave in the order of what they are worth per unit of cost. At
+each stop the fields with delta > 0.5 are kept, the others become constants, and a copy of the network is fine-tuned
+without gates. Judged on validation requests.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class Task:
     auction: bool
     seed: int
     progress: OnStep
+
+    def reg_scale(self, penalty: float) -> float:
+        """Nats per unit of c: the same penalties then fit costs in any unit."""
+        return penalty / max(sum(self.costs.values()), 1e-12)
 
     def price(self, kept: Collection[str]) -> float:
         """What `budget` limits: microseconds per 1,000 candidates by the cost file, else the sum of c."""
@@ -88,12 +93,14 @@ def sweep(task: Task) -> list[Point]:
     points = [tuned(task, network, network.fields, None, gates)]
     for number, penalty in enumerate(task.settings.penalties):
         task.progress("sweep", number, len(task.settings.penalties))
-        trainer.run(task.settings.sweep_steps, penalty)
+        reg_scale = task.reg_scale(penalty)
+        trainer.run(task.settings.sweep_steps, reg_scale)
         kept = [name for name, stays in zip(network.fields, gates.kept().tolist(), strict=True) if stays]
         if kept and kept not in [point.kept for point in points]:
-            points.append(tuned(task, network, kept, penalty, gates))
+            points.append(tuned(task, network, kept, reg_scale, gates))
     if task.settings.budget is not None and not any(p.price <= task.settings.budget for p in points):
-        points.append(tuned(task, network, within_budget(task, network, gates), task.settings.penalties[-1], gates))
+        points.append(tuned(task, network, within_budget(task, network, gates),
+                            task.reg_scale(task.settings.penalties[-1]), gates))
     return points
 
 

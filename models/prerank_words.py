@@ -29,8 +29,8 @@ class Dropped:
 
     @property
     def sentence(self) -> str:
-        why = "not told from no loss" if -self.recall <= 2.0 * self.error else "what it adds is not worth its cost"
-        return f"{self.field}: {self.recall:+.4f} recall, {-self.share:+.0%} {self.unit}; {why}"
+        why = "no loss beyond chance" if -self.recall <= 2.0 * self.error else "what it adds is not worth its cost"
+        return f"{self.field}: {self.recall:+.4f} recall, {-self.share:+.1%} {self.unit}; {why}"
 
 
 def dropped(task: Task, everything: Point, kept: list[str]) -> list[Dropped]:

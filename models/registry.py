@@ -13,6 +13,8 @@ from contracts.feature_spec import FeatureSpec
 from models.dcn_v2 import DcnV2
 from models.din import Din
 from models.dnn import Dnn
+from models.factorisation_machine import FactorisationMachine
+from models.final_mlp import FinalMlp
 from models.fives import Fives
 from models.logistic_regression import LogisticRegression
 from models.popularity import Popularity
@@ -20,8 +22,10 @@ from models.popularity import Popularity
 _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "popularity": lambda spec, _: Popularity(spec),
     "logistic_regression": lambda spec, _: LogisticRegression(spec),
+    "factorisation_machine": lambda spec, s: FactorisationMachine(spec, s.embedding_dim),
     "dnn": lambda spec, s: Dnn(spec, s.embedding_dim, s.hidden, s.dropout),
     "dcn_v2": lambda spec, s: DcnV2(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
+    "final_mlp": lambda spec, s: FinalMlp(spec, s.embedding_dim, s.hidden, s.dropout),
     "fives": lambda spec, s: Fives(spec, s.embedding_dim, s.hidden, s.dropout, s.edge_layers),
     "din": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout),
 }

@@ -17,6 +17,7 @@ from contracts.feature_spec import FeatureSpec
 from models import data_parallel
 from models.device import resolve
 from models.embedding import item_slot
+from models.outside_reference import outside_figures
 from models.pair_buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker
 from models.retrieval_training import train_retrieval
@@ -50,6 +51,7 @@ def run(
             **(train_retrieval(job) if item_slot(spec) else {"two_tower": None, "pre_ranker": None}),
             "freshness": _freshness(job, ranker, models[ranker]) if config.features.also_fresh else None,
             "co_occurrence": co_occurrence(out, spec, models),
+            "outside": data_parallel.by_first(lambda: outside_figures(job)),
             "seed": chosen_seed,
         }
     found["seconds"] = time.perf_counter() - begin

@@ -80,6 +80,24 @@ def demo(
 
 @app.command()
 @_reported
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a CSV or Parquet file; .gz is fine")],
+    out: Annotated[Path | None, typer.Option(help="the configuration to write; NAME.toml here unless given")] = None,
+    label: Annotated[str | None, typer.Option(help="its column, or Spark SQL true for positives")] = None,
+    force: Annotated[bool, typer.Option(help="overwrite the configuration")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a table, guess roles, kinds, label and time, and write a commented configuration that runs.
+
+    Example: sluice init data/ratings.csv --label "rating >= 4" --out ratings.toml
+    """
+    from sluice.init_command import init as init_file
+
+    _print(init_file(file, out, label, force, _console()), as_json)
+
+
+@app.command()
+@_reported
 def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
     """Logs to bundle: features, crosses, pretrain, train, bundle.
 
@@ -250,6 +268,23 @@ def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
     from sluice import steps
 
     _print(steps.build_bundle(load(config), Artifacts(out), _console()), as_json)
+
+
+@app.command()
+@_reported
+def federate(config: ConfigPath, out: Out, data: Data = None, as_json: AsJson = False) -> None:
+    """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
+
+    Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
+    """
+    from contracts.artifacts import Artifacts
+    from contracts.config import load
+    from sluice import steps
+    from sluice.tables import print_federated
+
+    result = steps.federate(load(config), data, Artifacts(out), _console())
+    print_federated(result["federated"], _console())
+    _print(result, as_json)
 
 
 @app.command()

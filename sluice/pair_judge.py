@@ -57,11 +57,20 @@ def true_rates(out: Artifacts, graph: PairGraph) -> Grid:
 def zero_bucket_mse(made: Mapping[str, PairStatistics], graph: PairGraph, grid: Grid) -> dict[str, float]:
     """Mean squared error of the predicted rate over pairs never seen together; `mean` predicts the window's rate."""
     left, right, rates = grid
-    pair = graph.pairs[[graph.relations[number][:2] for number in graph.pairs].index(PAIR)]
-    never = seen_together(graph, pair, left[:, None], right[None]) == 0
+    pair, never = _number(graph), never_seen(graph, grid)
     found = {"mean": np.full(rates.shape, float(graph.priors[pair]))}
     found |= {name: one.rates(pair, left[:, None], right[None]) for name, one in made.items()}
     return {name: float(np.square(rate - rates)[never].mean()) for name, rate in found.items()}
+
+
+def never_seen(graph: PairGraph, grid: Grid) -> np.ndarray:
+    """bool [L, R]: the pairs that the statistics window never saw together."""
+    left, right, _ = grid
+    return seen_together(graph, _number(graph), left[:, None], right[None]) == 0
+
+
+def _number(graph: PairGraph) -> int:
+    return graph.pairs[[graph.relations[number][:2] for number in graph.pairs].index(PAIR)]
 
 
 def _downstream(

@@ -27,6 +27,8 @@ def write_report(folder: Path) -> Path:
         columns=MODEL_COLUMNS,
         plots=plots(run, _ranker_curves(folder, run)),
         features=run.get("features", {}),
+        leaks=run.get("leaks", {}),
+        leak_plots=_leak_plots(run.get("leaks", {})),
         crosses=run.get("crosses"),
         prerank=run.get("prerank"),
         heat_maps=_heat_maps(folder, run.get("crosses")),
@@ -34,6 +36,15 @@ def write_report(folder: Path) -> Path:
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _leak_plots(leaks: dict[str, Any]) -> dict[str, str]:
+    """The picture of each suspected field, and one of all fields under ""."""
+    from sluice import report_plots
+
+    suspected = leaks.get("suspected", {})
+    pictures = {name: report_plots.value_rates(entry.get("profile", [])) for name, entry in suspected.items()}
+    return {"": report_plots.field_bars(leaks.get("fields", {}), suspected), **pictures}
 
 
 def _ranker_curves(folder: Path, run: dict[str, Any]) -> dict[str, Any]:
@@ -60,6 +71,7 @@ def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:
         "Quality of the models": report_plots.model_bars(models),
         "Calibration of the ranker": report_plots.reliability(curves.get("reliability", {})),
         "Training": report_plots.training_curves(models),
+        "Federated rounds": report_plots.federated_curves(run.get("settings", {})),
         "Slates as shares of the oracle's": report_plots.slate_bars(run.get("slate", {})),
         "Where the funnel loses value": report_plots.stage_losses(run.get("slate", {}).get("loss", {})),
         "Pre-ranking: quality against cost": report_plots.prerank_frontier(run.get("prerank")),

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-INK, ACCENT, SOFT = "#1f2933", "#0f766e", "#cbd5e1"
+INK, ACCENT, SOFT, ALARM = "#1f2933", "#0f766e", "#cbd5e1", "#b91c1c"
 
 
 def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Any, Any]:
@@ -97,6 +97,23 @@ def training_curves(models: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
+def federated_curves(settings: Mapping[str, Mapping[str, Any]]) -> str:
+    """Test AUC against rounds, one line per setting."""
+    curves = {
+        name: [(entry["round"], entry["auc"]) for entry in figures["history"] if "auc" in entry]
+        for name, figures in settings.items()
+    }
+    if not any(curves.values()):
+        return ""
+    figure, axes = _canvas()
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), "o-", label=name, markersize=3)
+    axes.set_xlabel("round")
+    axes.set_ylabel("AUC, test window")
+    axes.legend(frameon=False)
+    return _svg(figure)
+
+
 def slate_bars(slate: Mapping[str, Any]) -> str:
     policies = {
         f"{kind}: {policy}": float(share)
@@ -118,6 +135,30 @@ def stage_losses(loss: Mapping[str, float]) -> str:
     figure, axes = _canvas(height=2.2)
     _bars(axes, {stage: 100 * lost for stage, lost in loss.items()}, "{:.2f} %")
     axes.set_xlabel("value lost, % of the oracle's slate")
+    return _svg(figure)
+
+
+def field_bars(fields: Mapping[str, Mapping[str, Any]], suspected: Mapping[str, Any], most: int = 15) -> str:
+    """AUC of the fields that say most alone; the suspected ones stand out."""
+    if not fields:
+        return ""
+    shown = sorted(fields, key=lambda name: (name not in suspected, -fields[name]["auc"]))[:most]
+    figure, axes = _canvas(height=0.6 + 0.26 * len(shown))
+    _bars(axes, {name: fields[name]["auc"] for name in shown})
+    for bar, name in zip(axes.patches, shown, strict=True):
+        bar.set_color(ALARM if name in suspected else ACCENT)
+    axes.set_xlim(0.4, None)
+    axes.set_xlabel("AUC of one field alone, red where suspected")
+    return _svg(figure)
+
+
+def value_rates(profile: list[Mapping[str, Any]]) -> str:
+    """Rate of positives by the values of one field."""
+    if not profile:
+        return ""
+    figure, axes = _canvas(4.6, 0.7 + 0.26 * len(profile))
+    _bars(axes, {f"{group['value']} ({group['share']:.0%} of rows)": group["rate"] for group in profile}, "{:.1%}")
+    axes.set_xlabel("rate of positives")
     return _svg(figure)
 
 

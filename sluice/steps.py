@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import tempfile
 import time
@@ -17,6 +18,8 @@ from contracts.errors import DataError
 from sluice.progress import step
 from sluice.skipped import skipped
 
+NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
+
 
 def features(
     config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None
@@ -24,7 +27,23 @@ def features(
     from pipelines import feature_step
 
     with step(console, "features") as progress:
-        return feature_step.run(config, data, out, day=day, on_progress=progress.note)
+        found = feature_step.run(config, data, out, day=day, on_progress=progress.note)
+    return found if day else {**found, "leaks": leaks(config, out, console)}
+
+
+def leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Which fields may know the label; a warning each, and no more: the run goes on with them."""
+    from sluice.tables import print_leaks
+
+    if importlib.util.find_spec("torch") is None:
+        found: dict[str, Any] = {"skipped": NO_TORCH, "suspected": {}, "fields": {}}
+    else:
+        from models import leak_check
+
+        with step(console, "leak check"):
+            found = leak_check.run(config, out)
+    print_leaks(found, console)
+    return found
 
 
 def crosses(
@@ -75,15 +94,16 @@ def prerank(
         return prerank_step.run(config, out, costs, seed, progress.advance, force)
 
 
-def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
-    """Assembles beside, publishes in one rename, writes the summary next to the bundle."""
-    _need(out.out / "models", "sluice train")
+def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifacts | None = None) -> dict[str, Any]:
+    """Assembles `parts` beside, publishes in one rename below `out` (None: where the parts are), writes the summary."""
+    _need(parts.out / "models", "sluice train")
+    out = out or parts
     from serving.assemble import assemble
 
     started = time.perf_counter()
     with step(console, "bundle"), tempfile.TemporaryDirectory(dir=out.out, prefix=".build-") as build:
-        metrics = assemble(config, out, Path(build))
-        trained = summary.read(out.out / "models")
+        metrics = assemble(config, parts, Path(build))
+        trained = summary.read(parts.out / "models")
         manifest = bundle.publish(
             Path(build),
             out.bundle,
@@ -103,6 +123,20 @@ def build_bundle(config: Config, out: Artifacts, console: Console) -> dict[str, 
     return result
 
 
+def federate(config: Config, data: Path | None, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
+    from federated import federate_step
+
+    if not out.encoding.exists():
+        features(config, data, out, console)
+    with step(console, "federate") as progress:
+        found = federate_step.run(config, out, progress.advance)
+    parts = Artifacts(out.out / federate_step.FOLDER / "parts")
+    found["bundle"] = build_bundle(federate_step.served_config(config), parts, console, out)
+    summary.write(out.out, {"name": config.name, **found})
+    return found
+
+
 def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> None:
     """One tracked run that holds the bundle itself, its spec and what it was made with."""
     from models.tracking import Tracker
@@ -118,6 +152,7 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
+    merged["leaks"] = merged["features"].pop("leaks")
     if config.crosses.budget:
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)

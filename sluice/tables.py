@@ -49,6 +49,17 @@ def _flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return rows
 
 
+def print_leaks(found: dict[str, Any], console: Console) -> None:
+    """A warning per suspected field, or why none can be suspected; nothing where all is well."""
+    for name, entry in found["suspected"].items():
+        for reason in entry["reasons"]:
+            console.print(f"warning: field {name!r} may leak the label: {reason}", highlight=False, markup=False)
+    if "skipped" in found:
+        console.print(f"leak check left out: {found['skipped']}", highlight=False, markup=False)
+    elif not found["planted_found"]:
+        console.print("warning: the leak check did not find the leak it planted; the rows are too few to find others")
+
+
 def print_crosses(figures: dict[str, Any], console: Console) -> None:
     """The crosses found, then what every set of crosses is worth to the same consumer."""
     found = Table("cross", "gain, nats", "importance", "keys", title="crosses found")
@@ -70,7 +81,7 @@ def print_prerank(figures: dict[str, Any], console: Console) -> None:
     """The frontier, the three pre-rankers side by side, and why fields went."""
     frontier = Table("penalty", "fields", "cost", "us per 1,000", "recall", "hit rate", "AUC", "", title="frontier")
     for point in figures["frontier"]:
-        penalty = "none" if point["reg_scale"] is None else f"{point['reg_scale']:g}"
+        penalty = "none" if point["reg_scale"] is None else f"{point['reg_scale']:.2g}"
         values = [point[key] for key in ("cost", "us_per_1000", "recall", "hit_rate", "auc")]
         mark = "chosen" if point["chosen"] else ""
         frontier.add_row(penalty, str(point["fields_kept"]), *(figure(value) for value in values), mark)
@@ -82,3 +93,14 @@ def print_prerank(figures: dict[str, Any], console: Console) -> None:
     console.print(compared)
     for sentence in figures["words"]:
         console.print(f"  {sentence}", highlight=False)
+
+
+def print_federated(figures: dict[str, Any], console: Console) -> None:
+    """One row per setting: quality, bytes on the wire of a client and round, what its answers give away."""
+    table = Table("setting", "test AUC", "KiB a client and round", "epsilon a row", "composed", "share kept",
+                  title="federated")
+    for name, auc in figures["auc"].items():
+        size = figures["bytes_per_client_round"].get(name)
+        table.add_row(name, figure(auc), figure(size and size / 1024), figure(figures["epsilon"].get(name)),
+                      figure(figures["epsilon_composed"].get(name)), figure(figures["kept"].get(name)))
+    console.print(table)

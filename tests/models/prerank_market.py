@@ -46,6 +46,6 @@ def task(seed: int = 0, **changes: object) -> Task:
     settings = Prerank.model_validate({
         "keep": 10, "top": 5, "hidden": [32], "embedding_dim": 4, "list_length": 32, "batch_size": 512,
         "warm_steps": 200, "sweep_steps": 150, "tune_steps": 100, "final_steps": 100, "clicks": 0.0,
-        "learning_rate": 1e-2, "penalties": [1e-3, 5e-3, 2e-2], **changes})
+        "learning_rate": 1e-2, "penalties": [0.024, 0.12, 0.48], **changes})
     return Task(spec(), Sources(items, lists(ids, 200, 1), None), lists(ids, 80, 2), settings, COSTS, None, False, seed,
                 lambda what, done, total: None)

@@ -18,7 +18,7 @@ from models import checkpoint, registry, training_loop
 from models.batches import Batch, Block
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
-DEEP = ("dnn", "dcn_v2", "din")
+DEEP = ("factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din")
 TRAINED = ("logistic_regression", *DEEP)
 
 
@@ -181,3 +181,24 @@ def test_the_position_tower_takes_the_effect_of_the_position(
     logits = training_loop.predict(network, world.validation)
     assert abs(logits[low].mean() - logits[~low].mean()) < 0.25
     assert logits.mean() == pytest.approx(0.5, abs=0.2)
+
+
+@pytest.mark.parametrize("name", [*TRAINED, "fives"])
+@pytest.mark.parametrize("column", ["tags", "history"])
+def test_what_a_list_says_is_heard(
+    name: str, column: str, make_world: Callable[..., Any], spec: FeatureSpec, settings: Train, auc: Auc
+) -> None:
+    """A multi-valued field, and a sequence, whose entries each move the logit: the mean of the lists tells it."""
+    effect = np.random.default_rng(8).normal(0, 3, 40)
+
+    def logit(columns: dict[str, np.ndarray]) -> np.ndarray:
+        ids = columns[column]
+        total = np.where(ids > 0, effect[ids], 0.0).sum(axis=1)
+        return total / np.maximum((ids > 0).sum(axis=1), 1) - 0.5
+
+    world = make_world(logit, seed=21)
+    torch.manual_seed(4)
+    network = registry.build(name, spec, settings)
+    training_loop.fit(network, world.train, world.validation, settings, seed=1)
+    labels = world.validation.column("_label")
+    assert auc(labels, training_loop.predict(network, world.validation)) > auc(labels, world.logits) - 0.05

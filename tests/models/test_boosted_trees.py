@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 
 from contracts.feature_spec import FeatureSpec
-from models.boosted_trees import available, fit_and_predict, raw_columns
+from models.boosted_trees import LISTED, available, fit_and_predict, frequent_values, raw_columns
 from models.metrics import auc
 
 
 def test_learns_what_the_item_says(item_world: Any, spec: FeatureSpec) -> None:
     assert available()
-    train, categories = raw_columns(item_world.train, spec)
-    validation, _ = raw_columns(item_world.validation, spec)
-    assert train.shape == (item_world.train.rows, 6)
+    frequent = frequent_values(item_world.train, spec)
+    train, categories = raw_columns(item_world.train, spec, frequent)
+    validation, _ = raw_columns(item_world.validation, spec, frequent)
     label = item_world.train.column("_label"), item_world.validation.column("_label")
     half = len(validation) // 2
     logits, judged = fit_and_predict(
@@ -22,3 +22,16 @@ def test_learns_what_the_item_says(item_world: Any, spec: FeatureSpec) -> None:
     assert auc(label[1][half:], logits) > best - 0.02
     assert judged > 0.5
     np.testing.assert_array_equal(categories, [2, 3, 4, 5])
+
+
+def test_lists_are_their_length_and_their_most_frequent_values(item_world: Any, spec: FeatureSpec) -> None:
+    frequent = frequent_values(item_world.train, spec)
+    assert list(frequent) == ["history", "tags"]
+    tags, history = item_world.train.column("tags"), item_world.train.column("history")
+    counts = {value: int((tags == value).sum()) for value in range(2, 12)}
+    assert [counts[value] for value in frequent["tags"]] == sorted(counts.values(), reverse=True)
+    table, categories = raw_columns(item_world.train, spec, frequent)
+    assert table.shape[1] == 6 + 1 + min(LISTED, 30) + 1 + 10
+    np.testing.assert_array_equal(table[:, 6], (history > 0).sum(axis=1))
+    np.testing.assert_array_equal(table[:, -10], (tags == frequent["tags"][0]).any(axis=1))
+    assert max(categories) < 6

@@ -1,9 +1,18 @@
 from __future__ import annotations
 
-import numpy as np
-import pytest
+import json
 
-from models.pair_buckets import auc_by_bucket, of_rows, seen_together
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from contracts import bundle
+from contracts.artifacts import Artifacts
+from contracts.config import Statistics
+from models import pair_weights
+from models.pair_buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
 
 
 def test_counts_are_those_of_the_graph(pair_graph):
@@ -34,3 +43,49 @@ def test_every_row_is_in_one_bucket_and_auc_is_its_own(auc):
         (seen == 0).sum(), np.isin(seen, [5, 10]).sum(), np.isin(seen, [11, 100]).sum(), (seen == 101).sum()]
     assert found["1-10"]["auc"] == pytest.approx(auc(labels[np.isin(seen, [5, 10])], logits[np.isin(seen, [5, 10])]))
     assert found[">100"]["auc"] is None
+
+
+@pytest.fixture
+def run(tmp_path, pair_graph, pair_spec, write):
+    """A pre-trained run with a table of rates, and 400 test rows with the logits of one model."""
+    out, random, rows = Artifacts(tmp_path), np.random.default_rng(1), 400
+    columns = {}
+    for slot in [*pair_spec.block_ids("shared"), *pair_spec.block_ids("own")]:
+        ids = random.integers(2, slot.size, (rows, slot.width)).astype(np.int32)
+        columns[slot.name] = ids if slot.width > 1 else ids[:, 0]
+    for dense in [*pair_spec.block_dense("shared"), *pair_spec.block_dense("own")]:
+        columns[dense.name] = random.normal(size=rows)
+    columns |= {"_label": random.integers(0, 2, rows).astype(float), "_row": np.arange(rows), "_user": np.arange(rows)}
+    write(out.examples("test"), columns)
+    logits = random.normal(size=rows)
+    bundle.save_array(out.model("dnn") / "test_logits.npy", logits)
+    edges, relation = pair_graph.edges, pair_graph.edges.relation.long()
+    starts = torch.tensor([[pair_graph.starts[one[side]] for one in pair_graph.relations] for side in (0, 1)])
+    local = {"left": edges.left - starts[0][relation], "right": edges.right - starts[1][relation]}
+    (out.statistics / "edges").mkdir(parents=True)
+    pq.write_table(pa.table({name: part.numpy() for name, part in (edges._asdict() | local).items()}),
+                   out.statistics / "edges" / "part.parquet")
+    manifest = {"slots": pair_graph.slots, "relations": [one._asdict() for one in pair_graph.relations]}
+    (out.statistics / "manifest.json").write_text(json.dumps(manifest))
+    made = pair_weights.table(pair_graph, pair_spec, Statistics())
+    pairs = pair_weights.pairs_of(pair_graph)
+    return out, pair_weights.publish(made, pair_spec, pairs, Statistics(), out.statistics), columns, logits, made
+
+
+def test_models_and_the_predicted_rate_alone_are_judged_in_the_same_buckets(run, auc):
+    out, spec, columns, logits, made = run
+    found = co_occurrence(out, spec, ["dnn"])
+    assert list(found) == ["city_x_brand_rate"]
+    assert set(found["city_x_brand_rate"]) == {"statistic", "dnn"}
+    city, brand, labels = (columns[name] for name in ("city", "brand", "_label"))
+    never = (city + brand - 4) % 4 == 0
+    rates = made.rates(0, city, brand)
+    for name, scores in (("dnn", logits), ("statistic", rates)):
+        cells = found["city_x_brand_rate"][name]
+        assert (cells["0"]["rows"], cells["11-100"]["rows"]) == (never.sum(), (~never).sum())
+        assert cells["0"]["auc"] == pytest.approx(auc(labels[never], scores[never]), abs=1e-3)
+        assert cells["11-100"]["auc"] == pytest.approx(auc(labels[~never], scores[~never]), abs=1e-3)
+
+
+def test_without_statistics_there_is_nothing_to_judge(run, pair_spec):
+    assert co_occurrence(run[0], pair_spec, ["dnn"]) == {}

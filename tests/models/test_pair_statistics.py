@@ -164,6 +164,18 @@ def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_
     assert torch.equal(embedding.weight[rows[0, 0]], before[rows[0, 0]])
 
 
+@pytest.mark.parametrize("name", ["fives", "factorisation_machine"])
+def test_embeddings_with_a_linear_weight_keep_it_when_they_start_at_the_vectors(name, pair_spec, pair_graph, tmp_path):
+    _, made, spec = published(pair_spec, pair_graph, tmp_path, initialise_embeddings=True)
+    network = registry.build(name, spec, TRAIN)
+    pair_weights.load_into(network, spec, tmp_path)
+    row = network.embedding.shared.rows(torch.tensor([[3, 4]], dtype=torch.int32))[0, 1]  # city 4
+    scaled = (made.scorer.vectors - made.scorer.vectors.mean(0)) / made.scorer.vectors.std(0) * 0.1
+    start = scaled[made.starts["city"] + 4]
+    torch.testing.assert_close(network.embedding.weight[row, : len(start)], start)
+    assert network.embedding.weight[row, len(start) :].tolist() == [0.0]
+
+
 def test_weights_of_another_run_are_refused(pair_spec, pair_graph, tmp_path):
     _, _, spec = published(pair_spec, pair_graph, tmp_path)
     (tmp_path / pair_weights.WEIGHTS).unlink()

@@ -20,5 +20,5 @@ def test_words_say_what_a_field_costs_and_what_its_loss_costs() -> None:
     assert found["quality"].recall < -0.1
     assert found["quality"].sentence.startswith("quality: -0.")
     assert "not worth" in found["quality"].sentence
-    assert "-83% cost" in found["copy"].sentence
-    assert "not told from no loss" in found["junk"].sentence
+    assert "-83.0% cost" in found["copy"].sentence
+    assert "no loss beyond chance" in found["junk"].sentence

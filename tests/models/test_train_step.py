@@ -45,8 +45,8 @@ def config(**train: object) -> Config:
     return Config.model_validate({
         "name": "tiny", "seed": 11, "log": {"path": "log"}, "label": {"expression": "clicked"},
         "fields": [{"name": "item", "kind": "categorical", "side": "item"}], "features": {"also_fresh": True},
-        "train": {**defaults, **train}, "retrieve": {"candidates": 20}, "prerank": {"keep": 10, "kind": "towers"},
-        "serve": {"max_limit": 10},
+        "train": {**defaults, **train}, "retrieve": {"candidates": 20},
+        "prerank": {"keep": 10, "kind": "towers", "hidden": [32]}, "serve": {"max_limit": 10},
     })
 
 
@@ -174,7 +174,7 @@ def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp
     assert seen == []
     assert again["models"] == trained[1]["models"]
     run(config(models=("dnn",), dropout=0.3), out, on_progress=lambda what, done, total: seen.append(what))
-    assert set(seen) == {"dnn", "dnn@fresh", "two_tower", "pre_ranker"}
+    assert set(seen) == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
 
 
 def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> None:
@@ -182,7 +182,7 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     shutil.copytree(trained[0].out, out.out)
     progress: list[tuple[str, int, int]] = []
     again = run(config(models=("dnn",)), out, force=True, on_progress=lambda *entry: progress.append(entry))
-    assert {what for what, _, _ in progress} == {"dnn", "dnn@fresh", "two_tower", "pre_ranker"}
+    assert {what for what, _, _ in progress} == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
     assert all(0 < done <= total for _, done, total in progress)
     for name in ("auc", "log_loss", "ece"):
         assert again["models"]["dnn"][name] == trained[1]["models"]["dnn"][name]

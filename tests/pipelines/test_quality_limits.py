@@ -40,11 +40,11 @@ def test_a_day_like_the_others_passes():
         ({"label_rate": 0.3}, ["label_rate"]),
         ({"label_rate": 0.0}, ["label_rate"]),
         ({"nulls": 0.2}, ["null_rate.city"]),
-        ({"new": 90}, ["psi.city", "churn.city"]),
+        ({"new": 90}, ["psi.city", "churn.city"]),  # new values are a drift, too
         ({"shift": 3.0}, ["psi.price"]),
     ],
 )
-def test_each_figure_refuses_alone_and_names_its_column(poison, figures):
+def test_what_is_poisoned_refuses_and_names_its_column(poison, figures):
     found = [one for one in judge(day(8, **poison), HISTORY, QUIET) if one.refused]
     assert [one.figure for one in found] == figures
     for one in found:

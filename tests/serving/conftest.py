@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ from contracts import bundle, summary, vocabulary
 from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
 from contracts.config import Config
 from contracts.encoding import Encoded, Encoder
-from contracts.feature_spec import FeatureField, FeatureSpec
-from models import calibration, checkpoint, registry
+from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
+from models import calibration, checkpoint, pair_weights, registry
 from models.batches import Block
 from models.fscd import Fscd
+from models.pair_statistics import PairStatistics
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 from serving.assemble import assemble
@@ -180,6 +181,7 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
         user, item = towers.user_vector(shared), towers.item_vector(own)
     train(pre_ranker, lambda: pre_ranker(user, item), market.labels)
     ranker = registry.build("dnn", market.spec, settings)
+    pair_weights.load_into(ranker, market.spec, out.statistics)
     train(ranker, lambda: ranker(shared, own), market.labels)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
         checkpoint.save(network, out.model(name) / "weights.safetensors")
@@ -251,17 +253,32 @@ def trained_copy(trained: Artifacts, tmp_path: Path) -> Artifacts:
     return Artifacts(shutil.copytree(trained.out, tmp_path / "out"))
 
 
+def with_random_statistics(
+    spec: FeatureSpec, pairs: Sequence[tuple[str, str]], config: Config, out: Artifacts
+) -> FeatureSpec:
+    """The spec with a statistic of each pair, and their weights where `sluice pretrain` leaves them."""
+    model = PairModel(head="perceptron", dim=4)
+    made = PairStatistics(pair_weights.with_statistics(spec, pairs, model), model)
+    torch.manual_seed(2)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter)
+    return pair_weights.publish(made, spec, pairs, config.statistics, out.statistics)
+
+
 Publish = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
 def publish_bundle(market: Market, tmp_path_factory: pytest.TempPathFactory) -> Publish:
-    """`publish_bundle(has_bid=False, rerank={"kind": "mmr"})` trains and publishes a bundle with other settings."""
+    """`publish_bundle(has_bid=False, rerank={"kind": "mmr"})` trains and publishes a bundle with other settings;
+    `pairs` get statistics with random vectors."""
 
-    def publish(has_bid: bool = True, **sections: dict[str, Any]) -> Path:
+    def publish(has_bid: bool = True, pairs: Sequence[tuple[str, str]] = (), **sections: dict[str, Any]) -> Path:
         config = make_config(has_bid, **sections)
-        changed = replace(market, config=config, spec=make_spec(market.vocabularies, has_bid))
         out = Artifacts(tmp_path_factory.mktemp("published"))
+        spec = make_spec(market.vocabularies, has_bid)
+        spec = with_random_statistics(spec, pairs, config, out) if pairs else spec
+        changed = replace(market, config=config, spec=spec)
         write_outputs(changed, out)
         metrics = assemble(config, out, out.out / "build")
         bundle.publish(out.out / "build", out.bundle, config.name, metrics=metrics)

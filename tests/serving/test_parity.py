@@ -116,6 +116,19 @@ def test_changed_weight(bundle_folder: Path) -> None:
         check(bundle_folder / "parity", bundle)
 
 
+def test_statistics_of_pairs_are_covered(publish_bundle: Callable[..., Path]) -> None:
+    """The server's two look-ups and head give the offline logit; another vector of one value is found out."""
+    folder = publish_bundle(pairs=[("taste", "category"), ("hour#4", "tags")])
+    bundle = LoadedBundle.load(folder)
+    assert check(folder / "parity", bundle).mismatches == 0
+    assert [field.name for field in bundle.spec.statistics()] == ["taste_x_category_rate", "hour#4_x_tags_rate"]
+    statistics = bundle.ranker.embedding.statistics
+    with torch.no_grad():
+        statistics.scorer.vectors[statistics.starts["category"] + 2] += 1.0
+    with pytest.raises(ParityError, match=r"row \d+, logit"):
+        check(folder / "parity", bundle)
+
+
 def test_without_rows_nothing_can_be_checked(tmp_path: Path, loaded: LoadedBundle) -> None:
     with pytest.raises(BundleError, match="cannot be checked"):
         check(tmp_path, loaded)

@@ -42,8 +42,15 @@ RUN = {
                  "fives": {"auc": 0.7419, "gain": 0.06, "gain_low": 0.05, "gain_high": 0.07, "keys": 24}},
         "representations": {kind: {"auc": 0.7, "weights": 10} for kind in ("none", "embedding", "product")},
     },
-    "train": {"seconds": 60.0,
-              "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}}},
+    "train": {"seconds": 60.0, "outside": {"auc": 0.7123, "gauc": 0.69, "rows": 100_000},
+              "freshness": {"published": {"auc": 0.73, "gauc": 0.7}, "fresh": {"auc": 0.74, "gauc": 0.71}},
+              "co_occurrence": {"city_x_brand_rate": {
+                  model: {"0": {"rows": 18_971, "auc": 0.6111 + shift}, "1-10": {"rows": 7, "auc": None}}
+                  for model, shift in (("statistic", 0.0), ("dnn", 0.1))}}},
+    "pretrain": {"model": "pcf_gnn", "graph": {"nodes": 700, "edges": 23_338},
+                 "bytes": {"own": 47_652, "table": 280_056, "dense": 397_600}},
+    "statistics": {"zero_bucket_mse": {"mean": 0.00127, "table": 0.00133, "factorisation": 0.0011, "pcf_gnn": 0.00081},
+                   "auc": {"none": 0.7217, "table": 0.7219, "factorisation": 0.7216, "pcf_gnn": 0.7229}},
 }  # fmt: skip
 
 
@@ -57,11 +64,18 @@ def page(tmp_path):
 
 def test_the_page_holds_every_figure_and_needs_nothing_else(page):
     text = page.read_text()
-    for part in ("0.7321", "0.9284", "0.8123", "0.7876", "4.2 ms", "marketplace-abc", "Where the funnel loses value"):
+    figures = ("0.7321", "0.9284", "0.8123", "0.7876", "0.7123", "4.2 ms")
+    for part in (*figures, "marketplace-abc", "Where the funnel loses value"):
         assert part in text
     fetched = re.findall(r"(?:src|href)=\"(?!#)([^\"]*)\"|url\((?!#)([^)]*)\)|@import", text)
     assert [match for match in fetched if any(match)] == []
     assert text.count("<svg") == 6
+
+
+def test_the_page_shows_auc_by_bucket_memory_and_the_error_against_the_truth(page):
+    text = page.read_text()
+    for part in ("city_x_brand_rate", "18971", "0.6111", "0.7111", "47652", "280056", "397600", "8.1", "0.7229"):
+        assert part in text
 
 
 def test_a_run_without_a_marketplace_shows_what_it_has(tmp_path):
@@ -92,3 +106,22 @@ def test_a_browser_renders_it(page, tmp_path):
     pixels = imread(shot)
     assert pixels.shape[:2] == (1800, 1100)
     assert len({tuple(pixel) for pixel in (pixels[::7, ::7] * 255).astype(int).reshape(-1, pixels.shape[2])}) > 20
+
+
+def test_a_federated_run_has_its_tables_and_its_curve(tmp_path):
+    history = [{"round": 1}, {"round": 2, "auc": 0.61}, {"round": 4, "auc": 0.6666}]
+    per_setting = {"cpp2": 0.6666}
+    summary.write(tmp_path, {
+        "name": "films", "seconds": 9.0, "bundle": {"version": "films-abc"},
+        "federated": {"auc": {**per_setting, "central": 0.7}, "bytes_per_client_round": {"cpp2": 281234.0},
+                      "epsilon": {"cpp2": 2.708}, "epsilon_composed": {"cpp2": 221.5},
+                      "kept": {"cpp2": 0.88, "central": 1.0}, "served": "cpp2"},
+        "settings": {"cpp2": {"history": history, "bytes_per_phase": {"train": {"up": 1000.0, "down": 2000.0}},
+                              "seconds_per_phase": {"train": 0.25}},
+                     "central": {"history": history, "bytes_per_phase": {}}},
+    })
+    page = write_report(tmp_path).read_text()
+    assert "cpp2 (served)" in page
+    assert "221.5" in page
+    assert "Federated rounds" in page
+    assert "train" in page

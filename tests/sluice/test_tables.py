@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from sluice.tables import figure, print_crosses, print_models, print_pairs
+from sluice.tables import figure, print_crosses, print_leaks, print_models, print_pairs
 
 
 def test_a_missing_figure_is_a_dash_not_a_number():
@@ -28,4 +28,17 @@ def test_crosses_and_what_they_are_worth_are_printed():
     print_crosses({"crosses": [cross], "arms": arms, "lightgbm": {"auc": 0.65}}, console)
     text = console.file.getvalue()
     for part in ("age_band x format", "12.3", "+0.0900 to +0.1100", "LightGBM", "0.6500"):
+        assert part in text
+
+
+def test_suspected_fields_are_warned_of_and_what_was_not_looked_at_is_said():
+    console = Console(file=io.StringIO(), width=200)
+    quiet = {"suspected": {}, "planted_found": True}
+    print_leaks(quiet, console)
+    assert console.file.getvalue() == ""
+    print_leaks({**quiet, "suspected": {"dwell": {"reasons": ["it is a copy"]}}}, console)
+    print_leaks({**quiet, "planted_found": False}, console)
+    print_leaks({"suspected": {}, "skipped": "too few"}, console)
+    text = console.file.getvalue()
+    for part in ("field 'dwell' may leak the label: it is a copy", "did not find the leak", "left out: too few"):
         assert part in text

@@ -1,0 +1,95 @@
+"""The feature step at growing sizes of the simulated marketplace: seconds, rows per second, peak of memory.
+
+    sluice bench features [--millions 1 2 5 10] [--out OUT] [--memory 8g]
+
+Each size is simulated and run by `sluice features` in a process of its own; memory is the largest sum over that process
+and its children (the JVM among them), sampled every half second. Near linear means that seconds per million do not
+rise. Prints a Markdown table; the last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from contracts.artifacts import Artifacts
+from contracts.config import load
+from contracts.errors import ConfigError
+from pipelines.marketplace import simulate
+
+CONFIG = Path(__file__).parents[1] / "examples" / "marketplace.toml"
+MILLION, PAGE_BYTES = 1_000_000, os.sysconf("SC_PAGE_SIZE")
+
+
+def one(millions: float, out: Artifacts, memory: str) -> dict[str, float]:
+    config = load(CONFIG)
+    if config.simulation is None:
+        raise ConfigError(f"{CONFIG} has no [simulation] section")
+    simulate(config.simulation.model_copy(update={"events": int(millions * MILLION)}), config.seed, out.raw, out.truth)
+    text = CONFIG.read_text(encoding="utf-8")
+    larger = out.out / "config.toml"
+    larger.write_text(f'{text}\n[spark.settings]\n"spark.driver.memory" = "{memory}"\n', encoding="utf-8")
+    started = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "sluice.cli", "features", str(larger), "--data", str(out.raw),
+                                "--out", str(out.out)], stderr=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, sum(map(resident, family(process.pid))))
+        time.sleep(0.5)
+    spent = time.perf_counter() - started
+    if process.returncode:
+        raise RuntimeError(f"`sluice features` ended with {process.returncode} at {millions:g} million events")
+    return {"millions": millions, "seconds": spent, "seconds per million": spent / millions,
+            "peak GiB": peak / 2**30}
+
+
+def family(pid: int) -> list[int]:
+    """The process and all its descendants that are still there."""
+    found = [pid]
+    for parent in found:
+        try:
+            found += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split())
+        except OSError:
+            continue
+    return found
+
+
+def resident(pid: int) -> int:
+    """Bytes in memory; 0 of a process that has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE_BYTES
+    except OSError:
+        return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--millions", type=float, nargs="+", default=[1, 2, 5, 10])
+    parser.add_argument("--out", type=Path, help="kept afterwards; none given: a folder that goes again")
+    parser.add_argument("--memory", default="8g", help="of the Spark driver")
+    asked = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for millions in asked.millions:
+            folder = Path(asked.out or scratch) / f"{millions:g}"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            rows.append(one(millions, Artifacts(folder), asked.memory))
+            print({name: round(value, 2) for name, value in rows[-1].items()}, flush=True)
+    names = list(rows[0])
+    print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
+    for row in rows:
+        print("| " + " | ".join(f"{row[name]:.4g}" for name in names) + " |")
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()

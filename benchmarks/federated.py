@@ -1,0 +1,101 @@
+"""What a round costs in the paper's setting: bytes per client at each level beside the published ones, seconds per
+phase.
+
+    sluice bench federated [--levels cpp1 cpp2 ...] [--lost 0.2] [--json]
+
+100 clients, 40 neighbours each; a share of them is lost, half before the union, half before the upload. Bytes are
+those of
+Flower's messages on the wire, both directions, of a client that takes part to the end. Local training is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_app, index_sets
+from federated import privacy_cost
+from federated.byte_count import ByteCount, predicted
+from federated.flower_exchange import FlowerExchange
+from federated.in_process_grid import InProcessGrid
+from federated.index_policy import POLICIES
+from federated.plan import Plan
+from federated.round_server import RoundServer
+
+PUBLISHED = {"cpp1": 1.76, "cpp2": 2.33, "cpp3": 2.78, "cpp4": 3.40, "cpp5": 5.57}
+MIB = 2.0**20
+NEIGHBOURS = 40
+
+
+def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
+    sets = index_sets(seed)
+    plan = Plan(
+        space=SPACE, private=((0, SPACE),), width=WIDTH, dense=DENSE, policy=POLICIES[level],
+        masking="union" if level == "cpp5" else "per_row", clients=CLIENTS, neighbours=NEIGHBOURS,
+        expected_union=30_000, largest_weight=1000,
+    )
+    gone = np.random.default_rng(seed).choice(CLIENTS, round(lost * CLIENTS), replace=False)
+    early, late = set(gone[: len(gone) // 2].tolist()), set(gone.tolist())
+    with tempfile.TemporaryDirectory() as folder:
+        grid = InProcessGrid(
+            client_app(plan, sets, Path(folder)), {node: node for node in range(CLIENTS)}, {},
+            lambda phase, node: node in (late if phase in ("train", "open_update") else early) and phase not in (
+                "keys", "shares"),
+        )
+        counted = ByteCount()
+        exchange = FlowerExchange(grid, list(range(CLIENTS)), None, counted)
+        tables = np.zeros((SPACE, WIDTH), dtype=np.float32)
+        started = time.perf_counter()
+        found = RoundServer(plan, 1, exchange, tables, np.zeros(DENSE, dtype=np.float32)).run(range(CLIENTS))
+        seconds = time.perf_counter() - started
+    rows = float(np.mean(list(found.declared.values())))
+    formula = predicted(
+        code=plan.code.size, private=SPACE, union=len(found.union), rows=rows, dense=DENSE, width=WIDTH,
+        neighbours=NEIGHBOURS, per_row=plan.masking == "per_row",
+    )
+    return {
+        "bytes": counted.per_client_round(), "formula": formula, "phases": counted.per_phase(), "seconds": seconds,
+        "seconds_per_phase": found.seconds, "union": len(found.union), "rows": rows, "clients": found.clients,
+        "epsilon": privacy_cost.any_rounds(POLICIES[level]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--levels", nargs="+", default=list(PUBLISHED), choices=list(PUBLISHED))
+    parser.add_argument("--lost", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    found = {}
+    print("| level | MiB a client and round | by formula | published | rows named | union | seconds a round |")
+    print("|---|---|---|---|---|---|---|")
+    for level in arguments.levels:
+        figures = found[level] = one_round(level, arguments.lost, arguments.seed)
+        print(f"| {level} | {figures['bytes'] / MIB:.2f} | {figures['formula'] / MIB:.2f} | {PUBLISHED[level]:.2f} "
+              f"| {figures['rows']:.0f} | {figures['union']} | {figures['seconds']:.1f} |", flush=True)
+    if arguments.json:
+        print(json.dumps({"federated": {
+            "bytes_per_client_round": {level: figures["bytes"] for level, figures in found.items()},
+            "mib_per_client_round": {level: figures["bytes"] / MIB for level, figures in found.items()},
+            "epsilon": {level: _finite(figures["epsilon"]) for level, figures in found.items()},
+            "seconds_per_round": {level: figures["seconds"] for level, figures in found.items()},
+            "seconds_per_phase": {level: figures["seconds_per_phase"] for level, figures in found.items()},
+            "bytes_per_phase": {level: figures["phases"] for level, figures in found.items()},
+            "dropouts": arguments.lost,
+        }}))
+
+
+def _finite(epsilon: float) -> float | None:
+    """None where nothing bounds it: JSON has no infinity."""
+    return epsilon if np.isfinite(epsilon) else None
+
+
+if __name__ == "__main__":
+    main()

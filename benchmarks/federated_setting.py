@@ -1,0 +1,94 @@
+"""The cost setting of the paper (Taobao, MobiCom 2020) as synthetic index sets, and clients that send known updates.
+
+143,534 goods, 4,815 categories and 49,023 users in one space of rows of width 18, 64,327 dense parameters; each of 100
+clients holds 301 goods, 117 categories and its user row; 87% of the goods in a round's union have one holder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Context
+from flwr.app import Message as FlowerMessage
+from flwr.clientapp import ClientApp
+
+from federated.flower_exchange import QUERY, message_type
+from federated.flower_records import ARRAYS, from_records, to_records
+from federated.messages import PHASES, Phase
+from federated.plan import Plan
+from federated.randomized_response import FirstAnswers
+from federated.round_client import LocalUpdate, RoundClient
+
+GOODS, CATEGORIES, USERS = 143_534, 4_815, 49_023
+WIDTH, DENSE, CLIENTS = 18, 64_327, 100
+GOODS_EACH, CATEGORIES_EACH, SAMPLES = 301, 117, 323
+SINGLE_SHARE, SHARED_BY = 0.87, 3  # of the union's goods have one holder; the others three on average
+SPACE = GOODS + CATEGORIES + USERS
+MEMORY = "round"
+
+
+def index_sets(seed: int) -> list[np.ndarray]:
+    """Sorted places of each client."""
+    generator = np.random.default_rng(seed)
+    each = CLIENTS * GOODS_EACH
+    shared = round(each * (1 - SINGLE_SHARE) / (SHARED_BY - (SHARED_BY - 1) * SINGLE_SHARE))
+    goods = generator.permutation(GOODS)
+    left = np.full(CLIENTS, GOODS_EACH)
+    held: list[list[int]] = [[] for _ in range(CLIENTS)]
+    for row in goods[:shared]:
+        for client in _takers(generator, left):
+            held[client].append(int(row))
+            left[client] -= 1
+    single = iter(goods[shared:])
+    for client in range(CLIENTS):
+        held[client] += [int(next(single)) for _ in range(left[client])]
+    categories = [GOODS + generator.choice(CATEGORIES, CATEGORIES_EACH, replace=False) for _ in range(CLIENTS)]
+    users = GOODS + CATEGORIES + generator.choice(USERS, CLIENTS, replace=False)
+    return [np.unique(np.concatenate([goods_, cats, [user]]))
+            for goods_, cats, user in zip(held, categories, users, strict=True)]
+
+
+def _takers(generator: np.random.Generator, left: np.ndarray) -> np.ndarray:
+    """Two or more clients, `SHARED_BY` on average, of those with room."""
+    count = 2 + generator.binomial(2, (SHARED_BY - 2) / 2)
+    return generator.choice(np.flatnonzero(left), count, replace=False)
+
+
+@dataclass
+class KnownTrainer:
+    """Sends an update drawn in advance: what is timed is the protocol and no training."""
+
+    rows: np.ndarray
+
+    def held(self) -> np.ndarray:
+        return self.rows
+
+    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+        return LocalUpdate(
+            0.01 * np.ones_like(rows), np.ones(len(places), dtype=np.int64), 0.01 * np.ones_like(dense), SAMPLES,
+            SAMPLES, 0.0,
+        )
+
+
+def client_app(plan: Plan, sets: list[np.ndarray], folder: Path) -> ClientApp:
+    clients = [RoundClient(plan, KnownTrainer(rows), FirstAnswers(folder / str(number), len(plan.private_places)))
+               for number, rows in enumerate(sets)]
+    app = ClientApp()
+    for phase in PHASES:
+        register = app.query if message_type(phase).startswith(QUERY) else app.train
+        register(phase)(_handler(phase, clients))
+    return app
+
+
+def _handler(phase: Phase, clients: list[RoundClient]) -> Callable[[FlowerMessage, Context], FlowerMessage]:
+    def handle(message: FlowerMessage, context: Context) -> FlowerMessage:
+        memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
+        client = clients[int(context.node_config["partition-id"])]
+        reply, memory = client.handle(phase, from_records(message.content), memory)
+        context.state[MEMORY] = to_records(memory).array_records[ARRAYS]
+        return FlowerMessage(to_records(reply), reply_to=message)
+
+    return handle

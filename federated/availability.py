@@ -1,0 +1,83 @@
+"""Which clients can be reached in a round: patterns that a run can be asked to withstand.
+
+    always
+    alternating    clients of group 0 in the first half of each period, of group 1 in the second, of group -1 always
+    day_cycle      a share of the day, at an hour of the client's own
+    random         each client with a probability of its own, independent of its data
+    trace          a text file: one line a round, the numbers of the clients that are there; it starts over at its end
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from contracts.config import Federated
+from contracts.errors import ConfigError, DataError
+
+Availability = Callable[[int], list[int]]
+"""Round (from 1) -> sorted numbers of the clients that can be reached."""
+
+
+def of_config(settings: Federated, population: int, seed: int) -> Availability:
+    """The configured pattern. Groups alternate by the parity of the client's number; hours of the day are drawn."""
+    if settings.availability == "alternating":
+        return alternating([client % 2 for client in range(population)], settings.availability_period)
+    if settings.availability == "day_cycle":
+        starts = [random.Random(seed * 1_000_003 + client).random() for client in range(population)]
+        return day_cycle(starts, settings.availability_share, settings.availability_period)
+    if settings.availability == "random":
+        return at_random([settings.availability_share] * population, seed)
+    if settings.availability == "trace":
+        return trace(Path(settings.availability_trace), population)
+    return always(population)
+
+
+def always(population: int) -> Availability:
+    return lambda number: list(range(population))
+
+
+def alternating(groups: Sequence[int], period: int) -> Availability:
+    """Raises ConfigError on a period that has no two halves."""
+    if period < 2:
+        raise ConfigError(f"a period of {period} rounds has no two halves; give at least 2")
+
+    def reachable(number: int) -> list[int]:
+        half = ((number - 1) % period) * 2 // period
+        return [client for client, group in enumerate(groups) if group in (-1, half)]
+
+    return reachable
+
+
+def day_cycle(starts: Sequence[float], share: float, rounds_a_day: int) -> Availability:
+    """`starts`: the part of the day, in [0, 1), at which each client comes; it stays for `share` of a day."""
+
+    def reachable(number: int) -> list[int]:
+        now = ((number - 1) % rounds_a_day) / rounds_a_day
+        return [client for client, start in enumerate(starts) if (now - start) % 1.0 < share]
+
+    return reachable
+
+
+def at_random(probabilities: Sequence[float], seed: int) -> Availability:
+    """One seed and round give one answer, in whatever order rounds are asked for."""
+
+    def reachable(number: int) -> list[int]:
+        drawn = random.Random(seed * 1_000_003 + number)
+        return [client for client, probability in enumerate(probabilities) if drawn.random() < probability]
+
+    return reachable
+
+
+def trace(path: Path, population: int) -> Availability:
+    """Raises DataError when the file cannot be read, is empty or names a client that is not there."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rounds = [sorted({int(word) for word in line.split()}) for line in lines]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is no trace of availability (a line a round, client numbers on it): {error}") from None
+    wrong = [client for line in rounds for client in line if not 0 <= client < population]
+    if wrong or not rounds:
+        raise DataError(f"{path} names client {wrong[0] if wrong else 'none at all'}, there are 0 to {population - 1}")
+    return lambda number: rounds[(number - 1) % len(rounds)]

@@ -1,0 +1,67 @@
+"""Bytes per phase and direction as they passed the wire, and what the formulas say they must be.
+
+Every array costs its payload and at most `FRAMING` bytes of headers; the formulas count payloads:
+
+    keys         up 128                                          down 4
+    shares       up 92 k                                         down 132 k
+    union        up 2 m                                          down 96 k + 1, m words of 16 bits, k neighbours
+    open_union   up 16 k                                         down 4 k
+    choose       up U / 8                                        down M / 8, U rows in the union of M private ones
+    train        up 4 (D + 4 + R (d + 1))                        down 4 (D + R d) + 4 k + k R / 8
+    open_update  up 16 k                                         down 4 k
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import numpy as np
+
+from federated.messages import PHASES, Message
+
+FRAMING = 260  # of one array: its npy header, type and name, and its share of the message's metadata
+MESSAGE_FRAMING = 320
+
+
+@dataclass
+class ByteCount:
+    """`up` and `down`: phase -> bytes of each message."""
+
+    up: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    down: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, phase: str, direction: str, message: Message, wire: int) -> None:
+        """Raises AssertionError when the wire carried more than payload and framing: something is sent unaccounted."""
+        payload = sum(array.nbytes for array in message.values())
+        allowed = payload + FRAMING * len(message) + MESSAGE_FRAMING
+        assert payload < wire <= allowed, f"{phase} {direction}: {wire} bytes for a payload of {payload}"
+        getattr(self, direction)[phase].append(wire)
+
+    def per_phase(self) -> dict[str, dict[str, float]]:
+        """Mean bytes a message."""
+        return {
+            phase: {"up": _mean(self.up.get(phase)), "down": _mean(self.down.get(phase))}
+            for phase in PHASES if phase in self.down
+        }
+
+    def per_client_round(self) -> float:
+        """Bytes both ways of a client that takes part to the end."""
+        return sum(both["up"] + both["down"] for both in self.per_phase().values())
+
+
+def _mean(values: list[int] | None) -> float:
+    return float(fmean(values)) if values else 0.0
+
+
+def predicted(
+    *, code: int, private: int, union: int, rows: float, dense: int, width: int, neighbours: int, per_row: bool,
+    masked: bool = True, choose: bool = True,
+) -> float:
+    """Payload bytes of a client's round by the formulas above, without framing and without anybody lost."""
+    k = neighbours if masked else 0
+    keys = (128 + 4 + 92 * k + 132 * k + 16 * k + 4 * k) if masked else 0
+    unions = (2 * code + (20 * k + 96 * k if masked else 0) + union / 8 + private / 8) if choose else 96 * k
+    both = k * np.ceil(rows / 8) if per_row else 0
+    return keys + unions + 4 * (dense + 4 + rows * (width + 1)) + 4 * (dense + rows * width) + 4 * k + both

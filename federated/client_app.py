@@ -1,0 +1,79 @@
+"""The Flower ClientApp: each phase of a round is a handler; what a client remembers of the round lies in its context.
+
+The run's settings say where the prepared folder is (`folder`) and which setting is trained (`setting`); the node's
+settings say which client it is (`partition-id`). A message names the setting too, so that one grid can run several.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from pathlib import Path
+
+import torch
+from flwr.app import Context
+from flwr.app import Message as FlowerMessage
+from flwr.clientapp import ClientApp
+
+from federated import client_files
+from federated.flower_exchange import QUERY, message_type
+from federated.flower_records import ARRAYS, from_records, to_records
+from federated.local_training import ClientTrainer
+from federated.messages import PHASES, Phase
+from federated.networks import FederatedNetworks
+from federated.plan import Plan
+from federated.randomized_response import FirstAnswers
+from federated.round_client import RoundClient
+from federated.row_space import RowSpace
+from federated.score_histograms import HistogramTrainer, histogram_plan
+from federated.settings import HISTOGRAMS, local_settings, plan_of
+
+MEMORY = "round"
+CACHED = 4096
+
+
+@lru_cache(maxsize=16)
+def _agreed(folder: Path, setting: str) -> tuple[RowSpace, Plan]:
+    config, spec = client_files.read_public(folder)
+    space = RowSpace(spec, config.federated.public_up_to)
+    torch.manual_seed(config.seed)
+    return space, plan_of(setting, config, space, FederatedNetworks(spec, config))
+
+
+@lru_cache(maxsize=CACHED)
+def _client(folder: Path, setting: str, number: int) -> RoundClient:
+    if setting == HISTOGRAMS:
+        return _counting_client(folder, number)
+    config, _ = client_files.read_public(folder)
+    space, plan = _agreed(folder, setting)
+    batch = client_files.read_client(folder, number)
+    trainer = ClientTrainer(space, config, local_settings(setting, config), batch, number)
+    answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
+    return RoundClient(plan, trainer, answers)
+
+
+def _counting_client(folder: Path, number: int) -> RoundClient:
+    config, spec = client_files.read_public(folder)
+    networks = FederatedNetworks(spec, config)
+    plan = histogram_plan(config, spec, networks, client_files.count(folder))
+    later = client_files.read_client(folder, number, client_files.LATER)
+    return RoundClient(plan, HistogramTrainer(networks, spec, later), None)
+
+
+def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
+    folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
+    client = _client(folder, setting, int(context.node_config["partition-id"]))
+    memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
+    reply, memory = client.handle(phase, from_records(message.content), memory)
+    context.state[MEMORY] = to_records(memory).array_records[ARRAYS]
+    return FlowerMessage(to_records(reply), reply_to=message)
+
+
+def _app() -> ClientApp:
+    made = ClientApp()
+    for phase in PHASES:
+        register = made.query if message_type(phase).startswith(QUERY) else made.train
+        register(phase)(partial(_handle, phase))
+    return made
+
+
+app = _app()

@@ -1,0 +1,68 @@
+"""What lies on one client's disk, and what every client knows.
+
+    FOLDER/public/           config.json, feature_spec.json: the same for all
+    FOLDER/clients/N/        samples.safetensors: the client's rows, encoded; later.safetensors: rows of the validation
+                             window, which train nothing; answers/: its first answers, for ever
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from contracts.bundle import load_weights, save_weights
+from contracts.config import Config
+from contracts.errors import DataError
+from contracts.feature_spec import FeatureSpec
+from models.batches import Batch, Block
+
+CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensors"
+
+
+def public(folder: Path) -> Path:
+    return folder / "public"
+
+
+def client(folder: Path, number: int) -> Path:
+    return folder / "clients" / f"{number:06d}"
+
+
+def write_public(folder: Path, config: Config, spec: FeatureSpec) -> None:
+    public(folder).mkdir(parents=True, exist_ok=True)
+    (public(folder) / CONFIG).write_text(config.model_dump_json(), encoding="utf-8")
+    spec.write(public(folder))
+
+
+def read_public(folder: Path) -> tuple[Config, FeatureSpec]:
+    path = public(folder) / CONFIG
+    if not path.exists():
+        raise DataError(f"{path} is not there; `sluice federate` prepares the folder of a federated run")
+    return Config.model_validate_json(path.read_text(encoding="utf-8")), FeatureSpec.read(public(folder))
+
+
+def write_client(folder: Path, number: int, batch: Batch, file: str = SAMPLES) -> None:
+    own = client(folder, number)
+    own.mkdir(parents=True, exist_ok=True)
+    save_weights(own / file, {
+        "shared_ids": batch.shared.ids.numpy(), "shared_dense": batch.shared.dense.numpy(),
+        "own_ids": batch.own.ids.numpy(), "own_dense": batch.own.dense.numpy(), "label": batch.label.numpy(),
+        "position": batch.position.numpy(),
+    })
+
+
+def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:
+    path = client(folder, number) / file
+    if not path.exists():
+        raise DataError(f"{path} is not there; a client trains on its own samples alone")
+    arrays = {name: torch.from_numpy(np.array(array)) for name, array in load_weights(path).items()}
+    nobody = torch.zeros(len(arrays["label"]), dtype=torch.int64)
+    return Batch(
+        Block(arrays["shared_ids"], arrays["shared_dense"]), Block(arrays["own_ids"], arrays["own_dense"]),
+        arrays["label"], arrays["position"], nobody, nobody,
+    )
+
+
+def count(folder: Path) -> int:
+    return len(list((folder / "clients").glob(f"*/{SAMPLES}")))

@@ -1,0 +1,107 @@
+"""FedLaAvg: the mean of everybody's latest gradient, however rarely they come (Yan et al., arXiv 2002.07399).
+
+    server   x, the running mean g of the latest gradients of all N clients, when each client was seen last
+    client   g_i, the gradient sum that the server has of it
+
+    each round: of the clients there, the K longest unseen; each descends C steps from x and uploads
+        g_new - g_i,  g_new = (x - x_local) / gamma,  its loss scaled by N n_i / sum(n)
+    g += (1 / N) sum(differences);  x -= gamma g
+
+The server needs the sum of the differences alone, so they can be masked as any update. **Commit rule**: a client takes
+g_new for g_i only when the next message says that the server accepted that upload; otherwise g would be wrong for ever.
+
+With submodels g_i is a sparse map row -> vector. A difference lies on its old rows and its new ones, so both must be
+declared; dense parts are divided by N, a row by the number of clients that hold it, or cold rows would freeze.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """`dense` [D], `rows` [R, width] at sorted `places` [R]."""
+
+    dense: np.ndarray
+    places: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of_dense(cls, dense: np.ndarray) -> Gradient:
+        return cls(dense, np.empty(0, dtype=np.int64), np.empty((0, 0)))
+
+    def minus(self, other: Gradient) -> Gradient:
+        """On the rows of both."""
+        places = np.union1d(self.places, other.places)
+        rows = np.zeros((len(places), self.rows.shape[1]))
+        rows[np.searchsorted(places, self.places)] += self.rows
+        rows[np.searchsorted(places, other.places)] -= other.rows
+        return Gradient(self.dense - other.dense, places, rows)
+
+
+@dataclass
+class GradientMemory:
+    """One client's side. `pending` is what it sent last and does not yet know the fate of."""
+
+    committed: Gradient
+    pending: tuple[int, Gradient] | None = None
+
+    @classmethod
+    def empty(cls, dense: int, width: int = 0) -> GradientMemory:
+        return cls(Gradient(np.zeros(dense), np.empty(0, dtype=np.int64), np.zeros((0, width))))
+
+    def settle(self, accepted: int) -> None:
+        """`accepted`: the round of this client's last upload that the server has (0: none)."""
+        if self.pending is not None and self.pending[0] == accepted:
+            self.committed = self.pending[1]
+        self.pending = None
+
+    def declared(self, places: np.ndarray) -> np.ndarray:
+        """Rows of the next difference, where the client now uses `places`."""
+        return np.union1d(places, self.committed.places)
+
+    def difference(self, number: int, gradient: Gradient) -> Gradient:
+        """What to upload in round `number`."""
+        self.pending = (number, gradient)
+        return gradient.minus(self.committed)
+
+
+@dataclass
+class LatestAverage:
+    """The server's side. `holders` [space]: how many clients hold each row."""
+
+    dense: np.ndarray
+    rows: np.ndarray
+    population: int
+    rate: float
+    holders: np.ndarray
+    collect_only: int = 0
+    seen: np.ndarray = field(init=False)
+    accepted: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seen = np.zeros(self.population, dtype=np.int64)
+        self.accepted = np.zeros(self.population, dtype=np.int64)
+        self._mean_dense, self._mean_rows = np.zeros_like(self.dense), np.zeros_like(self.rows)
+
+    @classmethod
+    def of_dense(cls, dense: np.ndarray, population: int, rate: float, collect_only: int = 0) -> LatestAverage:
+        return cls(dense, np.zeros((0, 0)), population, rate, np.zeros(0), collect_only)
+
+    def choose(self, available: Sequence[int], count: int) -> list[int]:
+        """The longest unseen, the smaller number first where two are equal."""
+        return sorted(sorted(available, key=lambda client: (self.seen[client], client))[:count])
+
+    def apply(self, number: int, clients: Sequence[int], dense: np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Sums of the differences of the clients whose uploads arrived: `dense` [D] and `rows` [space, width]."""
+        self.seen[list(clients)] = self.accepted[list(clients)] = number
+        self._mean_dense += dense / self.population
+        if rows is not None:
+            self._mean_rows += rows / np.maximum(self.holders, 1)[:, None]
+        if number > self.collect_only:
+            self.dense = self.dense - self.rate * self._mean_dense
+            self.rows = self.rows - self.rate * self._mean_rows

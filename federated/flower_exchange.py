@@ -1,0 +1,60 @@
+"""Phases over a Flower grid: one message to each node, the replies that come within the time limit, every byte counted.
+
+A node that does not reply, replies with an error or with something unreadable is absent from the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from flwr.app import Message as FlowerMessage
+from flwr.serverapp import Grid
+
+from contracts.errors import ProtocolError
+from federated.byte_count import ByteCount
+from federated.flower_records import from_records, to_records, wire_bytes
+from federated.messages import ROUND, Message, Phase
+
+TRAIN, QUERY = "train", "query"
+Note = Callable[[str], None]
+
+
+def message_type(phase: Phase) -> str:
+    return f"{TRAIN if phase == 'train' else QUERY}.{phase}"
+
+
+class FlowerExchange:
+    """Clients are Flower's node ids; the protocol numbers them from 0 in the order of `nodes`."""
+
+    def __init__(
+        self, grid: Grid, nodes: list[int], timeout: float | None, counted: ByteCount, note: Note = lambda text: None
+    ) -> None:
+        self.grid, self.nodes, self.timeout, self.counted, self.note = grid, nodes, timeout, counted, note
+        self._number = {node: number for number, node in enumerate(nodes)}
+
+    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
+        sent = []
+        for number, message in messages.items():
+            flower = FlowerMessage(
+                content=to_records(message), message_type=message_type(phase), dst_node_id=self.nodes[number],
+                group_id=str(message[ROUND]),
+            )
+            self.counted.add(phase, "down", message, wire_bytes(flower))
+            sent.append(flower)
+        replies: dict[int, Message] = {}
+        for reply in self.grid.send_and_receive(sent, timeout=self.timeout):
+            number = self._number.get(reply.metadata.src_node_id, -1)
+            if number in messages and number not in replies:
+                self._take(phase, number, reply, replies)
+        return replies
+
+    def _take(self, phase: Phase, number: int, reply: FlowerMessage, replies: dict[int, Message]) -> None:
+        if reply.has_error():
+            self.note(f"{phase}: client {number} answers with an error: {reply.error.reason}")
+            return
+        try:
+            replies[number] = from_records(reply.content)
+        except ProtocolError as error:
+            self.note(f"{phase}: client {number}: {error}")
+            return
+        self.counted.add(phase, "up", replies[number], wire_bytes(reply))

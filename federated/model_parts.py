@@ -1,0 +1,136 @@
+"""The trained model as the files that a bundle is assembled from, without a row of any client.
+
+    FOLDER/encoding/          the federated feature spec and the vocabularies
+    FOLDER/models/            ranker, two towers, pre-ranker; calibration from securely summed histograms
+    FOLDER/online/items/      the public item table; how often each item was shown and clicked, securely summed
+    FOLDER/parity/            made-up rows: public items, values of the vocabularies in random company
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from contracts import summary, vocabulary
+from contracts.artifacts import BID, ITEM, ROW, Artifacts
+from contracts.bundle import save_array, save_weights
+from contracts.config import Config
+from contracts.encoding import Encoder
+from contracts.errors import DataError
+from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from federated.networks import FederatedNetworks
+from federated.score_histograms import Histograms
+from models import calibration, checkpoint
+from models.batches import Block
+from models.embedding import item_slot
+from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
+from models.retrieval_training import PRE_RANKER, TOWER
+
+SHOWN, CLICKS = "_shown", "_clicks"
+ID_PREFIX = "id:"
+
+
+def write(
+    config: Config, source: Artifacts, spec: FeatureSpec, networks: FederatedNetworks, histograms: Histograms,
+    folder: Path,
+) -> Artifacts:
+    """Raises DataError when the spec has no field that names the item, or calibration has nothing to learn from."""
+    parts = Artifacts(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    parts.encoding.mkdir(parents=True)
+    spec.write(parts.encoding)
+    shutil.copytree(source.encoding / vocabulary.FOLDER, parts.encoding / vocabulary.FOLDER)
+    name = config.federated.model
+    _save(parts.model(name), networks.ranker)
+    _save(parts.model(TOWER), networks.towers)
+    _save(parts.model(PRE_RANKER), networks.pre_ranker)
+    curves = {"ranker": name, "pre_ranker": PRE_RANKER}
+    for which, model in curves.items():
+        curve = calibration.fit(config.train.calibration, *histograms.as_rows(which))
+        save_weights(parts.model(model) / CALIBRATION, curve.arrays())
+    items = _items(source, spec, histograms)
+    parts.online_items.mkdir(parents=True)
+    pq.write_table(items, parts.online_items / "items.parquet")
+    _parity(config, parts, spec, items, networks)
+    summary.write(parts.out / "models", {"ranker": name, "models": {}})
+    return parts
+
+
+def _save(folder: Path, network: torch.nn.Module) -> None:
+    folder.mkdir(parents=True)
+    checkpoint.save(network.eval(), folder / WEIGHTS)
+
+
+def _items(source: Artifacts, spec: FeatureSpec, histograms: Histograms) -> pa.Table:
+    """Public columns of the item table, and popularity as the clients summed it."""
+    table = pq.read_table(source.online_items)
+    slot = item_slot(spec)
+    if slot is None:
+        raise DataError("no field of the item names it; add its id to federated.fields")
+    hidden = {field.name for field in FeatureSpec.read(source.encoding).fields if field.kind == "counter"}
+    kept = [name for name in table.column_names
+            if name not in hidden and (not name.startswith("_") or name in (ITEM, BID))]
+    field = spec.by_name[slot.field]
+    ids = Encoder(spec, vocabulary.read_all(source.encoding)).field_ids(field, table.column(field.name).to_pylist())[0]
+    known = np.where(ids[:, 0] >= FIRST_ID, ids[:, 0], 0)
+    shown, clicked = histograms.shown.copy(), histograms.clicked.copy()
+    shown[0] = clicked[0] = 0
+    return table.select(kept).append_column(SHOWN, pa.array(shown[known])).append_column(
+        CLICKS, pa.array(clicked[known]))
+
+
+def _parity(
+    config: Config, parts: Artifacts, spec: FeatureSpec, items: pa.Table, networks: FederatedNetworks
+) -> None:
+    """Rows that nobody sent: random public items and values of the vocabularies, encoded and scored."""
+    generator = np.random.default_rng(config.seed)
+    count = config.serve.parity_rows
+    encoder = Encoder(spec, vocabulary.read_all(parts.encoding))
+    chosen = items.take(pa.array(generator.integers(0, items.num_rows, count)))
+    columns: dict[str, Any] = {ROW: np.arange(count, dtype=np.int64)}
+    for field in spec.of_side("user", "context"):
+        columns[field.name] = _made_up(field, encoder, generator, count)
+    for field in spec.of_side("item"):
+        columns[field.name] = chosen.column(field.name).to_pylist()
+    shared, own = encoder.encode(columns, "user", "context"), encoder.encode(columns, "item")
+    places = {slot.name: shared.ids[:, slot.start : slot.start + slot.width] for slot in spec.block_ids("shared")}
+    places |= {slot.name: own.ids[:, slot.start : slot.start + slot.width] for slot in spec.id_slots("item")}
+    crosses = encoder.cross_ids({part: places[part][:, 0] for part in encoder.part_slots})
+    own_ids = np.concatenate([own.ids, crosses], axis=1) if crosses.size else own.ids
+    places |= {slot.name: own_ids[:, slot.start : slot.start + 1] for slot in spec.block_ids("own")
+               if slot.side == "cross"}
+    table = pa.table(columns)
+    for name, ids in places.items():
+        table = table.append_column(ID_PREFIX + name, pa.array(ids.tolist() if ids.shape[1] > 1 else ids[:, 0]))
+    parts.parity.mkdir(parents=True)
+    pq.write_table(table, parts.parity / "rows.parquet")
+    blocks = [Block(torch.from_numpy(ids), torch.from_numpy(dense))
+              for ids, dense in ((shared.ids, shared.dense), (own_ids, own.dense))]
+    with torch.inference_mode():
+        logits = networks.ranker.eval()(*blocks).double().numpy()
+    folder = parts.model(config.federated.model)
+    save_array(folder / TEST_LOGITS, logits)
+    save_array(folder / TEST_ROWS, columns[ROW])
+
+
+def _made_up(field: FeatureField, encoder: Encoder, generator: np.random.Generator, count: int) -> list[Any]:
+    if field.dense:
+        edges = next((edges for edges in field.edges.values() if edges), (field.mean,))
+        return generator.choice(np.asarray(edges, dtype=np.float64), count).tolist()
+    keys = encoder.vocabularies[field.vocabulary or ""]
+    values = [key.decode() if isinstance(key, bytes) else _plain(key, field) for key in np.asarray(keys).tolist()]
+    if not values:
+        return [None if field.kind == "categorical" else []] * count
+    if field.kind == "categorical":
+        return [values[at] for at in generator.integers(0, len(values), count)]
+    return [[values[at] for at in generator.integers(0, len(values), field.length)] for _ in range(count)]
+
+
+def _plain(key: int, field: FeatureField) -> int | bool:
+    return bool(key) if field.key_type == "bool" else key

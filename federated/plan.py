@@ -1,0 +1,93 @@
+"""What server and clients of a federated run agree on before its first round; all of it is public.
+
+The rows of the model's embedding tables make one space of places 0 .. space - 1. Ranges of `private` places are those
+whose use tells something about a client; all others (small tables, "unknown") belong to every client's submodel.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from contracts.errors import ConfigError
+from federated.averaging import Rule
+from federated.fixed_point import WORD, FixedPoint
+from federated.index_policy import IndexPolicy
+from federated.masking import Layout
+from federated.private_set_union import Code, DirectCode, smallest_code
+
+Masking = Literal["none", "union", "per_row"]
+TAIL = 4  # words after the dense part: its weight, samples kept, samples held, loss
+LOSS_SCALE = 1024.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`width` floats a row, `dense` floats of the rest. `least_clients`: a smaller round is refused by every client.
+    `expected_union` chooses the union's code; `contributors` > 1 leaves rows out that fewer clients of a round hold.
+    `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none)."""
+
+    space: int
+    private: tuple[tuple[int, int], ...]
+    width: int
+    dense: int
+    policy: IndexPolicy
+    masking: Masking = "union"
+    rule: Rule = "holders"
+    clip: float = 1.0
+    levels: int = 2**15
+    largest_weight: int = 1000
+    clients: int = 100
+    neighbours: int = 40
+    least_clients: int = 3
+    expected_union: int = 0
+    contributors: int = 1
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.fixed.require_room(self.clients, self.largest_weight)
+        if self.masking == "union" and not self.policy.whole_scope:
+            raise ConfigError(
+                f"masking 'union' needs every client to name the same rows, and policy {self.policy.name!r} does not; "
+                "use masking = 'per_row', or policy 'cpp5' or 'all'"
+            )
+
+    @property
+    def fixed(self) -> FixedPoint:
+        return FixedPoint(self.clip, self.levels)
+
+    @property
+    def masked(self) -> bool:
+        return self.masking != "none"
+
+    @cached_property
+    def private_places(self) -> np.ndarray:
+        ranges = [np.arange(start, stop, dtype=np.int64) for start, stop in self.private]
+        return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
+
+    @cached_property
+    def public_places(self) -> np.ndarray:
+        return np.setdiff1d(np.arange(self.space, dtype=np.int64), self.private_places, assume_unique=True)
+
+    @cached_property
+    def code(self) -> Code:
+        """How membership of the private rows (numbered from 0) is written."""
+        rows = len(self.private_places)
+        return smallest_code(rows, self.expected_union) if self.expected_union else DirectCode(rows)
+
+    def update_layout(self, places: np.ndarray) -> Layout:
+        """Dense part and tail, then a row's update and its weight."""
+        return Layout(WORD, self.dense + TAIL, self.width + 1, self.space, places)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        raw: dict[str, Any] = json.loads(text)
+        private = tuple((start, stop) for start, stop in raw.pop("private"))
+        return cls(policy=IndexPolicy(**raw.pop("policy")), private=private, **raw)

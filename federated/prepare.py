@@ -1,0 +1,90 @@
+"""Users of the log become clients: each one's training rows in a folder of its own, beside what all may know.
+
+The spec is cut to fields that a client can compute: no counters, no user id. What a user table would hold becomes
+context
+of a request, so that a server of the bundle needs no table of users; the history stays the user's and comes as recent
+items. Encodings (vocabularies, bins) are public knowledge here: those of items come from the public item table.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from contracts.artifacts import Artifacts
+from contracts.config import Config
+from contracts.errors import ConfigError, DataError
+from contracts.feature_spec import FeatureSpec
+from federated import client_files
+from federated.row_space import require_federable
+from models.batches import Batch, Block, ExampleSet
+
+
+def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
+    """Raises ConfigError on fields that only a centre knows, and on unknown ones."""
+    wanted = config.federated.fields or tuple(field.name for field in spec.fields)
+    unknown = sorted(set(wanted) - spec.by_name.keys())
+    if unknown:
+        raise ConfigError(f"federated.fields names {unknown}, which the spec lacks; it has {list(spec.by_name)}")
+    chosen = [field for field in spec.fields if field.name in wanted]
+    columns = {field.name: field.source_column for field in config.fields}
+    names = [f.name for f in chosen if f.side == "user" and columns.get(f.name) == config.log.user_id]
+    if names:
+        raise ConfigError(f"field {names[0]!r} is the user's identity, which no client gives away; leave it out with "
+                          "federated.fields")
+    moved = [f.model_copy(update={"side": "context"}) if f.side == "user" and f.kind != "sequence" else f
+             for f in chosen]
+    found = spec.model_copy(update={"fields": tuple(moved), "has_users": False, "pair_model": None})
+    require_federable(found)
+    return found
+
+
+def samples_by_user(examples: ExampleSet) -> list[Batch]:
+    """Each user's rows in file order; users in the order of their ids. Raises DataError on a log without users."""
+    whole = next(examples.batches(examples.rows))
+    users = whole.user.numpy()
+    if not users.any():
+        raise DataError(f"{examples.folder}: the log has no users, so there are no clients; set log.user_id")
+    order = np.argsort(users, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(users[order]) != 0))
+    return [whole.take(torch.from_numpy(rows)) for rows in np.split(order, starts[1:])]
+
+
+def prepare(config: Config, out: Artifacts, folder: Path) -> int:
+    """Writes public files and one folder per client; answers how many clients there are.
+
+    The population is a seeded choice where it is bounded; a client keeps its latest `largest_weight` rows.
+    """
+    spec = federated_spec(config, FeatureSpec.read(out.encoding))
+    clients = samples_by_user(ExampleSet(out.examples("train"), spec))
+    later = {int(rows.user[0]): rows for rows in samples_by_user(ExampleSet(out.examples("validation"), spec))}
+    limit = config.federated.population or len(clients)
+    chosen = sorted(random.Random(config.seed).sample(range(len(clients)), min(limit, len(clients))))
+    if len(chosen) < config.federated.clients:
+        raise ConfigError(
+            f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
+        )
+    shutil.rmtree(folder / "clients", ignore_errors=True)
+    client_files.write_public(folder, config, spec)
+    for number, at in enumerate(chosen):
+        rows = clients[at]
+        latest = torch.arange(max(0, len(rows.label) - config.federated.largest_weight), len(rows.label))
+        client_files.write_client(folder, number, rows.take(latest))
+        nothing = rows.take(latest[:0])
+        client_files.write_client(folder, number, later.get(int(rows.user[0]), nothing), client_files.LATER)
+    return len(chosen)
+
+
+def pooled(folder: Path) -> Batch:
+    """All clients' rows in one batch, for central training alone."""
+    parts = [client_files.read_client(folder, number) for number in range(client_files.count(folder))]
+    blocks = [
+        Block(torch.cat([block.ids for block in side]), torch.cat([block.dense for block in side]))
+        for side in ([part.shared for part in parts], [part.own for part in parts])
+    ]
+    columns = [torch.cat(column) for column in zip(*(part[2:] for part in parts), strict=True)]
+    return Batch(*blocks, *columns)  # type: ignore[arg-type]

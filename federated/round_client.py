@@ -1,0 +1,252 @@
+"""One client's half of a round, as a function of (phase, message, what it remembers of the round).
+
+What it remembers is itself a message, so that a client may be a new process at every phase. It refuses a stale round, a
+round of too few clients, a message out of order, and every request that would uncover it or a neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from contracts.errors import ProtocolError
+from federated.averaging import dense_weight, row_weights
+from federated.fixed_point import as_words
+from federated.masking import Layout, PairMask, masked
+from federated.messages import ROUND, Message, Phase, get, numbers, text
+from federated.neighbour_graph import threshold
+from federated.plan import LOSS_SCALE, TAIL, Plan
+from federated.private_set_union import WORD, DirectCode, membership
+from federated.randomized_response import FirstAnswers, round_answers
+from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance, RoundSecrets, self_key
+from federated.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
+from federated.skellam import noise_words
+from federated.unmasking import pair_key, reveal, sign
+
+
+@dataclass(frozen=True)
+class LocalUpdate:
+    """`rows` [R, width] and `dense` [D] are new minus old; `row_samples` [R]: local samples that used the row.
+    `kept` of `held` samples were trained on; `loss` is the sum of their losses."""
+
+    rows: np.ndarray
+    row_samples: np.ndarray
+    dense: np.ndarray
+    kept: int
+    held: int
+    loss: float
+
+
+class Trainer(Protocol):
+    def held(self) -> np.ndarray:
+        """Sorted places of the private rows that the client's samples use."""
+
+    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+        """From the rows at these places and the dense part."""
+
+
+class RoundClient:
+    def __init__(self, plan: Plan, trainer: Trainer, answers: FirstAnswers | None) -> None:
+        self.plan, self.trainer, self.answers = plan, trainer, answers
+        self._handlers: dict[Phase, Callable[[Message, Message], Message]] = {
+            "keys": self._keys, "shares": self._shares, "union": self._union, "open_union": self._open_union,
+            "choose": self._choose, "train": self._train, "open_update": self._open_update,
+        }
+
+    def handle(self, phase: Phase, message: Message, memory: Message) -> tuple[Message, Message]:
+        """The reply and what to remember. Raises ProtocolError on a refusal; then the memory stays as it was."""
+        number = int(get(message, ROUND, np.int64, ())[()])
+        last = int(memory[ROUND][()]) if ROUND in memory else -1
+        kept = dict(memory)
+        if number > last:
+            kept = {ROUND: message[ROUND]}
+        elif number < last or f"done {phase}" in memory:
+            raise ProtocolError(
+                f"{phase} of round {number}: this client has done it, its last round is {last}; refused"
+            )
+        reply = self._handlers[phase](message, kept)
+        kept[f"done {phase}"] = np.ones(1, dtype=np.uint8)
+        return reply, kept
+
+    # ---- key agreement and shares ----
+    def _keys(self, message: Message, memory: Message) -> Message:
+        count = int(get(message, "clients", np.int32, ())[()])
+        if count < self.plan.least_clients:
+            raise ProtocolError(f"a round of {count} clients, {self.plan.least_clients} are the least; refused")
+        secrets = RoundSecrets.draw()
+        memory["seeds"] = text(secrets.seeds)
+        return {"announcement": text(secrets.announcement())}
+
+    def _shares(self, message: Message, memory: Message) -> Message:
+        peers = get(message, "peers", np.int32, (None,))
+        announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
+        memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced}
+        me = int(memory["me"][()])
+        if len(peers) + 1 < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
+            raise ProtocolError(f"neighbours {peers.tolist()} of client {me}: too few or not distinct; refused")
+        known = _announcements(memory)
+        boxes = deal(_secrets(memory), me, known, threshold(len(known)), self._context(memory))
+        return {"boxes": np.stack([text(boxes[peer]) for peer in sorted(boxes)])}
+
+    def _take_shares(self, message: Message, memory: Message) -> None:
+        """Opens the boxes that came with this message."""
+        if not self.plan.masked or "shares" in memory:
+            return
+        if "peers" not in memory:
+            raise ProtocolError("an upload is asked for before shares were exchanged; refused")
+        senders = get(message, "senders", np.int32, (None,))
+        boxes = get(message, "boxes", np.uint8, (len(senders), BOX_BYTES))
+        opened = receive(
+            _secrets(memory), int(memory["me"][()]), _announcements(memory),
+            {int(s): box.tobytes() for s, box in zip(senders, boxes, strict=True)}, self._context(memory),
+        )
+        memory["senders"] = senders
+        memory["shares"] = np.array([text(s) for s in opened.values()], dtype=np.uint8).reshape(-1, SHARES_BYTES)
+
+    # ---- the union ----
+    def _union(self, message: Message, memory: Message) -> Message:
+        self._take_shares(message, memory)
+        held = np.searchsorted(self.plan.private_places, self.trainer.held())
+        counted = bool(get(message, "counted", np.uint8, ())[()])
+        if counted and self.plan.contributors <= 1 and self.plan.rule != "heat":
+            raise ProtocolError("the server asks how many hold a row, which this run agreed not to tell; refused")
+        code = DirectCode(len(self.plan.private_places)) if counted else self.plan.code
+        values = membership(code, held, counted)
+        layout = Layout(WORD, code.size)
+        return {"words": self._masked("union", layout, values, memory, {})}
+
+    def _open_union(self, message: Message, memory: Message) -> Message:
+        return self._open("union", message, memory)
+
+    def _choose(self, message: Message, memory: Message) -> Message:
+        private = self.plan.private_places
+        bits = get(message, "union", np.uint8, (-(-len(private) // 8),))
+        asked = np.flatnonzero(np.unpackbits(bits, count=len(private)))
+        chosen = self._answers(asked)
+        memory["chosen"] = asked[chosen].astype(np.int32)
+        return {"chosen": np.packbits(chosen)}
+
+    def _answers(self, asked: np.ndarray) -> np.ndarray:
+        policy = self.plan.policy
+        if policy.whole_scope:
+            return np.ones(len(asked), dtype=bool)
+        if self.answers is None:
+            raise ProtocolError(f"policy {policy.name!r} needs a place for the client's first answers")
+        held = np.zeros(len(self.plan.private_places), dtype=bool)
+        held[np.searchsorted(self.plan.private_places, self.trainer.held())] = True
+        return round_answers(self.answers.answers(asked, held, policy), policy)
+
+    # ---- the update ----
+    def _train(self, message: Message, memory: Message) -> Message:
+        self._take_shares(message, memory)
+        places = self._places(memory)
+        rows = get(message, "rows", np.float32, (len(places), self.plan.width))
+        dense = get(message, "dense", np.float32, (self.plan.dense,))
+        succinct = np.isin(places, np.concatenate([self.plan.public_places, self.trainer.held()]))
+        update = self.trainer.train(int(memory[ROUND][()]), places[succinct], rows[succinct], dense)
+        layout = self.plan.update_layout(places)
+        values = update_words(self.plan, layout, succinct, update)
+        if self.plan.noise:
+            values = values + noise_words(self.plan.noise, values.size)
+        return {"words": self._masked("update", layout, values, memory, self._rows_with(message, memory, places))}
+
+    def _places(self, memory: Message) -> np.ndarray:
+        if self.plan.policy.all_rows:
+            return np.arange(self.plan.space, dtype=np.int64)
+        if "chosen" not in memory:
+            raise ProtocolError("training is asked for before rows were chosen; refused")
+        chosen = self.plan.private_places[memory["chosen"]]
+        return np.union1d(self.plan.public_places, chosen)
+
+    def _rows_with(self, message: Message, memory: Message, places: np.ndarray) -> dict[int, np.ndarray]:
+        """Peer of the update -> indices of the places that it chose too."""
+        if not self.plan.masked:
+            return {}
+        peers = get(message, "peers", np.int32, (None,)).tolist()
+        everywhere = np.arange(len(places))
+        if self.plan.masking == "union":
+            return dict.fromkeys(peers, everywhere)
+        both = get(message, "both", np.uint8, (len(peers), -(-len(places) // 8)))
+        return {
+            peer: np.flatnonzero(np.unpackbits(bits, count=len(places)))
+            for peer, bits in zip(peers, both, strict=True)
+        }
+
+    def _open_update(self, message: Message, memory: Message) -> Message:
+        return self._open("update", message, memory)
+
+    # ---- masks ----
+    def _masked(
+        self, instance: Instance, layout: Layout, values: np.ndarray, memory: Message,
+        rows_with: Mapping[int, np.ndarray],
+    ) -> np.ndarray:
+        """The upload; with masks, those of all peers that shares came from (for the update: that it names)."""
+        if not self.plan.masked:
+            return masked(layout, values, None, ())
+        peers = memory["senders"].tolist() if instance == "union" else sorted(rows_with)
+        strangers = set(peers) - set(memory["senders"].tolist())
+        if strangers or len(peers) < threshold(len(memory["peers"])):
+            raise ProtocolError(
+                f"{len(peers)} of {len(memory['peers'])} neighbours are left to mask with, "
+                f"{threshold(len(memory['peers']))} are the least, {len(strangers)} are unknown; refused"
+            )
+        memory[f"masked {instance}"] = numbers(peers)
+        secrets, known, context = _secrets(memory), _announcements(memory), self._context(memory)
+        key = secrets.mask_key(instance)
+        nothing = np.empty(0, dtype=np.int64)
+        pairs = (
+            PairMask(
+                pair_key(key, known[peer].mask(instance), context, instance, layout.places[both]),
+                sign(int(memory["me"][()]), peer), both,
+            )
+            for peer, both in ((peer, rows_with.get(peer, nothing)) for peer in peers)
+        )
+        return masked(layout, values, self_key(secrets.shared(instance, "self"), context, instance), pairs)
+
+    def _open(self, instance: Instance, message: Message, memory: Message) -> Message:
+        """Shares for the server; asked once per instance, so a second story about who survived gets nothing."""
+        if f"masked {instance}" not in memory:
+            raise ProtocolError(f"this client masked nothing in the {instance}; refused")
+        survivors, lost = (get(message, name, np.int32, (None,)).tolist() for name in ("survivors", "lost"))
+        held = dict(zip(memory["senders"].tolist(), (row.tobytes() for row in memory["shares"]), strict=True))
+        shares = reveal(
+            instance, survivors, lost, memory[f"masked {instance}"].tolist(), held, len(memory["peers"])
+        )
+        return {"shares": np.stack([text(share) for share in shares])}
+
+    def _context(self, memory: Message) -> bytes:
+        return round_context(int(memory[ROUND][()]))
+
+
+def round_context(number: int) -> bytes:
+    return b"round %d" % number
+
+
+def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: LocalUpdate) -> np.ndarray:
+    """One client's words before masking: dense part, tail, then update and weight of each row, zero where padded."""
+    weight = dense_weight(plan.rule, update.kept)
+    weights = row_weights(plan.rule, update.row_samples, update.kept)
+    heaviest = max(int(weights.max(initial=0)), weight)
+    if heaviest > plan.largest_weight:
+        raise ProtocolError(f"a weight of {heaviest} exceeds federated.largest_weight {plan.largest_weight}")
+    counts = update.row_samples if plan.rule == "holders" else (update.row_samples > 0)
+    body = np.zeros((len(layout.places), layout.width), dtype=layout.dtype)
+    body[succinct, :-1] = plan.fixed.encode(update.rows, weights[:, None])
+    body[succinct, -1] = as_words(counts)
+    tail = as_words(np.array([weight, update.kept, update.held, round(update.loss * LOSS_SCALE)]))
+    assert len(tail) == TAIL
+    return np.concatenate([plan.fixed.encode(update.dense, weight), tail, body.ravel()])
+
+
+def _secrets(memory: Message) -> RoundSecrets:
+    if "seeds" not in memory:
+        raise ProtocolError("keys of this round were never asked for; refused")
+    return RoundSecrets(memory["seeds"].tobytes())
+
+
+def _announcements(memory: Message) -> dict[int, Announcement]:
+    return {int(peer): Announcement(raw.tobytes())
+            for peer, raw in zip(memory["peers"], memory["announcements"], strict=True)}

@@ -1,0 +1,220 @@
+"""The server's half of a round: seven exchanges at most, from the model's rows to opened sums.
+
+A client that does not answer, answers late or twice, or answers something of another shape than it declared is lost
+from that phase on. Where too few are left to open a sum the round is abandoned: RoundAbandoned, and nothing changes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contracts.errors import ProtocolError, RoundAbandoned
+from federated.fixed_point import signed
+from federated.masking import NO_ROWS, Layout, Total
+from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
+from federated.neighbour_graph import ring
+from federated.plan import LOSS_SCALE, TAIL, Plan
+from federated.private_set_union import WORD, Code, DirectCode
+from federated.round_client import round_context
+from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
+from federated.share_exchange import BOX_BYTES
+from federated.unmasking import SecureSum
+
+
+@dataclass
+class OpenedRound:
+    """`rows` [space, width] and `dense` [D]: sums of weighted updates; `row_weights` [space]: sums of weights.
+
+    `union` are the private places in scope, `declared` how many rows each client named; `lost` per phase, `seconds`
+    per phase.
+    """
+
+    rows: np.ndarray
+    row_weights: np.ndarray
+    dense: np.ndarray
+    dense_weight: float
+    samples: int
+    samples_held: int
+    loss: float
+    clients: int
+    union: np.ndarray
+    declared: dict[int, int]
+    lost: dict[str, list[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class RoundServer:
+    """One round. `tables` [space, width] and `dense` [D] are the model as it stands."""
+
+    def __init__(self, plan: Plan, number: int, exchange: Exchange, tables: np.ndarray, dense: np.ndarray) -> None:
+        self.plan, self.number, self.tables, self.dense = plan, number, tables, dense
+        self._exchange = exchange
+        self._context = round_context(number)
+        self.lost: dict[str, list[int]] = {phase: [] for phase in PHASES}
+        self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
+        self._announced: dict[int, Announcement] = {}
+        self._dealt: dict[int, list[int]] = {}
+        self._boxes: dict[tuple[int, int], np.ndarray] = {}
+        self._box_given: set[int] = set()
+
+    def run(self, clients: Iterable[int]) -> OpenedRound:
+        """Raises RoundAbandoned when the round cannot be finished."""
+        alive = sorted(clients)
+        if self.plan.masked:
+            alive = self._share_keys(alive)
+        union = np.empty(0, dtype=np.int64)
+        places = {client: np.arange(self.plan.space, dtype=np.int64) for client in alive}
+        if not self.plan.policy.all_rows:
+            union, alive = self._union(alive)
+            places = self._choices(alive, union)
+        total, finished = self._update(places)
+        return self._opened(total, union, places, finished)
+
+    def holders(self, clients: Iterable[int]) -> np.ndarray:
+        """How many of these clients hold each private row, securely counted. Raises RoundAbandoned."""
+        secure, _ = self._memberships(self._share_keys(sorted(clients)), counted=True)
+        return self._open(secure, {})[0].common.astype(np.int64)
+
+    # ---- key agreement and shares ----
+    def _share_keys(self, clients: list[int]) -> list[int]:
+        asked = {client: {"clients": scalar(len(clients), np.int32)} for client in clients}
+        replies = self._ask("keys", asked, lambda client, reply: Announcement(
+            get(reply, "announcement", np.uint8, (ANNOUNCEMENT_BYTES,)).tobytes()))
+        self._announced = replies
+        graph = ring(list(replies), self.plan.neighbours, self.number)
+        self._require(len(replies), "keys")
+        dealt = self._ask("shares", {client: self._introduction(client, peers) for client, peers in graph.items()},
+                          lambda client, reply: get(reply, "boxes", np.uint8, (len(graph[client]), BOX_BYTES)))
+        self._dealt = graph
+        self._boxes = {(client, peer): box for client, boxes in dealt.items()
+                       for peer, box in zip(graph[client], boxes, strict=True)}
+        self._require(len(dealt), "shares")
+        return sorted(dealt)
+
+    def _introduction(self, client: int, peers: list[int]) -> Message:
+        announcements = np.stack([text(self._announced[peer].raw) for peer in peers])
+        return {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements}
+
+    def _shares_for(self, client: int) -> Message:
+        """The boxes for a client, with its first upload of the round."""
+        if not self.plan.masked or client in self._box_given:
+            return {}
+        self._box_given.add(client)
+        senders = [peer for peer in self._dealt[client] if (peer, client) in self._boxes]
+        boxes = [self._boxes[peer, client] for peer in senders]
+        return {"senders": numbers(senders), "boxes": np.array(boxes, dtype=np.uint8).reshape(-1, BOX_BYTES)}
+
+    # ---- the union ----
+    def _union(self, clients: list[int]) -> tuple[np.ndarray, list[int]]:
+        """Private places in scope, and the clients still there."""
+        secure, code = self._memberships(clients, counted=self.plan.contributors > 1)
+        total, alive = self._open(secure, {})
+        return self.plan.private_places[code.decode(total.common, self.plan.contributors)], alive
+
+    def _memberships(self, clients: list[int], counted: bool) -> tuple[SecureSum, Code]:
+        code = self.plan.code if not counted else DirectCode(len(self.plan.private_places))
+        layout = Layout(WORD, code.size)
+        secure = self._secure_sum("union", layout, clients)
+        wish = scalar(int(counted), np.uint8)
+        replies = self._ask("union", {client: {"counted": wish, **self._shares_for(client)} for client in clients},
+                            lambda client, reply: get(reply, "words", WORD, (layout.size,)))
+        for client, words in replies.items():
+            secure.accept(client, layout, words)
+        self._require(len(replies), "union")
+        return secure, code
+
+    def _choices(self, clients: list[int], union: np.ndarray) -> dict[int, np.ndarray]:
+        """Client -> sorted places that it will train: the public ones and those of the union that it names."""
+        private = np.zeros(len(self.plan.private_places), dtype=bool)
+        private[np.searchsorted(self.plan.private_places, union)] = True
+        packed = np.packbits(private)
+        replies = self._ask("choose", {client: {"union": packed} for client in clients},
+                            lambda client, reply: get(reply, "chosen", np.uint8, (-(-len(union) // 8),)))
+        self._require(len(replies), "choose")
+        return {
+            client: np.union1d(self.plan.public_places, union[np.unpackbits(bits, count=len(union)).astype(bool)])
+            for client, bits in replies.items()
+        }
+
+    # ---- the update ----
+    def _update(self, places: dict[int, np.ndarray]) -> tuple[Total, int]:
+        layouts = {client: self.plan.update_layout(mine) for client, mine in places.items()}
+        secure = self._secure_sum("update", self.plan.update_layout(NO_ROWS), list(places))
+        replies = self._ask(
+            "train", {client: self._submodel(client, places, secure.graph) for client in places},
+            lambda client, reply: get(reply, "words", layouts[client].dtype, (layouts[client].size,)))
+        for client, words in replies.items():
+            secure.accept(client, layouts[client], words)
+        self._require(len(replies), "train")
+        total, _ = self._open(secure, places)
+        return total, len(replies)
+
+    def _submodel(self, client: int, places: Mapping[int, np.ndarray], graph: Mapping[int, list[int]]) -> Message:
+        mine = places[client]
+        message = {"rows": self.tables[mine], "dense": self.dense, **self._shares_for(client)}
+        if self.plan.masked:
+            message["peers"] = numbers(graph[client])
+        if self.plan.masking == "per_row":
+            both = [np.packbits(np.isin(mine, places[peer], assume_unique=True)) for peer in graph[client]]
+            message["both"] = np.array(both, dtype=np.uint8).reshape(len(both), -(-len(mine) // 8))
+        return message
+
+    # ---- sums ----
+    def _secure_sum(self, instance: Instance, layout: Layout, clients: list[int]) -> SecureSum:
+        """Of these clients, each masking with those of its neighbours that are among them and dealt shares."""
+        there = set(clients)
+        graph = {client: [peer for peer in self._dealt.get(client, []) if peer in there] for client in clients}
+        return SecureSum(instance, layout, self._context, self._announced, graph, self._dealt)
+
+    def _open(self, secure: SecureSum, places: Mapping[int, np.ndarray]) -> tuple[Total, list[int]]:
+        """The sum of the uploads, and the clients that answered last."""
+        if not self.plan.masked:
+            return secure.total, sorted(secure.layouts)
+        questions = secure.questions()
+        phase: Phase = "open_union" if secure.instance == "union" else "open_update"
+        answers = self._ask(
+            phase,
+            {client: {"survivors": numbers(survivors), "lost": numbers(lost)}
+             for client, (survivors, lost) in questions.items()},
+            lambda client, reply: get(reply, "shares", np.uint8, (sum(map(len, questions[client])), 16)))
+        started = time.perf_counter()
+        total = secure.open(answers, places)
+        self.seconds[phase] += time.perf_counter() - started
+        return total, sorted(answers)
+
+    def _require(self, count: int, phase: Phase) -> None:
+        if count < self.plan.least_clients:
+            raise RoundAbandoned(
+                f"round {self.number}: {count} clients are left after {phase!r}, {self.plan.least_clients} are the "
+                "least; it is abandoned and changes nothing"
+            )
+
+    def _ask(self, phase: Phase, messages: Mapping[int, Message], check) -> dict:  # type: ignore[no-untyped-def]
+        """Checked replies; who sends nothing, or something that does not check, is lost."""
+        started = time.perf_counter()
+        stamp = scalar(self.number, np.int64)
+        raw = self._exchange(phase, {client: {ROUND: stamp, **message} for client, message in messages.items()})
+        replies = {}
+        for client in sorted(messages.keys() & raw.keys()):
+            try:
+                replies[client] = check(client, raw[client])
+            except ProtocolError:
+                continue
+        self.lost[phase] += sorted(messages.keys() - replies.keys())
+        self.seconds[phase] += time.perf_counter() - started
+        return replies
+
+    def _opened(self, total: Total, union: np.ndarray, places: Mapping[int, np.ndarray], clients: int) -> OpenedRound:
+        fixed, dense = self.plan.fixed, self.plan.dense
+        tail = signed(total.common[dense : dense + TAIL])
+        return OpenedRound(
+            rows=fixed.decode(total.rows[:, :-1]), row_weights=signed(total.rows[:, -1]),
+            dense=fixed.decode(total.common[:dense]), dense_weight=float(tail[0]), samples=int(tail[1]),
+            samples_held=int(tail[2]), loss=float(tail[3]) / LOSS_SCALE / max(int(tail[1]), 1), clients=clients,
+            union=union, declared={client: len(mine) for client, mine in places.items()}, lost=self.lost,
+            seconds=self.seconds,
+        )

@@ -1,0 +1,117 @@
+"""Which rows a model has, which of them a client uses, and the smaller model that knows only some of them.
+
+Place p of the space is row p + 1 of the fused embedding table (models/embedding.py), whose row 0 is padding. Tables of
+up to `public_up_to` ids, bins of numbers and the id "unknown" are public: they are in every submodel, and using them
+tells little. All other rows are private.
+
+A submodel is the same network over a spec whose private tables have shrunk: its fused table is the padding row and the
+rows of its places in order, so rows are copied in and out without a map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from contracts.errors import ConfigError
+from contracts.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
+from models.batches import Batch, Block
+from models.embedding import item_slot
+
+SIDES = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    spec: FeatureSpec
+    public_up_to: int
+
+    @cached_property
+    def first(self) -> dict[str, int]:
+        """Table -> place of its id 1."""
+        starts, place = {}, 0
+        for table, size in self.spec.tables().items():
+            starts[table] = place
+            place += size - 1
+        return starts
+
+    @property
+    def size(self) -> int:
+        return sum(size - 1 for size in self.spec.tables().values())
+
+    @cached_property
+    def private_tables(self) -> list[str]:
+        numbers = {table for field in self.spec.fields if field.dense for _, table, _ in field.slots()}
+        return [t for t, size in self.spec.tables().items() if size > self.public_up_to and t not in numbers]
+
+    def private_ranges(self) -> tuple[tuple[int, int], ...]:
+        """[start, stop) of the private places of each private table."""
+        tables = self.spec.tables()
+        return tuple((self.first[t] + FIRST_ID - 1, self.first[t] + tables[t] - 1) for t in self.private_tables)
+
+    def places(self, batch: Batch) -> np.ndarray:
+        """int64 [B, W] the place that each id of a row uses, -1 for padding; shared block first."""
+        blocks = [(batch.shared, self.spec.block_ids("shared")), (batch.own, self.spec.block_ids("own"))]
+        columns = [self._slot_places(block, slot) for block, slots in blocks for slot in slots]
+        return np.concatenate(columns, axis=1) if columns else np.empty((len(batch.label), 0), dtype=np.int64)
+
+    def _slot_places(self, block: Block, slot: IdSlot) -> np.ndarray:
+        ids = block.ids[:, slot.start : slot.start + slot.width].numpy().astype(np.int64)
+        return np.where(ids == PADDING, -1, self.first[slot.table] + ids - 1)
+
+    def kept_ids(self, places: np.ndarray) -> dict[str, np.ndarray]:
+        """Private table -> sorted ids (from 2) whose rows are among the sorted places."""
+        found = {}
+        for table, (start, stop) in zip(self.private_tables, self.private_ranges(), strict=True):
+            low, high = np.searchsorted(places, (start, stop))
+            found[table] = places[low:high] - start + FIRST_ID
+        return found
+
+    def submodel_spec(self, kept: dict[str, np.ndarray]) -> FeatureSpec:
+        """The spec whose private tables hold the kept ids alone."""
+        fields = [
+            field.model_copy(update={"size": FIRST_ID + len(kept[table])})
+            if not field.dense and (table := field.vocabulary or field.name) in kept else field
+            for field in self.spec.fields
+        ]
+        return self.spec.model_copy(update={"fields": tuple(fields)})
+
+    def narrowed(self, batch: Batch, kept: dict[str, np.ndarray]) -> Batch:
+        """The samples in the submodel's ids, without those whose target item it lacks.
+
+        A lost entry of a history or list is padding, any other lost value is unknown.
+        """
+        here = torch.ones(len(batch.label), dtype=torch.bool)
+        target = item_slot(self.spec)
+        shared, own = batch.shared.ids.clone(), batch.own.ids.clone()
+        for ids, slots in ((shared, self.spec.block_ids("shared")), (own, self.spec.block_ids("own"))):
+            for slot in slots:
+                if slot.table not in kept:
+                    continue
+                span = slice(slot.start, slot.start + slot.width)
+                mapped = self._lookup(slot, kept[slot.table])[ids[:, span].long()]
+                if target is not None and slot.name == target.name:
+                    here &= (mapped[:, 0] != UNKNOWN) | (ids[:, slot.start] == UNKNOWN)
+                ids[:, span] = mapped
+        moved = batch._replace(shared=Block(shared, batch.shared.dense), own=Block(own, batch.own.dense))
+        return moved.take(here.nonzero().squeeze(1))
+
+    @staticmethod
+    def _lookup(slot: IdSlot, kept: np.ndarray) -> torch.Tensor:
+        table = np.full(slot.size, PADDING if slot.width > 1 or slot.sequence else UNKNOWN, dtype=np.int32)
+        table[PADDING], table[UNKNOWN] = PADDING, UNKNOWN
+        table[kept] = np.arange(FIRST_ID, FIRST_ID + len(kept))
+        return torch.from_numpy(table)
+
+
+def require_federable(spec: FeatureSpec) -> None:
+    """Raises ConfigError on inputs that no client can compute or that name it."""
+    bad = [field.name for field in spec.fields if field.kind in ("counter", "statistic") or field.product]
+    if bad:
+        raise ConfigError(
+            f"fields {bad} need counts over all users (or products of crosses), which no client has; leave them out "
+            "with federated.fields"
+        )

@@ -1,0 +1,129 @@
+"""Calibration and popularity without anybody's scores: clients add histograms under masks, the server opens the sums.
+
+Each client downloads the finished model, which is published anyway, scores its own later rows that trained nothing, and
+uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker, and per item how
+often it was shown and clicked. A bin's rows stand at its middle when the curve is fitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contracts.config import Config
+from contracts.errors import DataError
+from contracts.feature_spec import FeatureSpec
+from federated.fixed_point import FixedPoint
+from federated.index_policy import POLICIES
+from federated.networks import FederatedNetworks
+from federated.plan import Plan
+from federated.round_client import LocalUpdate
+from models.batches import Batch
+from models.embedding import item_slot
+from models.pre_ranker import TowersPreRanker
+
+LIMIT, BINS = 10.0, 400
+SCORES = ("ranker", "pre_ranker")
+
+
+def middles() -> np.ndarray:
+    edges = np.linspace(-LIMIT, LIMIT, BINS + 1)
+    return (edges[1:] + edges[:-1]) / 2
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """int64: `rows` and `clicks` [2, BINS] of ranker and pre-ranker, `shown` and `clicked` [items] by the item's id."""
+
+    rows: np.ndarray
+    clicks: np.ndarray
+    shown: np.ndarray
+    clicked: np.ndarray
+
+    def flat(self) -> np.ndarray:
+        return np.concatenate([self.rows.ravel(), self.clicks.ravel(), self.shown, self.clicked])
+
+    @classmethod
+    def of_flat(cls, values: np.ndarray, items: int) -> Histograms:
+        counts = np.rint(values).astype(np.int64)
+        rows, clicks, shown, clicked, _ = np.split(counts, np.cumsum([2 * BINS, 2 * BINS, items, items]))
+        return cls(rows.reshape(2, BINS), clicks.reshape(2, BINS), shown, clicked)
+
+    def as_rows(self, which: str) -> tuple[np.ndarray, np.ndarray]:
+        """Logits and labels of as many rows as were counted. Raises DataError when there are none."""
+        place = SCORES.index(which)
+        clicks, others = self.clicks[place], self.rows[place] - self.clicks[place]
+        if not self.rows[place].sum():
+            raise DataError("no client had later rows to calibrate on; widen the validation window")
+        logits = np.concatenate([np.repeat(middles(), clicks), np.repeat(middles(), others)])
+        return logits, np.repeat([1.0, 0.0], [clicks.sum(), others.sum()])
+
+
+def item_count(spec: FeatureSpec) -> int:
+    slot = item_slot(spec)
+    return slot.size if slot else 1
+
+
+def histogram_plan(config: Config, spec: FeatureSpec, networks: FederatedNetworks, clients: int) -> Plan:
+    """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up."""
+    rows, dense = networks.read()
+    size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
+    return Plan(
+        space=0, private=(), width=1, dense=size, policy=POLICIES["all"], masking="union", rule="heat",
+        clip=FixedPoint(1.0).largest, largest_weight=1, clients=clients, neighbours=config.federated.neighbours,
+        least_clients=config.federated.least_clients,
+    )
+
+
+def model_as_vector(rows: np.ndarray, dense: np.ndarray, size: int) -> np.ndarray:
+    found = np.zeros(size, dtype=np.float32)
+    found[: rows.size + dense.size] = np.concatenate([rows.ravel(), dense])
+    return found
+
+
+def model_of(networks: FederatedNetworks, vector: np.ndarray) -> None:
+    """Fills the networks from what a client was sent."""
+    rows, dense = networks.read()
+    networks.write(vector[: rows.size].reshape(rows.shape), vector[rows.size : rows.size + dense.size])
+
+
+@torch.inference_mode()
+def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histograms:
+    """Of one client's rows."""
+    networks.eval()
+    shown_at = networks.bias(batch.position)
+    scorers = (networks.ranker, TowersPreRanker(networks.towers, networks.pre_ranker))
+    labels, items = batch.label.numpy().astype(np.int64), item_count(spec)
+    rows, clicks = np.zeros((2, BINS), np.int64), np.zeros((2, BINS), np.int64)
+    for place, network in enumerate(scorers):
+        logits = (network(batch.shared, batch.own) + shown_at).numpy()
+        bins = np.clip((logits + LIMIT) / (2 * LIMIT) * BINS, 0, BINS - 1).astype(np.int64)
+        rows[place] = np.bincount(bins, minlength=BINS)
+        clicks[place] = np.bincount(bins, weights=labels, minlength=BINS)
+    slot = item_slot(spec)
+    ids = batch.own.ids[:, slot.start].numpy() if slot else np.zeros(len(labels), dtype=np.int64)
+    shown, clicked = (np.bincount(ids, weights=w, minlength=items) for w in (np.ones(len(ids)), labels))
+    return Histograms(rows, clicks, shown.astype(np.int64), clicked.astype(np.int64))
+
+
+@dataclass
+class HistogramTrainer:
+    """Answers the last round: what it sends as its dense part begins with its counts."""
+
+    networks: FederatedNetworks
+    spec: FeatureSpec
+    batch: Batch
+
+    def held(self) -> np.ndarray:
+        return np.empty(0, dtype=np.int64)
+
+    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+        model_of(self.networks, dense)
+        counts = np.zeros(len(dense))
+        if len(self.batch.label):
+            flat = count(self.networks, self.spec, self.batch).flat()
+            counts[: len(flat)] = flat
+        nothing = np.zeros((0, rows.shape[1])), np.zeros(0, dtype=np.int64)
+        return LocalUpdate(*nothing, counts, len(self.batch.label), len(self.batch.label), 0.0)

@@ -1,0 +1,146 @@
+"""Opening a sum: what a client refuses to reveal, and how the server takes the masks off.
+
+Of every client the neighbours reveal either the self mask (it is in the sum) or the mask key (it is not), never both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contracts.errors import ProtocolError, RoundAbandoned
+from federated import sealed_box, secret_sharing
+from federated.mask_stream import words
+from federated.masking import NO_ROWS, Layout, PairMask, Total, add_pair
+from federated.neighbour_graph import threshold
+from federated.round_secrets import Announcement, Instance, commitment, mask_key, self_key
+from federated.share_exchange import share_of
+
+
+def pair_key(
+    mine: sealed_box.X25519PrivateKey, theirs: bytes, context: bytes, instance: Instance, places: np.ndarray
+) -> bytes:
+    """Bound to the rows that both ends were told, so that no two sets of rows ever share a stream."""
+    digest = hashlib.sha256(np.ascontiguousarray(places, dtype="<i8").tobytes()).digest()
+    return sealed_box.agree(mine, theirs, b"pair " + instance.encode() + digest + context)
+
+
+def reveal(
+    instance: Instance, survivors: Collection[int], lost: Collection[int], masked_with: Collection[int],
+    held: Mapping[int, bytes], neighbours: int,
+) -> list[bytes]:
+    """A neighbour's shares of the survivors' self masks, then of the keys of the lost, each in the order given.
+
+    `masked_with` are the neighbours that this client's own upload is masked against, `held` their shares, `neighbours`
+    how many it had when the round began. Raises ProtocolError on a request that would uncover a client.
+    """
+    both = set(survivors) & set(lost)
+    if both:
+        raise ProtocolError(f"the server asks for both secrets of client {min(both)}; refused")
+    strangers = (set(survivors) | set(lost)) - set(masked_with)
+    if strangers:
+        raise ProtocolError(f"the server names client {min(strangers)}, with whom nothing was masked; refused")
+    if len(survivors) < threshold(neighbours):
+        raise ProtocolError(
+            f"only {len(survivors)} of {neighbours} neighbours are said to be in the sum, {threshold(neighbours)} are "
+            "the least; refused"
+        )
+    chosen = [(client, "self") for client in survivors] + [(client, "mask") for client in lost]
+    return [share_of(held[client], instance, kind) for client, kind in chosen]
+
+
+@dataclass
+class SecureSum:
+    """The server's half of one instance.
+
+    `graph` is who masks with whom (participants of this instance alone), `dealt` the neighbours that shares were cut
+    for, in their order. `rows_of_both(a, b)` gives the sorted places of the rows that the two mask together.
+    """
+
+    instance: Instance
+    base: Layout
+    context: bytes
+    announcements: Mapping[int, Announcement]
+    graph: Mapping[int, list[int]]
+    dealt: Mapping[int, list[int]]
+    layouts: dict[int, Layout] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.total = Total(self.base)
+
+    def accept(self, client: int, layout: Layout, upload: np.ndarray) -> None:
+        """Adds a masked upload. Raises ProtocolError when it is not of the shape that the client declared."""
+        if upload.shape != (layout.size,) or upload.dtype != layout.dtype:
+            raise ProtocolError(f"client {client} sent {upload.dtype} {upload.shape}, declared {layout.size} words")
+        self.total.add(layout, upload)
+        self.layouts[client] = layout
+
+    def questions(self) -> dict[int, tuple[list[int], list[int]]]:
+        """Client in the sum -> (its neighbours in the sum, its neighbours that masked and are not)."""
+        return {
+            client: (
+                [peer for peer in self.graph[client] if peer in self.layouts],
+                [peer for peer in self.graph[client] if peer not in self.layouts],
+            )
+            for client in self.layouts
+        }
+
+    def open(self, answers: Mapping[int, np.ndarray], rows_of_lost: Mapping[int, np.ndarray]) -> Total:
+        """Takes all masks off. `answers`: client -> shares [n, 16] in the order of its question; `rows_of_lost`: the
+        places that a lost client had declared. Raises RoundAbandoned below a threshold or when shares are false.
+        """
+        revealed = self._by_owner(answers)
+        for client, layout in self.layouts.items():
+            seed = self._seed(client, "self", revealed)
+            if commitment(seed) != self.announcements[client].commitment(self.instance):
+                raise RoundAbandoned(f"false shares of the self mask of client {client}; the round changes nothing")
+            mask = words(self_key(seed, self.context, self.instance), layout.size, layout.dtype)
+            self.total.subtract(layout, mask)
+        for client in self._lost():
+            self._remove_pairs(client, self._seed(client, "mask", revealed), rows_of_lost.get(client, NO_ROWS))
+        return self.total
+
+    def _lost(self) -> list[int]:
+        return sorted({lost for _, group in self.questions().values() for lost in group})
+
+    def _by_owner(self, answers: Mapping[int, np.ndarray]) -> dict[int, dict[int, bytes]]:
+        """Owner of the secret -> {number of the share: share}."""
+        found: dict[int, dict[int, bytes]] = {}
+        questions = self.questions()
+        for client, shares in answers.items():
+            survivors, lost = questions[client]
+            for owner, share in zip([*survivors, *lost], shares, strict=True):
+                number = self.dealt[owner].index(client) + 1
+                found.setdefault(owner, {})[number] = share.tobytes()
+        return found
+
+    def _seed(self, client: int, kind: str, revealed: Mapping[int, Mapping[int, bytes]]) -> bytes:
+        shares = revealed.get(client, {})
+        try:
+            return secret_sharing.combine(shares, threshold(len(self.dealt[client])))
+        except RoundAbandoned as error:
+            raise RoundAbandoned(f"{self.instance}, {kind} secret of client {client}: {error}") from None
+
+    def _remove_pairs(self, lost: int, seed: bytes, places: np.ndarray) -> None:
+        """Undoes the masks that survivors share with a lost client: what remains of the pair in the sum."""
+        key = mask_key(seed, self.instance)
+        if sealed_box.public_bytes(key) != self.announcements[lost].mask(self.instance):
+            raise RoundAbandoned(f"false shares of the mask key of client {lost}; the round changes nothing")
+        for peer in self._survivors_of(lost):
+            layout = self.layouts[peer]
+            both, at, _ = np.intersect1d(layout.places, places, assume_unique=True, return_indices=True)
+            shared = pair_key(key, self.announcements[peer].mask(self.instance), self.context, self.instance, both)
+            narrow = layout.with_rows(both)
+            mask = np.zeros(narrow.size, dtype=layout.dtype)
+            add_pair(narrow, mask, PairMask(shared, sign(peer, lost), np.arange(len(at))))
+            self.total.subtract(narrow, mask)
+
+    def _survivors_of(self, lost: int) -> Iterable[int]:
+        return [client for client in self.layouts if lost in self.graph[client]]
+
+
+def sign(mine: int, theirs: int) -> int:
+    return 1 if mine < theirs else -1

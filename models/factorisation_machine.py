@@ -1,0 +1,61 @@
+"""Factorisation machine (Rendle, ICDM 2010): a weight per value and the inner product of every pair of values' vectors.
+
+    logit = b + sum_i w_i x_i + sum_{i<j} <v_i, v_j> x_i x_j,   the last = ((sum_i v_i x_i)^2 - sum_i (v_i x_i)^2) / 2
+
+x is 1 for an id, 1/n for each of the n values of a list, and the value itself for numbers (dense inputs, statistics,
+entries of product crosses). A history and its target have weights and vectors of their own. The sums of the shared
+block are computed once per request.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block, ExampleSet
+from models.embedding import INITIAL_STD, BlockReader, FusedEmbedding
+from models.logistic_regression import STEP_SCALE
+from models.losses import prior_logit
+
+START = 0.1  # of the usual spread of embeddings: products of large random vectors are noise that must be unlearned
+
+
+class FactorisationMachine(nn.Module):
+    def __init__(self, spec: FeatureSpec, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.embedding = FusedEmbedding(spec, dim + 1, tie=False)
+        with torch.no_grad():
+            self.embedding.weight.mul_(START)
+            self.embedding.weight[:, dim] = 0.0
+        self.shared_numbers = nn.Parameter(self._factors(self.embedding.shared))
+        self.own_numbers = nn.Parameter(self._factors(self.embedding.own))
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def _factors(self, reader: BlockReader) -> Tensor:
+        """[numbers, D + 1]: a vector and a weight of each number of a block."""
+        numbers = reader.width - len(reader.slots) * (self.dim + 1)
+        factors = torch.randn(numbers, self.dim + 1) * INITIAL_STD * START
+        factors[:, self.dim] = 0.0
+        return factors
+
+    def prepare(self, examples: ExampleSet) -> None:
+        """Starts the bias at the click rate of the training window."""
+        nn.init.constant_(self.bias, prior_logit(examples) / STEP_SCALE)
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        left, right = self.embedding(shared, own)
+        one = self._terms(left, self.embedding.shared, self.shared_numbers)
+        other = self._terms(right, self.embedding.own, self.own_numbers)
+        sums = one[..., : self.dim].sum(dim=1) + other[..., : self.dim].sum(dim=1)
+        squares = one[..., : self.dim].square().sum(dim=(1, 2)) + other[..., : self.dim].square().sum(dim=(1, 2))
+        weights = one[..., self.dim].sum(dim=1) + other[..., self.dim].sum(dim=1)
+        return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias)
+
+    def _terms(self, inputs: Tensor, reader: BlockReader, factors: Tensor) -> Tensor:
+        """v_i x_i and, last, w_i x_i of every input of a block: [R, width] -> [R, inputs, D + 1]."""
+        ids = len(reader.slots) * (self.dim + 1)
+        vectors = inputs[:, :ids].view(len(inputs), -1, self.dim + 1)
+        return torch.cat([vectors, inputs[:, ids:, None] * factors.to(inputs.dtype)], dim=1)

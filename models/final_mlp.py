@@ -1,0 +1,81 @@
+"""FinalMLP: two perceptrons that see the inputs through gates of their own, joined by a bilinear form.
+
+Mao et al., AAAI 2023, arXiv 2304.00902; among the best of the BARS tables on Criteo and Avazu.
+
+    g_1 = 2 sigmoid(perceptron(shared)),  g_2 = 2 sigmoid(perceptron(own))      over all inputs x = [shared; own]
+    o_k = ReLU perceptron_k(g_k * x)                                            [B, H], k = 1, 2
+    logit = b + w_1 . o_1 + w_2 . o_2 + sum over heads h of o_1h^T W_h o_2h     o_kh: the h-th of HEADS pieces of o_k
+
+As in the paper one gate sees the user (here with the context) and the other the item. What the first gate needs is
+computed once per request.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from contracts.feature_spec import FeatureSpec
+from models.batches import Block, ExampleSet
+from models.embedding import FusedEmbedding
+from models.losses import prior_logit
+from models.mlp import Mlp
+
+GATE_HIDDEN = 64
+HEADS = 8
+
+
+class BilinearFusion(nn.Module):
+    """Two vectors of one width -> a logit. Heads keep the form small: width x width / heads weights."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = math.gcd(HEADS, width)
+        piece = width // self.heads
+        self.one = nn.Linear(width, 1)
+        self.other = nn.Linear(width, 1, bias=False)
+        self.form = nn.Parameter(torch.randn(self.heads, piece, piece) / piece)
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        """[B, H] and [B, H] -> [B]."""
+        left, right = (part.view(len(part), self.heads, -1) for part in (one, other))
+        joint = torch.einsum("bhi,hij,bhj->b", left, self.form.to(left.dtype), right)
+        return (self.one(one) + self.other(other)).squeeze(1) + joint
+
+
+class Gate(nn.Module):
+    """Context [R, C] -> weights between 0 and 2 of all inputs [R, X]; without any context the weights are learned."""
+
+    def __init__(self, context: int, inputs: int) -> None:
+        super().__init__()
+        layers = (nn.Linear(context, GATE_HIDDEN), nn.ReLU(), nn.Linear(GATE_HIDDEN, inputs)) if context else ()
+        self.layers = nn.Sequential(*layers)
+        self.constant = None if context else nn.Parameter(torch.zeros(1, inputs))
+
+    def forward(self, context: Tensor) -> Tensor:
+        return 2 * torch.sigmoid(self.layers(context) if self.constant is None else self.constant)
+
+
+class FinalMlp(nn.Module):
+    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        self.embedding = FusedEmbedding(spec, dim)
+        shared, own = self.embedding.shared.width, self.embedding.own.width
+        self.gates = nn.ModuleList(Gate(context, shared + own) for context in (shared, own))
+        self.streams = nn.ModuleList(Mlp(shared, own, hidden[:-1], out=hidden[-1], dropout=dropout) for _ in range(2))
+        self.fusion = BilinearFusion(hidden[-1])
+
+    def prepare(self, examples: ExampleSet) -> None:
+        """Starts the output at the click rate of the training window."""
+        nn.init.constant_(self.fusion.one.bias, prior_logit(examples))
+
+    def forward(self, shared: Block, own: Block) -> Tensor:
+        """shared of 1 or B rows, own of B rows -> logits [B]."""
+        left, right = self.embedding(shared, own)
+        outputs = []
+        for stream, gate, context in zip(self.streams, self.gates, (left, right), strict=True):
+            weights = gate(context)
+            outputs.append(torch.relu(stream(left * weights[:, : left.shape[1]], right * weights[:, left.shape[1] :])))
+        return self.fusion(*outputs)

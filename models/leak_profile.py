@@ -1,0 +1,53 @@
+"""What the values of one field say: the rate of positives by value, as the report draws it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contracts import vocabulary
+from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureField
+from models.field_columns import FieldColumn
+
+GROUPS = 8
+NOTHING, OTHERS = "no value", "other values"
+
+
+def profile(column: FieldColumn, field: FeatureField, label: np.ndarray, encoding: Path) -> list[dict[str, Any]]:
+    """At most GROUPS groups of rows and two more: `value`, `share` of the rows, `rate` of positives."""
+    parts = _keys(column, field, encoding) if column.values is None else _numbers(column.present, column.values)
+    return [
+        {"value": name, "share": float(rows.mean()), "rate": float(label[rows].mean())}
+        for name, rows in [(NOTHING, ~column.present), *parts]
+        if rows.any()
+    ]
+
+
+def _numbers(present: np.ndarray, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Between quantiles, each named by its least and its largest value."""
+    edges = np.unique(np.quantile(values[present], np.arange(1, GROUPS) / GROUPS)) if present.any() else np.empty(0)
+    group = np.where(present, np.searchsorted(edges, values, side="right"), -1)
+    found = []
+    for number in range(len(edges) + 1):
+        rows = group == number
+        if rows.any():
+            low, high = values[rows].min(), values[rows].max()
+            found.append((f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}", rows))
+    return found
+
+
+def _keys(column: FieldColumn, field: FeatureField, encoding: Path) -> list[tuple[str, np.ndarray]]:
+    """The most frequent keys by name, then all others."""
+    keys = vocabulary.read_all(encoding)[field.vocabulary or field.name]
+    counts = np.bincount(column.codes.ravel(), minlength=column.size)
+    counts[: UNKNOWN + 1] = 0
+    most = [code for code in np.argsort(-counts, kind="stable")[:GROUPS] if counts[code]]
+    named = [(_text(keys[code - FIRST_ID]), (column.codes == code).any(axis=1)) for code in most]
+    rest = column.present & ~np.isin(column.codes, most).any(axis=1)
+    return [*named, (OTHERS, rest)]
+
+
+def _text(key: Any) -> str:
+    return key.decode() if isinstance(key, bytes) else str(key)

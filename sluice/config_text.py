@@ -1,0 +1,159 @@
+"""A guess -> a configuration with comments that say why, as text that contracts/config.py reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from sluice.column_types import Column, missing_mark, quoted
+from sluice.role_guess import Field, Guess
+from sluice.table_sample import TableSample
+
+WIDTH = 116
+BINS = (10, 100)
+STEPS = ((5_000, 64, 20), (200_000, 256, 8))  # tables below so many rows: batch size, epochs
+LARGE_BATCH, LARGE_EPOCHS = 4096, 2
+
+
+def config_text(name: str, sample: TableSample, guess: Guess) -> str:
+    """Paths are relative to `data`, the file's own folder."""
+    parts = [_head(name, sample), _log(sample, guess), _label(guess), _windows(guess), *map(_field, guess.fields),
+             _clock_fields(guess), _left_out(guess), _train(sample)]
+    return "\n".join(part for part in parts if part)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _comment(text: str) -> str:
+    """As many lines of `# ...` as it takes; nothing in the text ends a comment."""
+    lines, line = [], "#"
+    for word in " ".join(text.split()).split(" "):
+        if len(line) + len(word) + 1 > WIDTH and line != "#":
+            lines.append(line)
+            line = "#"
+        line += f" {word}"
+    return "\n".join([*lines, line]) + "\n"
+
+
+def _table(values: Mapping[str, str]) -> str:
+    inner = ", ".join(f"{key} = {_text(value)}" for key, value in values.items())
+    return f"{{ {inner} }}"
+
+
+def _head(name: str, sample: TableSample) -> str:
+    rows = f"{sample.rows} rows" if sample.dialect is None else f"about {sample.rows} rows"
+    return (
+        _comment(f"Guessed from {sample.path.name} ({rows}, {len(sample.columns)} columns) by `sluice init`: read it "
+                 "before you trust it. `sluice features` also checks whether a field leaks the label.")
+        + f"name = {_text(name)}\ndata = {_text(str(sample.path.resolve().parent))}\n"
+    )
+
+
+def _log(sample: TableSample, guess: Guess) -> str:
+    lines = ["[log]", f"path = {_text('{data}/' + sample.path.name)}"]
+    if sample.dialect is None:
+        lines.append('format = "parquet"')
+    else:
+        lines += ['format = "csv"', f"options = {_table(sample.dialect.options(missing_mark(sample)))}",
+                  f"schema_ddl = {_text(_ddl(guess))}"]
+    roles = {"user_id": guess.user, "item_id": guess.item, "event_time": guess.time, "position": guess.position}
+    for role, column in roles.items():
+        if role in guess.notes:
+            lines.append(_comment(f"{role}: {guess.notes[role]}").rstrip())
+        if column is not None:
+            lines.append(f"{role} = {_text(_moment(guess) if role == 'event_time' else column.plain)}")
+    derived = dict(_derived(guess, parquet=sample.dialect is None))
+    if derived:
+        lines += ["", "[log.derive]", *(f"{name} = {_text(read)}" for name, read in derived.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _moment(guess: Guess) -> str:
+    """A name for the derived time that no column has."""
+    names = {one.plain.lower() for one in guess.columns if one is not guess.time}
+    return next(name for name in ("event_time", "event_moment", "event_time_derived") if name not in names)
+
+
+def _ddl(guess: Guess) -> str:
+    """Numbers are read as DOUBLE where nothing else needs their text."""
+    numbers = {field.column.plain for field in guess.fields if field.kind == "numeric"}
+    labels = [one for one in guess.columns if one.plain in guess.label.columns]
+    numbers |= {one.plain for one in labels if one.type in ("integer", "number")}
+    whole = guess.position.plain if guess.position else None
+    kinds = {one.plain: "DOUBLE" if one.plain in numbers and _as_it_is(one) else "STRING" for one in guess.columns}
+    if whole:
+        kinds[whole] = "INT"
+    return ", ".join(f"{quoted(one.name)} {kinds[one.plain]}" for one in guess.columns)
+
+
+def _as_it_is(one: Column) -> bool:
+    return one.expression is None or one.expression == quoted(one.name)
+
+
+def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
+    used = {field.column.plain for field in guess.fields} | guess.label.columns
+    used |= {one.plain for one in (guess.user, guess.item, guess.position) if one is not None}
+    if guess.time is not None:
+        moment = _moment(guess)
+        yield moment, guess.time.expression or quoted(guess.time.name)
+        yield "event_weekday", f"weekday({moment})"
+        if _has_clock(guess.time):
+            yield "event_hour", f"hour({moment})"
+    numeric = {field.column.plain for field in guess.fields if field.kind == "numeric"}
+    for one in guess.columns:
+        if parquet and one.plain in numeric and one.is_text and _as_it_is(one):
+            yield one.plain, f"try_cast({quoted(one.name)} AS DOUBLE)"
+        elif one.expression is not None and one.type != "time" and one.plain in used:
+            yield one.plain, one.expression
+
+
+def _has_clock(time: Column) -> bool:
+    read = time.expression or ""
+    return any(word in read for word in ("HH", "H:mm", "seconds", "millis")) or any(":" in str(v) for v in time.known)
+
+
+def _label(guess: Guess) -> str:
+    rate = "" if guess.label.rate is None else f"; {guess.label.rate:.1%} of the sampled rows are positive"
+    return _comment(guess.notes["label"] + rate) + f"[label]\nexpression = {_text(guess.label.expression)}\n"
+
+
+def _windows(guess: Guess) -> str:
+    if guess.time is not None:
+        return ""
+    return (_comment("Without times there is nothing to count in a statistics window.")
+            + "[windows]\nstatistics = 0.0\ntrain = 0.7\nvalidation = 0.1\ntest = 0.2\n")
+
+
+def _field(one: Field) -> str:
+    lines = [f"name = {_text(one.column.plain)}", f"kind = {_text(one.kind)}", f"side = {_text(one.side)}"]
+    if one.key_type != "string" and not one.column.is_text:
+        lines.append(f"key_type = {_text(one.key_type)}")
+    if one.kind == "multi_valued":
+        lines.append(f"length = {one.length}")
+        if one.column.separator is not None:
+            lines.append(f"separator = {_text(one.column.separator)}")
+    if one.kind == "numeric":
+        lines.append(f"granularities = {list(BINS)}")
+    if one.log:
+        lines.append("log = true")
+    return _comment(one.why) + "[[fields]]\n" + "\n".join(lines) + "\n"
+
+
+def _clock_fields(guess: Guess) -> str:
+    if guess.time is None:
+        return ""
+    names = ["event_weekday", *(["event_hour"] if _has_clock(guess.time) else [])]
+    return _comment("From the time of the event, UTC.") + "\n".join(
+        f'[[fields]]\nname = "{name}"\nkind = "categorical"\nside = "context"\nkey_type = "int64"\n' for name in names)
+
+
+def _left_out(guess: Guess) -> str:
+    return "".join(_comment(f"Left out: {name}: {why}") for name, why in guess.left_out.items())
+
+
+def _train(sample: TableSample) -> str:
+    batch, epochs = next(((b, e) for rows, b, e in STEPS if sample.rows < rows), (LARGE_BATCH, LARGE_EPOCHS))
+    return (_comment("Small tables need small batches and several rounds.")
+            + f"[train]\nbatch_size = {batch}\nepochs = {epochs}\npatience = 2\n")

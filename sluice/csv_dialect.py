@@ -1,0 +1,123 @@
+"""How a text table is written: encoding, separator, header, quotes. Guessed from its first lines."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import DataError
+
+SEPARATORS = (",", ";", "\t", "|", "::", "\x01", "^", "~", " ")
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$")
+MISSING = ("", "?", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "\\N", "-")
+SNIFFED = 400  # lines
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """`names` are the header's, or c0, c1, ... where there is none (or a name is empty or given twice)."""
+
+    encoding: str
+    separator: str
+    header: bool
+    names: tuple[str, ...]
+    renamed: bool
+    padded: bool
+    doubled_quotes: bool
+    several_lines: bool
+
+    def rows(self, piece: bytes, first: bool) -> list[list[str]]:
+        """The rows of a piece of the file, without the header in its first piece; blank lines are none."""
+        found = _split(piece.decode(self.encoding, errors="replace"), self.separator)
+        return found[1:] if first and self.header else found
+
+    def options(self, missing: str | None) -> dict[str, str]:
+        """What Spark's reader must be told."""
+        found = {"sep": self.separator}
+        if self.header:
+            found["header"] = "true"
+        if self.renamed and self.header:
+            found["enforceSchema"] = "true"
+        if self.encoding.startswith("ISO"):
+            found["encoding"] = self.encoding
+        if self.padded:
+            found |= {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
+        if self.doubled_quotes:
+            found["escape"] = '"'
+        if self.several_lines:
+            found["multiLine"] = "true"
+        if missing:
+            found["nullValue"] = missing
+        return found
+
+
+def sniff(piece: bytes, path: Path) -> Dialect:
+    """Raises DataError when no separator cuts the lines into equally many columns."""
+    encoding = _encoding(piece)
+    text = piece.decode(encoding, errors="replace")
+    separator = _separator(text, path)
+    rows = _split(text, separator)
+    header = _is_header(rows[0], rows[1 : SNIFFED + 1])
+    names = [cell.strip() for cell in rows[0]] if header else [""] * len(rows[0])
+    unique = _named(names)
+    cells = [cell for row in rows[1:SNIFFED] for cell in row if cell.strip()]
+    padded = sum(cell != cell.strip() for cell in cells) > 0.3 * len(cells) and separator != " "
+    several_lines = any("\n" in cell for row in rows for cell in row)
+    return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, '""' in text, several_lines)
+
+
+def _encoding(piece: bytes) -> str:
+    try:
+        piece[: piece.rfind(b"\n") + 1 or None].decode("utf-8")
+    except UnicodeDecodeError:
+        return "ISO-8859-1"
+    return "utf-8-sig"
+
+
+def _split(text: str, separator: str) -> list[list[str]]:
+    """Cells of every line that is not blank. Quotes are read as Spark reads them; a long separator knows none."""
+    if len(separator) > 1:
+        return [line.split(separator) for line in text.splitlines() if line.strip()]
+    spaced = separator not in (" ", "\t")
+    return [row for row in csv.reader(text.splitlines(keepends=True), delimiter=separator, skipinitialspace=spaced)
+            if any(cell.strip() for cell in row)]
+
+
+def _separator(text: str, path: Path) -> str:
+    """The one that cuts nearly all lines into equally many columns, and into most."""
+    start = "".join(text.splitlines(keepends=True)[:SNIFFED])
+    best, most = "", 1
+    for separator in SEPARATORS:
+        rows = _split(start, separator)
+        width, agreeing = Counter(len(row) for row in rows).most_common(1)[0] if rows else (0, 0)
+        if agreeing >= 0.9 * len(rows) and width > most and not (separator == " " and best):
+            best, most = separator, width
+    if not best:
+        raise DataError(
+            f"{path} has one column, or none of the separators {' '.join(map(repr, SEPARATORS))} cuts its lines into "
+            "equally many columns; a table needs a label and at least one field"
+        )
+    return best
+
+
+def _is_header(first: list[str], rest: Sequence[list[str]]) -> bool:
+    """Names, not values: no numbers and nothing missing, different from what stands below."""
+    names = [cell.strip() for cell in first]
+    if any(NUMBER.match(name) for name in names) or len(set(names)) < 0.5 * len(names):
+        return False
+    below = [{row[place].strip() for row in rest if place < len(row)} for place in range(len(names))]
+    if not any(below):
+        return False
+    known = [values - set(MISSING) for values in below]
+    numbers = sum(bool(values) and all(NUMBER.match(value) for value in values) for values in known)
+    recurring = sum(name in values for name, values in zip(names, below, strict=True))
+    return recurring == 0 and (numbers > 0 or all(re.match(r"\w[\w .()/-]*$", name) for name in names))
+
+
+def _named(names: list[str]) -> list[str]:
+    """Empty and repeated names become the place of the column."""
+    return [name if name and names.index(name) == place else f"c{place}" for place, name in enumerate(names)]

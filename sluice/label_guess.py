@@ -1,0 +1,108 @@
+"""Which column is the label, and which of its values is the positive: guessed from names and values, or as asked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from contracts.errors import DataError
+from sluice.column_types import Column, quoted
+
+NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
+                   r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|(is_)?fraud)$", re.I)
+RATING = re.compile(r"rating|stars|score|grade", re.I)
+YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
+MOST_RATINGS, RATING_SHARE = 11, 0.75
+CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
+
+
+@dataclass(frozen=True)
+class Label:
+    """`columns`: what the expression reads, left out of the fields."""
+
+    expression: str
+    columns: frozenset[str]
+    rate: float | None
+    why: str
+
+
+def guess_label(columns: Sequence[Column], wanted: str | None) -> Label:
+    """Raises DataError where no column is a label, or several might be."""
+    if wanted is not None:
+        return _as_asked(columns, wanted)
+    two = [one for one in columns if _two_valued(one)]
+    named = [one for one in two if NAMES.match(one.plain)]
+    if named:
+        return _binary(named[0], "its name, and two values")
+    ratings = [one for one in columns if RATING.search(one.plain) and _rating(one)]
+    if ratings:
+        return _threshold(ratings[0])
+    ends = [one for one in two if one in (columns[-1], columns[0])]
+    if ends:
+        place = "last" if ends[-1] is columns[-1] else "first"
+        return _binary(ends[-1], f"the {place} column, with two values")
+    if len(two) == 1:
+        return _binary(two[0], "the only column with two values")
+    example = CURE.format(column=quoted(next((c.plain for c in columns if c.type == "integer"), columns[-1].plain)))
+    if two:
+        raise DataError(f"several columns have two values ({', '.join(c.name for c in two)}) and none is named like a "
+                        f"label; {example}")
+    raise DataError(f"there is no label: no column has exactly two values, and none is named like a rating; {example}")
+
+
+def _as_asked(columns: Sequence[Column], wanted: str) -> Label:
+    named = [one for one in columns if wanted in (one.name, one.plain)]
+    if not named:
+        read = frozenset(one.plain for one in columns if re.search(rf"\b{re.escape(one.plain)}\b", wanted))
+        if not read:
+            raise DataError(f"--label {wanted!r} is no column and reads none; there are "
+                            f"{', '.join(one.plain for one in columns)}")
+        return Label(wanted, read, None, "as asked")
+    if _two_valued(named[0]):
+        return _binary(named[0], "as asked")
+    if named[0].type in ("integer", "number"):
+        return _threshold(named[0])
+    raise DataError(f"--label {wanted!r} has {len(named[0].distinct)} values; give an expression that is true for the "
+                    f"positives, such as --label \"{quoted(named[0].plain)} = '{named[0].known[0]}'\"")
+
+
+def _two_valued(one: Column) -> bool:
+    return one.type in ("integer", "number", "boolean", "text") and len(one.distinct) == 2 and _complete(one)
+
+
+def _complete(one: Column) -> bool:
+    return len(one.known) >= 0.995 * len(one.values)
+
+
+def _rating(one: Column) -> bool:
+    return one.type in ("integer", "number") and 3 <= len(one.distinct) <= MOST_RATINGS and _complete(one)
+
+
+def _binary(one: Column, why: str) -> Label:
+    """The positive is the value that says yes, else the larger number, else the rarer one."""
+    counts = one.distinct
+    positive = next((value for value in counts if str(value).lower() in YES), None)
+    if positive is None:
+        rarer = min(counts, key=lambda value: (counts[value], str(value)))
+        positive = max(counts) if one.type in ("integer", "number") else rarer
+        why += f"; taken as positive: {positive!r}, the {'larger' if one.type in ('integer', 'number') else 'rarer'}"
+    rate = counts[positive] / len(one.known)
+    return Label(f"{one.plain} = {_literal(positive)}" if one.type != "boolean" else one.plain, frozenset({one.plain}),
+                 rate, why)
+
+
+def _literal(value: Any) -> str:
+    return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "\\'") + "'"
+
+
+def _threshold(one: Column) -> Label:
+    values = sorted(one.distinct)
+    aim = values[0] + RATING_SHARE * (values[-1] - values[0])
+    least = next(value for value in values if value >= aim - 1e-9)
+    least = math.floor(least) if float(least).is_integer() else least
+    rate = sum(value >= least for value in one.known) / len(one.known)
+    why = f"values from {values[0]} to {values[-1]}; the upper quarter of the range counts as positive"
+    return Label(f"{one.plain} >= {least}", frozenset({one.plain}), rate, why)

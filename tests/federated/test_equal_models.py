@@ -1,0 +1,99 @@
+"""Settings that must agree: one client with everything is plain training; a submodel without secrets is the full
+model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from federated import client_files, prepare
+from federated.index_policy import POLICIES
+from federated.local_training import ClientTrainer
+from federated.networks import FederatedNetworks
+from federated.round_client import RoundClient
+from federated.round_server import RoundServer
+from federated.row_space import RowSpace
+from federated.settings import local_settings, plan_of
+from federated.training import FederatedRun
+from tests.federated import small_world
+from tests.federated.local_exchange import LocalExchange
+
+
+@pytest.fixture
+def world(tmp_path):
+    config = small_world.config()
+    out = small_world.write(tmp_path / "out")
+    prepare.prepare(config, out, tmp_path / "federated")
+    config, spec = client_files.read_public(tmp_path / "federated")
+    torch.manual_seed(1)
+    networks = FederatedNetworks(spec, config)
+    return config, RowSpace(spec, config.federated.public_up_to), networks, tmp_path / "federated"
+
+
+def trainers(world):
+    config, space, _, folder = world
+    local = local_settings("cpp1", config)
+    return [ClientTrainer(space, config, local, client_files.read_client(folder, number), number)
+            for number in range(client_files.count(folder))]
+
+
+def one_round(world, plan):
+    _, _, networks, _ = world
+    clients = {number: RoundClient(plan, trainer, None) for number, trainer in enumerate(trainers(world)[:8])}
+    if plan.policy.name == "cpp1":
+        for client in clients.values():
+            client._answers = lambda asked, client=client: np.isin(  # type: ignore[method-assign]
+                plan.private_places[asked], client.trainer.held())
+    rows, dense = networks.read()
+    opened = RoundServer(plan, 5, LocalExchange(clients), rows, dense).run(clients)
+    run = FederatedRun(plan, LocalExchange(clients), 8, world[3], 1, rows, dense)
+    run._move(opened)
+    return run.rows, run.dense
+
+
+@pytest.mark.parametrize("rule", ["holders", "plain", "heat"])
+def test_a_submodel_without_secrets_is_full_model_training_by_the_same_rule(world, rule):
+    config, space, networks, _ = world
+    plan = replace(plan_of("cpp1", config, space, networks), masking="none", rule=rule)
+    sub = one_round(world, plan)
+    full = one_round(world, replace(plan, policy=POLICIES["all"]))
+    assert np.abs(sub[0] - full[0]).max() < 1e-6
+    assert np.abs(sub[1] - full[1]).max() < 1e-6
+    assert np.abs(sub[0] - networks.read()[0]).max() > 1e-3
+
+
+def test_one_client_holding_all_data_is_central_training(world):
+    config, space, networks, folder = world
+    whole, local = prepare.pooled(folder), local_settings("central", config)
+    rows, dense = networks.read()
+    trainer = ClientTrainer(space, config, local, whole, 0)
+    plan = plan_of("central", config, space, networks)
+    alone = LocalExchange({0: RoundClient(plan, trainer, None)})
+    run = FederatedRun(plan, alone, 1, folder / "central", 1, rows, dense)
+    run.run(2, lambda r, d: {}, 99, lambda entry: None)
+    reference = FederatedNetworks(space.spec, config).train()
+    reference.write(rows, dense)
+    for number in (1, 2):
+        optimiser = torch.optim.SGD(reference.parameters(), lr=local.learning_rate * local.decay ** (5 * number))
+        order = np.random.default_rng([local.seed, 0, 5 * number]).permutation(len(whole.label))
+        for at in range(0, len(order), local.batch_size):
+            optimiser.zero_grad()
+            reference.loss(whole.take(torch.from_numpy(order[at : at + local.batch_size])))[0].backward()
+            optimiser.step()
+    assert np.abs(run.rows - reference.read()[0]).max() < 1e-4
+    assert np.abs(run.dense - reference.read()[1]).max() < 1e-4
+
+
+def test_a_pull_towards_the_rounds_model_keeps_a_client_near_it(world):
+    config, space, networks, folder = world
+    rows, dense = networks.read()
+    batch = client_files.read_client(folder, 0)
+    moved = []
+    for pull in (0.0, 5.0):
+        local = replace(local_settings("fedprox", config), proximal=pull, learning_rate=0.1)
+        update = ClientTrainer(space, config, local, batch, 0).train(1, np.arange(space.size), rows, dense)
+        moved.append(np.linalg.norm(update.dense))
+    assert moved[1] < 0.9 * moved[0]

@@ -1,0 +1,105 @@
+"""A whole small run: figures, restart, and a bundle without a row of any client."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from contracts import bundle, summary
+from contracts.artifacts import Artifacts
+from contracts.bundle import load_array
+from contracts.errors import RoundAbandoned
+from federated import client_files, federate_step, prepare, simulate
+from federated.training import HISTORY, MODEL
+from serving.assemble import assemble
+from serving.deadline import Deadline
+from serving.funnel import Funnel
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery
+from tests.federated import small_world
+
+
+def quiet(text: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    config = small_world.config(settings=("cpp2", "fedsubavg", "central"), lost=0.1)
+    out = small_world.write(tmp_path_factory.mktemp("run"))
+    return config, out, federate_step.run(config, out, quiet)
+
+
+def test_the_summary_says_what_the_run_cost_and_reached(finished):
+    _, out, found = finished
+    figures = summary.read(out.out / "federated")["federated"]
+    assert figures["auc"].keys() == {"cpp2", "fedsubavg", "central"}
+    assert figures["bytes_per_client_round"]["cpp2"] > 0
+    assert figures["epsilon"]["cpp2"] == pytest.approx(2.708, abs=1e-3)
+    assert figures["epsilon_composed"]["cpp2"] > figures["epsilon"]["cpp2"]
+    assert figures["seconds_per_round"] > 0
+    assert figures["dropouts"] >= 0
+    assert [entry["round"] for entry in found["settings"]["cpp2"]["history"]] == [1, 2, 3]
+    assert 0.5 < figures["kept"]["cpp2"] < 1
+
+
+def test_histograms_count_every_later_row_of_every_client(finished):
+    _, out, _ = finished
+    folder = out.out / "federated"
+    later = sum(len(client_files.read_client(folder, n, client_files.LATER).label)
+                for n in range(client_files.count(folder)))
+    items = pq.read_table(folder / "parts" / "online" / "items")
+    assert sum(items.column("_shown").to_pylist()) == later == small_world.ROWS
+
+
+def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
+    config, out, _ = finished
+    parts = Artifacts(out.out / "federated" / "parts")
+    found = assemble(federate_step.served_config(config), parts, tmp_path / "build")
+    assert found["parity"]["mismatches"] == 0
+    assert found["users"] == 0
+    manifest = bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
+    assert manifest.files
+    raw = b"".join(path.read_bytes() for path in (tmp_path / "bundle").rglob("*") if path.is_file()
+                   and path.name != "user.npy")
+    assert not any(small_world.key("user", number).encode() in raw for number in range(small_world.USERS))
+    rows = {row.tobytes() for n in range(client_files.count(out.out / "federated"))
+            for row in client_files.read_client(out.out / "federated", n).shared.ids.numpy()}
+    for path in (tmp_path / "bundle").rglob("*.npy"):
+        array = load_array(path)
+        if array.dtype == np.int32 and array.ndim == 2:
+            assert not rows & {np.ascontiguousarray(row).tobytes() for row in array}
+
+
+def test_the_bundle_is_served_unchanged(finished, tmp_path):
+    config, out, _ = finished
+    assemble(federate_step.served_config(config), Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
+    bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
+    funnel = Funnel(LoadedBundle.load(tmp_path / "bundle"))
+    query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))
+    assert len(funnel.rank(query, Deadline(10.0)).items) == 5
+
+
+def test_a_server_started_again_goes_on_after_the_last_completed_round(tmp_path):
+    config = small_world.config(settings=("cpp5",), served="cpp5")
+    out = small_world.write(tmp_path / "out")
+    folders = [tmp_path / "whole", tmp_path / "halves"]
+    for folder in folders:
+        prepare.prepare(config, out, folder)
+    whole = simulate.run_setting("cpp5", config, out, folders[0], quiet)
+    short = config.model_copy(update={"federated": config.federated.model_copy(update={"rounds": 2})})
+    simulate.run_setting("cpp5", short, out, folders[1], quiet)
+    again = simulate.run_setting("cpp5", config, out, folders[1], quiet)
+    assert again["auc"] == whole["auc"]
+    assert len(again["history"]) == 3
+
+
+def test_a_round_that_cannot_be_finished_changes_nothing(tmp_path):
+    config = small_world.config(settings=("cpp5",), served="cpp5", lost=0.9)
+    out = small_world.write(tmp_path / "out")
+    prepare.prepare(config, out, tmp_path / "federated")
+    with pytest.raises(RoundAbandoned, match="5 rounds in a row"):
+        simulate.run_setting("cpp5", config, out, tmp_path / "federated", quiet)
+    assert not (tmp_path / "federated" / "runs" / "cpp5" / MODEL).exists()
+    assert not (tmp_path / "federated" / "runs" / "cpp5" / HISTORY).exists()

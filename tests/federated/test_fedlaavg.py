@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from federated.fedlaavg import Gradient, GradientMemory, LatestAverage
+
+CLIENTS, DENSE, SPACE, WIDTH, RATE = 6, 3, 8, 2, 0.1
+
+
+def quadratic(client: int, dense: np.ndarray) -> np.ndarray:
+    """Gradient of |x - c|^2 / 2 with a centre of the client's own."""
+    return dense - client
+
+
+def test_the_longest_unseen_come_first():
+    server = LatestAverage.of_dense(np.zeros(DENSE), CLIENTS, RATE)
+    assert server.choose([4, 2, 5], 2) == [2, 4]
+    server.apply(1, [2, 4], np.zeros(DENSE))
+    assert server.choose([4, 2, 5], 2) == [2, 5]
+
+
+@pytest.mark.parametrize("lost_share", [0.0, 0.5])
+def test_the_mean_is_that_of_the_latest_gradients_also_after_lost_uploads(lost_share):
+    """Against the mean recomputed from every accepted gradient; a client that forgot the commit rule would drift."""
+    generator = np.random.default_rng(4)
+    server = LatestAverage.of_dense(np.zeros(DENSE), CLIENTS, RATE)
+    memories = [GradientMemory.empty(DENSE) for _ in range(CLIENTS)]
+    latest = np.zeros((CLIENTS, DENSE))
+    for number in range(1, 40):
+        chosen = server.choose(sorted(generator.choice(CLIENTS, 4, replace=False).tolist()), 2)
+        arrived, total = [], np.zeros(DENSE)
+        for client in chosen:
+            memories[client].settle(int(server.accepted[client]))
+            gradient = quadratic(client, server.dense) + generator.normal(size=DENSE)
+            difference = memories[client].difference(number, Gradient.of_dense(gradient)).dense
+            if generator.random() >= lost_share:
+                arrived.append(client)
+                total += difference
+                latest[client] = gradient
+        before = server.dense
+        server.apply(number, arrived, total)
+        assert server.dense == pytest.approx(before - RATE * latest.mean(axis=0), abs=1e-12)
+
+
+def test_rows_that_a_client_no_longer_uses_are_taken_back():
+    memory = GradientMemory.empty(DENSE, WIDTH)
+    first = Gradient(np.ones(DENSE), np.array([1, 4]), np.array([[1.0, 1.0], [2.0, 2.0]]))
+    memory.difference(1, first)
+    memory.settle(1)
+    assert memory.declared(np.array([4, 6])).tolist() == [1, 4, 6]
+    second = Gradient(np.zeros(DENSE), np.array([4, 6]), np.array([[5.0, 5.0], [7.0, 7.0]]))
+    found = memory.difference(2, second)
+    assert found.places.tolist() == [1, 4, 6]
+    assert found.rows.tolist() == [[-1.0, -1.0], [3.0, 3.0], [7.0, 7.0]]
+
+
+def test_rows_are_divided_by_those_that_hold_them():
+    holders = np.array([1, 2, 0, 6])
+    server = LatestAverage(np.zeros(1), np.zeros((4, 1)), CLIENTS, 1.0, holders)
+    server.apply(1, [0], np.array([6.0]), np.array([[1.0], [1.0], [0.0], [3.0]]))
+    assert server.rows.ravel().tolist() == [-1.0, -0.5, 0.0, -0.5]
+    assert server.dense.tolist() == [-1.0]
+
+
+def test_the_first_rounds_may_only_collect():
+    server = LatestAverage.of_dense(np.zeros(1), CLIENTS, 1.0, collect_only=1)
+    server.apply(1, [0], np.array([6.0]))
+    assert server.dense.tolist() == [0.0]
+    server.apply(2, [1], np.array([6.0]))
+    assert server.dense.tolist() == [-2.0]
+
+
+def optimum(available, rounds=400):
+    """Where full-gradient descent of the method ends; the true optimum is the mean of the centres."""
+    server = LatestAverage.of_dense(np.zeros(1), CLIENTS, RATE)
+    memories = [GradientMemory.empty(1) for _ in range(CLIENTS)]
+    for number in range(1, rounds):
+        chosen, total = server.choose(available(number), 2), np.zeros(1)
+        for client in chosen:
+            memories[client].settle(int(server.accepted[client]))
+            total += memories[client].difference(number, Gradient.of_dense(quadratic(client, server.dense))).dense
+        server.apply(number, chosen, total)
+    return server.dense[0]
+
+
+def test_clients_that_come_rarely_count_as_much_as_those_that_come_often():
+    often = [0, 1, 2]
+    assert optimum(lambda number: range(CLIENTS) if number % 10 == 0 else often) == pytest.approx(
+        np.mean(range(CLIENTS)), abs=0.4)

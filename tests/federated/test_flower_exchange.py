@@ -1,0 +1,91 @@
+"""The protocol over Flower's messages: the same sums, bytes as the formulas say, errors and silence both lose a
+client."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from contracts.errors import ProtocolError
+from federated.byte_count import ByteCount, predicted
+from federated.flower_exchange import FlowerExchange
+from federated.flower_records import from_records, to_records
+from federated.in_process_grid import InProcessGrid
+from federated.round_server import RoundServer
+from tests.federated.local_exchange import LocalExchange
+from tests.federated.test_secure_round import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
+
+TABLES = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
+
+
+def app_of(made):
+    """A ClientApp over clients made in advance, whose memory lies in Flower's context."""
+    app = ClientApp()
+
+    def handler(phase):
+        def handle(message, context):
+            client = made[context.node_config["partition-id"] + 100]
+            memory = from_records(context.state, "round") if "round" in context.state else {}
+            reply, memory = client.handle(phase, from_records(message.content), memory)
+            context.state["round"] = to_records(memory)["arrays"]
+            return Message(to_records(reply), reply_to=message)
+
+        return handle
+
+    for phase in ("keys", "shares", "union", "open_union", "choose", "open_update"):
+        app.query(phase)(handler(phase))
+    app.train("train")(handler("train"))
+    return app
+
+
+def flower_round(of, made, lose=lambda phase, node: False):
+    grid = InProcessGrid(app_of(made), {node + 5000: node for node in range(CLIENTS)}, {}, lose)
+    counted = ByteCount()
+    exchange = FlowerExchange(grid, sorted(grid.get_node_ids()), None, counted)
+    server = RoundServer(of, 1, exchange, TABLES, np.zeros(DENSE, dtype=np.float32))
+    return server.run(range(CLIENTS)), counted
+
+
+@pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5"), ("none", "all")])
+def test_flower_carries_the_round_unchanged(tmp_path, masking, policy):
+    of = plan(masking, policy)
+    found, _ = flower_round(of, clients(of, tmp_path / "flower"))
+    expected = run(of, LocalExchange(clients(of, tmp_path / "local")))
+    assert (found.rows == expected.rows).all()
+    assert (found.dense == expected.dense).all()
+
+
+def test_silence_and_errors_lose_a_client(tmp_path):
+    of = plan("union", "cpp5")
+    made = clients(of, tmp_path)
+    made[103].trainer.train = lambda *arguments: 1 / 0
+    found, _ = flower_round(of, made, lambda phase, node: phase == "train" and node == 5007)
+    assert found.lost["train"] == [3, 7]
+
+
+@pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5")])
+def test_bytes_are_what_the_formulas_say(tmp_path, masking, policy):
+    of = plan(masking, policy)
+    found, counted = flower_round(of, clients(of, tmp_path))
+    rows = np.mean(list(found.declared.values()))
+    expected = predicted(
+        code=of.code.size, private=len(of.private_places), union=len(found.union), rows=rows, dense=DENSE, width=WIDTH,
+        neighbours=8, per_row=masking == "per_row",
+    )
+    messages, arrays = 2 * 7, 30
+    assert expected < counted.per_client_round() < expected + 320 * messages + 260 * arrays
+
+
+def test_unaccounted_bytes_are_noticed():
+    with pytest.raises(AssertionError, match="payload of 4"):
+        ByteCount().add("train", "up", {"a": np.zeros(1, np.float32)}, 5000)
+
+
+def test_records_that_hold_no_arrays_are_refused():
+    with pytest.raises(ProtocolError, match="no record"):
+        from_records(RecordDict())
+    bad = Array("float32", (3,), "numpy.ndarray", b"nonsense")
+    with pytest.raises(ProtocolError, match="does not decode"):
+        from_records(RecordDict({"arrays": ArrayRecord({"a": bad})}))

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.errors import ConfigError
+from contracts.feature_spec import FIRST_ID, PADDING, FeatureField
+from federated.local_training import row_samples
+from federated.networks import FederatedNetworks
+from federated.prepare import federated_spec, samples_by_user
+from federated.row_space import RowSpace, require_federable
+from models.batches import ExampleSet
+from models.embedding import item_slot
+from tests.federated import small_world
+
+
+@pytest.fixture
+def world(tmp_path):
+    config, out = small_world.config(), small_world.write(tmp_path)
+    spec = federated_spec(config, small_world.spec())
+    return config, RowSpace(spec, 10), samples_by_user(ExampleSet(out.examples("train"), spec))
+
+
+def test_private_tables_are_the_large_ones_without_their_unknown(world):
+    _, space, _ = world
+    assert space.private_tables == ["item", "city"]
+    assert [stop - start for start, stop in space.private_ranges()] == [small_world.ITEMS, small_world.CITIES]
+
+
+def test_a_place_is_the_row_that_the_network_reads(world):
+    config, space, clients = world
+    networks = FederatedNetworks(space.spec, config)
+    embedding, batch = networks.ranker.embedding, clients[0]
+    shared, own = embedding.shared.rows(batch.shared.ids), embedding.own.rows(batch.own.ids)
+    read = np.unique(torch.cat([shared.flatten(), own.flatten()]).numpy())
+    places = np.unique(space.places(batch))
+    assert (places[places >= 0] + 1 == read[read > 0]).all()
+
+
+def test_a_submodel_of_all_held_rows_computes_what_the_model_does(world):
+    config, space, clients = world
+    networks, batch = FederatedNetworks(space.spec, config).eval(), clients[3]
+    rows, dense = networks.read()
+    private = np.concatenate([np.arange(*span) for span in space.private_ranges()])
+    used = np.unique(space.places(batch))
+    places = np.union1d(np.setdiff1d(np.arange(space.size), private), used[used >= 0])
+    kept = space.kept_ids(places)
+    small = FederatedNetworks(space.submodel_spec(kept), config).eval()
+    small.write(rows[places], dense)
+    moved = space.narrowed(batch, kept)
+    with torch.inference_mode():
+        for name, tolerance in (("ranker", 1e-6), ("towers", 1e-5)):
+            there, whole = getattr(small, name), getattr(networks, name)
+            assert torch.allclose(there(moved.shared, moved.own), whole(batch.shared, batch.own), atol=tolerance)
+
+
+def test_lost_history_becomes_padding_and_a_lost_target_takes_its_sample(world):
+    _, space, clients = world
+    batch = clients[0]
+    items = batch.own.ids[:, item_slot(space.spec).start].numpy()
+    kept_items = np.unique(items)[::2]
+    kept = {"item": kept_items, "city": np.array([], dtype=np.int64)}
+    moved = space.narrowed(batch, kept)
+    here = np.isin(items, kept_items)
+    assert len(moved.label) == here.sum() < len(items)
+    slot = next(slot for slot in space.spec.block_ids("shared") if slot.name == "history")
+    before = batch.shared.ids[:, slot.start : slot.start + slot.width].numpy()[here]
+    after = moved.shared.ids[:, slot.start : slot.start + slot.width].numpy()
+    assert ((after == PADDING) == ~np.isin(before, kept_items)).all()
+    assert (kept_items[after[after > 0] - FIRST_ID] == before[after > 0]).all()
+
+
+def test_samples_of_a_row_are_counted_once_each(world):
+    _, space, clients = world
+    batch = clients[0]
+    places = space.places(batch)
+    expected = [(places == place).any(axis=1).sum() for place in range(space.size)]
+    assert row_samples(space, batch).tolist() == expected
+
+
+def test_the_dense_part_and_the_rows_come_back_as_they_were_written(world):
+    config, space, _ = world
+    networks = FederatedNetworks(space.spec, config)
+    rows, dense = networks.read()
+    networks.write(rows * 2, dense * 3)
+    again = networks.read()
+    assert (again[0] == rows * 2).all()
+    assert (again[1] == dense * 3).all()
+
+
+def test_the_users_identity_is_refused():
+    config = small_world.config(fields=("user", "item"))
+    with pytest.raises(ConfigError, match="identity"):
+        federated_spec(config, small_world.spec())
+
+
+def test_central_counters_are_refused():
+    rate = FeatureField(name="item_rate", kind="counter", side="item", edges={3: (0.1, 0.2)})
+    spec = small_world.spec()
+    with pytest.raises(ConfigError, match="item_rate"):
+        require_federable(spec.model_copy(update={"fields": (*spec.fields, rate)}))
+
+
+@pytest.mark.parametrize("name", ["din", "dnn", "dcn_v2"])
+def test_any_model_with_a_row_per_id_goes(world, name):
+    _, space, clients = world
+    networks = FederatedNetworks(space.spec, small_world.config(model=name))
+    assert networks.read()[0].shape == (space.size, networks.width)
+    total, _ = networks.loss(clients[0])
+    total.backward()
+    assert all(table.grad is not None for table in networks.tables())
+
+
+def test_models_without_a_row_per_id_are_refused(world):
+    _, space, _ = world
+    linear = small_world.config(model="logistic_regression")
+    with pytest.raises(ConfigError, match="use din"):
+        FederatedNetworks(space.spec, linear)

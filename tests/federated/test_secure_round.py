@@ -1,0 +1,140 @@
+"""The oracle: opened sums equal, bit for bit, the plaintext sums of the survivors' quantised vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contracts.errors import RoundAbandoned
+from federated.fixed_point import signed
+from federated.index_policy import POLICIES
+from federated.messages import PHASES
+from federated.plan import TAIL, Plan
+from federated.randomized_response import FirstAnswers
+from federated.round_client import RoundClient, update_words
+from federated.round_server import RoundServer
+from tests.federated.local_exchange import FixedTrainer, LocalExchange
+
+SPACE, WIDTH, DENSE, CLIENTS = 60, 3, 11, 14
+CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"), ("per_row", "cpp1"),
+         ("per_row", "cpp2"), ("per_row", "cpp4"), ("per_row", "cpp5"), ("per_row", "all")]
+
+
+def plan(masking: str, policy: str, **changes) -> Plan:
+    return Plan(**{"space": SPACE, "private": ((5, 40), (45, SPACE)), "width": WIDTH, "dense": DENSE,
+                   "policy": POLICIES[policy], "masking": masking, "clients": CLIENTS, "neighbours": 8, **changes})
+
+
+def clients(of: Plan, folder, count: int = CLIENTS) -> dict[int, RoundClient]:
+    made = {}
+    for number in range(count):
+        held = np.sort(np.random.default_rng(number).choice(of.private_places, 9, replace=False))
+        trainer = FixedTrainer(held, WIDTH, DENSE, number)
+        made[number + 100] = RoundClient(of, trainer, FirstAnswers(folder / str(number), len(of.private_places)))
+    return made
+
+
+def run(of: Plan, exchange: LocalExchange, number: int = 1):
+    tables = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
+    server = RoundServer(of, number, exchange, tables, np.zeros(DENSE, dtype=np.float32))
+    return server.run(exchange.clients)
+
+
+def plaintext(of: Plan, exchange: LocalExchange, survivors: set[int]):
+    """Sums of the survivors' own words, by the slowest way."""
+    rows, common = np.zeros((SPACE, WIDTH + 1), dtype=np.uint32), np.zeros(DENSE + TAIL, dtype=np.uint32)
+    for number in survivors:
+        client = exchange.clients[number]
+        places = client._places(exchange.memory[number])
+        succinct = np.isin(places, np.concatenate([of.public_places, client.trainer.held()]))
+        words = update_words(of, of.update_layout(places), succinct, client.trainer.last)
+        common += words[: DENSE + TAIL]
+        for place, row in zip(places, words[DENSE + TAIL :].reshape(-1, WIDTH + 1), strict=True):
+            rows[place] += row
+    return rows, common
+
+
+@pytest.mark.parametrize(("masking", "policy"), CASES)
+@pytest.mark.parametrize("rule", ["holders", "heat", "plain"])
+def test_opened_sums_are_the_survivors_plaintext_sums(tmp_path, masking, policy, rule):
+    of = plan(masking, policy, rule=rule)
+    exchange = LocalExchange(clients(of, tmp_path))
+    found = run(of, exchange)
+    rows, common = plaintext(of, exchange, set(exchange.clients))
+    assert (found.rows == of.fixed.decode(rows[:, :-1])).all()
+    assert (found.row_weights == signed(rows[:, -1])).all()
+    assert (found.dense == of.fixed.decode(common[:DENSE])).all()
+    assert found.clients == CLIENTS
+    assert found.samples == 7 * CLIENTS
+
+
+@pytest.mark.parametrize(("masking", "policy"), [case for case in CASES if case[0] != "none"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_same_with_clients_lost_in_each_phase(tmp_path, masking, policy, phase):
+    of = plan(masking, policy)
+    exchange = LocalExchange(clients(of, tmp_path), {phase: {100, 107}})
+    found = run(of, exchange)
+    summed = {number for kind, number, _, _ in exchange.sent if kind == "train"}
+    rows, common = plaintext(of, exchange, summed)
+    assert (found.rows == of.fixed.decode(rows[:, :-1])).all()
+    assert (found.dense == of.fixed.decode(common[:DENSE])).all()
+    assert found.clients == len(summed)
+
+
+def test_the_same_with_clients_lost_in_every_phase_of_one_round(tmp_path):
+    of = plan("per_row", "cpp2", neighbours=13)
+    exchange = LocalExchange(clients(of, tmp_path), {phase: {100 + at} for at, phase in enumerate(PHASES[1:])})
+    found = run(of, exchange)
+    summed = {number for kind, number, _, _ in exchange.sent if kind == "train"}
+    rows, _ = plaintext(of, exchange, summed)
+    assert (found.rows == of.fixed.decode(rows[:, :-1])).all()
+    assert {phase: lost for phase, lost in found.lost.items() if lost} == {
+        phase: [100 + at] for at, phase in enumerate(PHASES[1:])}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_below_the_threshold_the_round_is_abandoned(tmp_path, phase):
+    of = plan("union", "cpp5")
+    exchange = LocalExchange(clients(of, tmp_path), {phase: set(range(100, 112))})
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+
+
+def test_the_union_is_what_the_clients_hold(tmp_path):
+    of = plan("per_row", "cpp1")
+    exchange = LocalExchange(clients(of, tmp_path), {"union": {103}})
+    found = run(of, exchange)
+    held = [client.trainer.held() for number, client in exchange.clients.items() if number != 103]
+    assert (found.union == np.unique(np.concatenate(held))).all()
+
+
+def test_rows_of_too_few_contributors_stay_out_of_the_union(tmp_path):
+    of = plan("per_row", "cpp1", contributors=4)
+    exchange = LocalExchange(clients(of, tmp_path))
+    found = run(of, exchange)
+    rows, counts = np.unique(np.concatenate([c.trainer.held() for c in exchange.clients.values()]), return_counts=True)
+    assert (found.union == rows[counts >= 4]).all()
+    assert (counts < 4).any()
+    assert not found.row_weights[rows[counts < 4]].any()
+
+
+def test_masked_words_are_uniform_and_hold_no_plaintext(tmp_path):
+    """Chi-square over the 256 values of the bytes of all masked uploads: within 6 standard deviations of its mean."""
+    of = plan("per_row", "cpp2", dense=3000)
+    made = clients(of, tmp_path)
+    for client in made.values():
+        client.trainer.dense = 3000
+    exchange = LocalExchange(made)
+    server = RoundServer(of, 1, exchange, np.zeros((SPACE, WIDTH), np.float32), np.zeros(3000, np.float32))
+    server.run(exchange.clients)
+    uploads = [reply["words"] for phase, _, _, reply in exchange.sent if phase == "train"]
+    counts = np.bincount(np.concatenate([u.view(np.uint8) for u in uploads]), minlength=256)
+    expected = counts.sum() / 256
+    assert abs(((counts - expected) ** 2 / expected).sum() - 255) < 6 * np.sqrt(2 * 255)
+    for phase, number, _, reply in exchange.sent:
+        if phase == "train":
+            client = exchange.clients[number]
+            places = client._places(exchange.memory[number])
+            succinct = np.isin(places, np.concatenate([of.public_places, client.trainer.held()]))
+            words = update_words(of, of.update_layout(places), succinct, client.trainer.last)
+            assert (reply["words"] == words).mean() < 0.01

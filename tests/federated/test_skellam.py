@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from federated.fixed_point import signed
+from federated.skellam import epsilon, noise_words
+
+
+@pytest.mark.parametrize("variance", [0.5, 9.0, 400.0])
+def test_noise_has_mean_zero_and_its_variance(variance):
+    drawn = signed(noise_words(variance, 200_000))
+    assert abs(drawn.mean()) < 5 * math.sqrt(variance / len(drawn))
+    assert drawn.var() == pytest.approx(variance, rel=0.03)
+
+
+def test_epsilon_falls_with_noise_and_grows_with_rounds():
+    costs = [epsilon(variance, 100.0, 500.0, 1, 1e-6) for variance in (1e4, 1e5, 1e6)]
+    assert costs == sorted(costs, reverse=True)
+    assert epsilon(1e5, 100.0, 500.0, 10, 1e-6) > costs[1]
+
+
+def test_much_noise_costs_what_the_gaussian_mechanism_does():
+    """RDP of a Gaussian is a D^2 / (2 mu): the terms beyond vanish with the variance."""
+    variance, sensitivity, delta = 1e8, 1e4, 1e-6
+    gaussian = min(a * sensitivity**2 / (2 * variance) + math.log(1 / delta) / (a - 1) for a in range(2, 257))
+    assert epsilon(variance, sensitivity, sensitivity, 1, delta) == pytest.approx(gaussian, rel=1e-2)
+    assert np.isfinite(gaussian)

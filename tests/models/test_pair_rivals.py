@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.config import Statistics
+from contracts.feature_spec import FIRST_ID, FeatureSpec
+from models.pair_graph import PairGraph
+from models.pair_rivals import OWN, RIVALS, made_by
+
+SETTINGS = Statistics(dim=4, layers=2, epochs=1, batch_size=32)
+
+
+@pytest.mark.parametrize("name", [name for name in RIVALS if name != "none"])
+def test_every_rival_answers_a_rate_for_every_pair(
+    name: str, pair_graph: PairGraph, pair_spec: FeatureSpec, pair_rates: np.ndarray
+) -> None:
+    made = made_by(name, pair_graph, pair_spec, SETTINGS, seed=1)
+    city, brand = np.indices(pair_rates.shape) + FIRST_ID
+    rates = made.rates(0, city, brand)
+    assert rates.shape == pair_rates.shape
+    assert ((rates > 0) & (rates < 1)).all()
+    assert (made.scorer.channels > 1) == (name == "table")  # the table says what it lacks
+
+
+def test_one_seed_one_result(pair_graph: PairGraph, pair_spec: FeatureSpec) -> None:
+    first, second = (made_by("pcf_gnn", pair_graph, pair_spec, SETTINGS, seed=2).state_dict() for _ in range(2))
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+def test_settings_of_a_rival_s_own_are_settings_of_statistics() -> None:
+    for settings in OWN.values():
+        Statistics.model_validate(settings)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sluice.column_types import Column, missing_mark, typed_columns
+from sluice.table_sample import TableSample, read_sample
+
+
+def text_columns(tmp_path: Path, **cells: list[str]) -> dict[str, Column]:
+    path = tmp_path / "t.csv"
+    rows = zip(*cells.values(), strict=True)
+    path.write_text("\n".join([";".join(cells), *(";".join(row) for row in rows)]) + "\n")
+    return {one.name: one for one in typed_columns(read_sample(path))}
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "expression"),
+    [
+        (["1", "20", "3"], "integer", None),
+        (["1.5", "20", "-3e2"], "number", None),
+        (["1,5", "20,25", "3,0"], "number", "try_cast(replace(it, ',', '.') AS DOUBLE)"),
+        (["01234", "00501", "10001"], "text", None),
+        (["red", "blue", "1"], "text", None),
+        (["31/01/2026", "01/02/2026", "02/02/2026"], "time", "try_to_timestamp(it, 'd/M/yyyy')"),
+    ],
+)
+def test_texts_are_told_apart(cells: list[str], kind: str, expression: str | None, tmp_path: Path) -> None:
+    found = text_columns(tmp_path, it=cells, other=["a", "b", "c"])["it"]
+    assert (found.type, found.expression) == (kind, expression)
+
+
+def test_a_few_words_among_numbers_count_as_missing(tmp_path: Path) -> None:
+    cells = [str(number) for number in range(99)] + ["unknown"]
+    found = text_columns(tmp_path, it=cells, other=["a"] * 100)["it"]
+    assert found.type == "integer"
+    assert found.values[-1] is None
+    assert found.expression == "try_cast(it AS DOUBLE)"
+
+
+def test_the_mark_of_what_is_missing_is_found_and_empties_are_missing_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,?\n?,x\n3,\n")
+    sample = read_sample(path)
+    assert missing_mark(sample) == "?"
+    assert [one.values for one in typed_columns(sample)] == [[1, None, 3], [None, "x", None]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "separator"), [(["a|b", "b|c|a", "c", "a|c"], "|"), (["[1, 2]", "[2]", "[3, 1]", "[3]"], ",")]
+)
+def test_texts_with_pieces_that_recur_are_lists(cells: list[str], separator: str, tmp_path: Path) -> None:
+    found = text_columns(tmp_path, it=cells * 12, other=["x", "y", "z"] * 4 * len(cells))["it"]
+    assert (found.type, found.separator) == ("list", separator)
+    assert [len(value) for value in found.values[:3]] == [cell.count(separator) + 1 for cell in cells[:3]]
+    assert (found.expression is not None) == (cells[0][0] == "[")
+
+
+def test_names_become_plain_and_stay_different(tmp_path: Path) -> None:
+    columns: dict[str, list[str]] = {"a.b": ["x"], "a b": ["x"], "day": ["x"], "_id": ["x"], "2nd": ["x"]}
+    found = text_columns(tmp_path, **columns)
+    assert [one.plain for one in found.values()] == ["a_b", "a_b_", "day_", "id", "c_2nd"]
+    assert all(one.expression is not None for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1, 2]), "integer"),
+        (pa.array([1.5, None]), "number"),
+        (pa.array([Decimal("1.5"), None]), "number"),
+        (pa.array([True, None]), "boolean"),
+        (pa.array([0, 1], pa.timestamp("us")), "time"),
+        (pa.array([1, 2], pa.date32()), "time"),
+        (pa.array(["a", None]), "text"),
+        (pa.array([["a"], []]), "list"),
+        (pa.array([[0.5], []]), "other"),
+        (pa.array([{"x": 1}, None]), "other"),
+        (pa.array([b"1", None]), "other"),
+    ],
+)
+def test_parquets_own_types_are_kept(values: Any, kind: str, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"it": values}), tmp_path / "t.parquet")
+    sample: TableSample = read_sample(tmp_path / "t.parquet")
+    assert typed_columns(sample)[0].type == kind

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from contracts.config import Config, parse
+from sluice.column_types import typed_columns
+from sluice.config_text import WIDTH, config_text
+from sluice.role_guess import guess
+from sluice.table_sample import read_sample
+from tests.sluice.unlike_files import dates_as_text, lists, no_header, odd_separator
+
+
+def written(path: Path) -> tuple[str, Config]:
+    sample = read_sample(path)
+    text = config_text("made", sample, guess(typed_columns(sample), None))
+    return text, parse(text)
+
+
+def test_a_file_without_a_header_gets_names_and_its_mark_of_the_missing(tmp_path: Path) -> None:
+    _, config = written(no_header(tmp_path))
+    assert config.log.options == {"sep": "\t", "nullValue": "?"}
+    assert config.log.schema_ddl == "c0 DOUBLE, c1 DOUBLE, c2 STRING, c3 STRING"
+    assert config.label.expression == "c0 = 1"
+    assert config.windows.statistics == 0
+
+
+def test_odd_names_are_quoted_and_read_under_plain_ones(tmp_path: Path) -> None:
+    _, config = written(odd_separator(tmp_path))
+    assert config.log.derive == {
+        "home_city": "`home.city`", "list_price": "try_cast(replace(`list price`, ',', '.') AS DOUBLE)", "day_": "day",
+    }
+    assert config.label.expression == "bought = 'ja'"
+
+
+def test_dates_become_the_time_of_the_event_and_fields_of_it(tmp_path: Path) -> None:
+    _, config = written(dates_as_text(tmp_path))
+    assert (config.log.event_time, config.log.user_id, config.log.item_id) == ("event_time", "user_id", "item_id")
+    assert config.log.derive["event_time"] == "try_to_timestamp(when_shown, 'd/M/yyyy H:mm')"
+    assert {"event_hour", "event_weekday"} <= {field.name for field in config.fields}
+    assert {field.name: field.side for field in config.fields}["shelf"] == "item"
+
+
+def test_lists_of_parquet_keep_their_type(tmp_path: Path) -> None:
+    text, config = written(lists(tmp_path))
+    tags = next(field for field in config.fields if field.name == "tags")
+    assert (tags.kind, tags.length, tags.key_type) == ("multi_valued", 3, "string")
+    assert "# Left out: vector: type list<element: double> is no kind of field" in text
+
+
+@pytest.mark.parametrize("make", [no_header, odd_separator, dates_as_text, lists])
+def test_every_field_stands_below_its_reason_and_no_line_is_long(make, tmp_path: Path) -> None:
+    text, _ = written(make(tmp_path))
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert max(map(len, comments)) <= WIDTH + 2
+    assert all(above.startswith("#") for above in re.findall(r"(.*)\n\[\[fields\]\]\n(?!name = .event_hour)", text))
+
+
+def test_texts_that_would_break_toml_are_escaped(tmp_path: Path) -> None:
+    path = tmp_path / 'a "quoted" \\ name.csv'
+    path.write_text('x "y",label\n' + "".join(f"v{row % 5},{row % 2}\n" for row in range(200)))
+    _, config = written(path)
+    assert config.log.path.endswith('a "quoted" \\ name.csv')

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import DataError
+from sluice.csv_dialect import sniff
+
+ROWS = [["12", "red", "3.5"], ["40", "blue", "1"], ["7", "red", ""]]
+
+
+def text(separator: str, header: bool = True) -> bytes:
+    rows = [["age", "colour", "size"], *ROWS] if header else ROWS
+    return ("\n".join(separator.join(row) for row in rows) + "\n").encode()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", "::", "\x01", "^", "~"])
+@pytest.mark.parametrize("header", [True, False])
+def test_separator_and_header_are_told_from_the_lines(separator: str, header: bool) -> None:
+    found = sniff(text(separator, header), Path("t.csv"))
+    assert (found.separator, found.header) == (separator, header)
+    assert found.names == (("age", "colour", "size") if header else ("c0", "c1", "c2"))
+    assert found.rows(text(separator, header), first=True) == ROWS
+    assert found.options(None).get("header") == ("true" if header else None)
+
+
+def test_a_table_of_words_has_a_header_unless_its_first_row_recurs_below() -> None:
+    assert sniff(b"shape,colour\nround,red\nflat,blue\nround,blue\n", Path("t")).header
+    assert not sniff(b"round,red\nflat,blue\nround,red\n", Path("t")).header
+
+
+def test_names_that_are_empty_or_given_twice_become_places_and_spark_is_told_not_to_compare() -> None:
+    found = sniff(b",size,size\n1,2,3\n4,5,6\n", Path("t"))
+    assert found.names == ("c0", "size", "c2")
+    assert found.options(None)["enforceSchema"] == "true"
+
+
+def test_latin_padding_and_doubled_quotes_are_passed_on_to_the_reader() -> None:
+    found = sniff('name, size\n"a ""b""", 1\nKöln, 2\nParis, 3\n'.encode("latin-1"), Path("t"))
+    assert found.rows('x, 1\n"a ""b""", 2\n'.encode("latin-1"), first=False)[1][0] == 'a "b"'
+    options = found.options("?")
+    assert options["encoding"] == "ISO-8859-1"
+    assert (options["escape"], options["nullValue"]) == ('"', "?")
+    padded = sniff(b"1 , x \n2 , y \n3 , x \n", Path("t"))
+    assert padded.options(None)["ignoreTrailingWhiteSpace"] == "true"
+
+
+def test_a_cell_may_hold_a_line_break() -> None:
+    found = sniff(b'text,size\n"a\nb",1\nc,2\n', Path("t"))
+    assert found.options(None)["multiLine"] == "true"
+
+
+@pytest.mark.parametrize("content", [b"alone\nin\nits\ncolumn\n", b"a,b\nc\nd,e,f\ng\n"])
+def test_one_column_is_no_table(content: bytes) -> None:
+    with pytest.raises(DataError, match="at least one field"):
+        sniff(content, Path("t.csv"))

@@ -1,0 +1,78 @@
+"""`sluice init` as a user meets it: a configuration that runs, or one sentence that says what is missing."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from contracts.artifacts import Artifacts
+from contracts.config import load
+from contracts.errors import ConfigError, DataError
+from sluice import steps
+from sluice.init_command import init
+from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
+
+
+def console() -> Console:
+    return Console(file=io.StringIO(), width=200)
+
+
+def test_it_shows_each_column_with_its_reason_and_what_to_do_next(tmp_path: Path) -> None:
+    shown = console()
+    found = init(dates_as_text(tmp_path), tmp_path / "made.toml", None, False, shown)
+    text = shown.file.getvalue()
+    for part in ("user_id", "the user", "each item has one", "d/M/yyyy H:mm", "next: sluice run"):
+        assert part in text
+    assert found["roles"]["event_time"] == "event_time"
+    assert load(tmp_path / "made.toml").log.user_id == "user_id"
+
+
+def test_an_existing_configuration_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
+    target = tmp_path / "mine.toml"
+    target.write_text("precious")
+    with pytest.raises(ConfigError, match="--force"):
+        init(no_header(tmp_path), target, None, False, console())
+    assert target.read_text() == "precious"
+    init(no_header(tmp_path), target, None, True, console())
+    assert load(target).name == "no_header"
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (["1,a", "0,b"] * 20, "at least 100 are needed"),
+        (["1,a", *["0,b"] * 300], "at least 10 rows"),
+        ([f"{row},{row % 7}" for row in range(300)], "there is no label.*--label"),
+        (["1,same", "0,same"] * 100, "at least one feature"),
+    ],
+)
+def test_one_sentence_says_what_is_missing(rows: list[str], sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows) + "\n")
+    with pytest.raises(DataError, match=sentence) as refused:
+        init(path, tmp_path / "t.toml", None, False, console())
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "t.toml").exists()
+
+
+def test_a_file_of_nothing_but_lists_lacks_a_label(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"tags": [["a", "b"], ["c"]] * 100}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="there is no label"):
+        init(tmp_path / "t.parquet", tmp_path / "t.toml", None, False, console())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", UNLIKE, ids=lambda make: make.__name__)
+def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> None:
+    init(make(tmp_path), tmp_path / "made.toml", None, False, console())
+    config, out = load(tmp_path / "made.toml"), Artifacts(tmp_path / "out")
+    quick = config.train.model_copy(update={"tower_epochs": 1, "models": ("logistic_regression",), "outside_rows": 0})
+    found = steps.features(config.model_copy(update={"train": quick}), None, out, console())
+    assert found["ingest"]["quarantined"] == 0
+    trained = steps.train(config.model_copy(update={"train": quick}), out, console())
+    assert trained["models"]["logistic_regression"]["auc"] > 0.6

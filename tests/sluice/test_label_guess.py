@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from contracts.errors import DataError
+from sluice.column_types import Column
+from sluice.label_guess import guess_label
+
+
+def column(name: str, values: list[Any], kind: Any = "integer") -> Column:
+    return Column(name, name, kind, values)
+
+
+NUMBERS = column("size", list(range(20)))
+TWO, OTHER = column("flag", [0, 1] * 10), column("switch", [1, 0] * 10)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expression"),
+    [
+        ([NUMBERS, column("clicked", [0, 1] * 10), TWO], "clicked = 1"),
+        ([TWO, NUMBERS, column("y", ["no", "no", "no", "yes"] * 5, "text"), OTHER, NUMBERS], "y = 'yes'"),
+        ([NUMBERS, column("income", ["<=50K", "<=50K", ">50K", "<=50K"] * 5, "text")], "income = '>50K'"),
+        ([NUMBERS, column("label", [-1, 1] * 10)], "label = 1"),
+        ([NUMBERS, column("target", [1, 2] * 10)], "target = 1"),
+        ([column("bought", [True, False] * 10, "boolean"), NUMBERS], "bought"),
+        ([NUMBERS, TWO, NUMBERS], "flag = 1"),
+        ([NUMBERS, TWO, NUMBERS, OTHER], "switch = 1"),
+        ([TWO, NUMBERS, OTHER, NUMBERS], "flag = 1"),
+        ([NUMBERS, column("rating", [1, 2, 3, 4, 5] * 4), TWO], "rating >= 4"),
+        ([NUMBERS, column("stars", [0.5, 1.0, 2.5, 5.0] * 5, "number")], "stars >= 5"),
+    ],
+)
+def test_labels_are_told_by_name_then_place_then_being_alone(columns: list[Column], expression: str) -> None:
+    assert guess_label(columns, None).expression == expression
+
+
+def test_the_rate_is_that_of_the_positive() -> None:
+    assert guess_label([NUMBERS, column("y", [1, 0, 0, 0])], None).rate == 0.25
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ([NUMBERS, column("shop", [1, 2, 3])], "there is no label"),
+        ([NUMBERS, TWO, OTHER, NUMBERS], "several columns have two values"),
+        ([NUMBERS, column("y", [1, 0, None, None]), column("shop", [1, 2, 3, 4])], "there is no label"),
+    ],
+)
+def test_without_a_label_the_sentence_says_how_to_name_one(columns: list[Column], sentence: str) -> None:
+    with pytest.raises(DataError, match=f"{sentence}.*--label"):
+        guess_label(columns, None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expression"), [("flag", "flag = 1"), ("size", "size >= 15"), ("size % 2 = 0", "size % 2 = 0")]
+)
+def test_an_asked_label_is_taken(wanted: str, expression: str) -> None:
+    found = guess_label([NUMBERS, TWO], wanted)
+    assert found.expression == expression
+    assert found.columns == {wanted.split()[0]}
+
+
+@pytest.mark.parametrize(("wanted", "sentence"), [("colour > 1", "is no column"), ("word", "give an expression")])
+def test_an_asked_label_that_is_none_is_refused(wanted: str, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        guess_label([NUMBERS, column("word", ["a", "b", "c"], "text")], wanted)

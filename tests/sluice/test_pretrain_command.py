@@ -1,0 +1,80 @@
+"""`sluice pretrain` as a user types it: killed and started again, and once more when there is nothing left to do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from contracts import summary, vocabulary
+from contracts.artifacts import Artifacts
+from contracts.feature_spec import FeatureSpec
+from models import pair_weights
+from models.pretrain_step import CHECKPOINT
+from tests.pipelines.test_pair_statistics import VOCABULARIES, rows, spec, write
+
+ROOT = Path(__file__).parents[2]
+TEXT = """
+name = "t"
+log = { path = "p", event_time = "t" }
+label = { clicks = { path = "c", on = ["k"], window = "1h" } }
+statistics = { pairs = [["city", "brand"], ["city", "tags"]], dim = 4, epochs = 60, patience = 60, batch_size = 2 }
+fields = [
+  { name = "city", kind = "categorical", side = "user" }, { name = "region", kind = "categorical", side = "user" },
+  { name = "brand", kind = "categorical", side = "item" }, { name = "tags", kind = "multi_valued", side = "item" },
+]
+"""
+
+
+def prepared(folder: Path, name: str) -> Artifacts:
+    out = write(folder, name, rows())
+    for field, values in VOCABULARIES.items():
+        vocabulary.write(out.encoding, field, values)
+    spec().write(out.encoding)
+    return out
+
+
+def pretrain(config: Path, out: Artifacts) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "sluice.cli", "pretrain", str(config), "--out", str(out.out)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def finished(config: Path, out: Artifacts) -> dict[str, object]:
+    process = pretrain(config, out)
+    _, said = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+    return summary.read(out.statistics)
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path: Path) -> None:
+    config = tmp_path / "t.toml"
+    config.write_text(TEXT)
+    killed, whole = prepared(tmp_path, "killed"), prepared(tmp_path, "whole")
+    process = pretrain(config, killed)
+    while not (killed.statistics / CHECKPOINT).exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    weights = killed.statistics / pair_weights.WEIGHTS
+    assert not weights.exists()
+    assert FeatureSpec.read(killed.encoding) == spec()  # a ranker sees nothing half-done
+
+    resumed, straight = finished(config, killed), finished(config, whole)
+    assert 1 <= int(str(resumed["resumed_epochs"])) < 60
+    assert straight["resumed_epochs"] == 0
+    assert weights.read_bytes() == (whole.statistics / pair_weights.WEIGHTS).read_bytes()
+    assert [field.parts for field in FeatureSpec.read(killed.encoding).statistics()] == [
+        ("city", "brand"), ("city", "tags")]
+
+    made = weights.stat().st_mtime_ns
+    again = finished(config, killed)
+    assert weights.stat().st_mtime_ns == made
+    assert {**again, "seconds": 0} == {**resumed, "seconds": 0}

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.errors import DataError
+from sluice.column_types import Column
+from sluice.role_guess import Guess, guess
+
+ROWS = 400
+RANDOM = np.random.default_rng(0)
+USERS = [f"u{u}" for u in RANDOM.integers(0, 30, ROWS)]
+ITEMS = [int(i) for i in RANDOM.integers(0, 20, ROWS)]
+
+
+def column(name: str, values: list[Any], kind: Any = "text", why: str = "", separator: str | None = None) -> Column:
+    return Column(name, name, kind, values, separator=separator, why=why)
+
+
+def log(*more: Column) -> Guess:
+    return guess([column("clicked", [0, 1] * (ROWS // 2), "integer"), *more], None)
+
+
+def fields(found: Guess) -> dict[str, tuple[str, str]]:
+    return {one.column.name: (one.kind, one.side) for one in found.fields}
+
+
+def test_users_items_their_own_columns_times_and_positions_are_told() -> None:
+    times = column("shown_at", [f"2026-01-{1 + row // 20:02d}" for row in range(ROWS)], "time")
+    found = log(
+        column("user_id", USERS), column("item_id", ITEMS, "integer"), times,
+        column("city", [f"c{len(user)}{user[-1]}" for user in USERS]),
+        column("price", [item * 1.5 for item in ITEMS], "number"),
+        column("device", [["phone", "tv"][row % 2] for row in range(ROWS)]),
+        column("position", [1 + row % 5 for row in range(ROWS)], "integer"),
+    )
+    assert (found.user.name, found.item.name, found.time.name, found.position.name) == (
+        "user_id", "item_id", "shown_at", "position")
+    assert fields(found) == {
+        "user_id": ("categorical", "user"), "item_id": ("categorical", "item"), "city": ("categorical", "user"),
+        "price": ("numeric", "item"), "device": ("categorical", "context"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "kind"),
+    [
+        (column("x", [float(v) for v in RANDOM.normal(size=ROWS)], "number"), "numeric"),
+        (column("x", [int(v) for v in RANDOM.integers(0, 500, ROWS)], "integer"), "numeric"),
+        (column("x", [int(v) for v in RANDOM.integers(0, 5, ROWS)], "integer"), "categorical"),
+        (column("shop_id", [int(v) for v in RANDOM.integers(0, 100, ROWS)], "integer"), "categorical"),
+        (column("x", [bool(v) for v in RANDOM.integers(0, 2, ROWS)], "boolean"), "categorical"),
+        (column("x", [["a", "b"], ["c"]] * (ROWS // 2), "list", separator="|"), "multi_valued"),
+    ],
+)
+def test_kinds_are_told_by_the_values(one: Column, kind: str) -> None:
+    assert log(one).fields[0].kind == kind
+
+
+def test_heavy_tails_are_scaled_by_the_logarithm() -> None:
+    found = log(column("gain", [0.0] * 390 + [5000.0] * 10, "number"), column("age", [40.0, 41.0] * 200, "number"))
+    assert [one.log for one in found.fields] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("one", "reason"),
+    [
+        (column("x", [None] * ROWS), "no row of the sample has a value"),
+        (column("x", ["same"] * ROWS), "the same value"),
+        (column("x", [f"n{row}" for row in range(ROWS)]), "identifier"),
+        (column("x", list(range(ROWS)), "integer"), "row number"),
+        (column("x", ["word " * 40, "words " * 40] * (ROWS // 2)), "long free text"),
+        (column("signup", [f"2020-01-{1 + row % 28:02d}" for row in range(ROWS)], "time"), "not the event's"),
+        (column("x", [{"a": row} for row in range(ROWS)], "other", "type struct"), "type struct"),
+    ],
+)
+def test_what_is_no_field_is_left_out_with_its_reason(one: Column, reason: str) -> None:
+    found = log(one, column("good", ["a", "b"] * (ROWS // 2)))
+    assert list(found.left_out) == [one.name]
+    assert reason in found.left_out[one.name]
+
+
+def test_times_of_too_few_moments_make_no_windows() -> None:
+    found = log(column("date", ["2026-01-05", "2026-01-06"] * (ROWS // 2), "time"), column("a", ["x", "y"] * 200))
+    assert found.time is None
+    assert "only 2 different ones" in found.notes["event_time"]
+
+
+def test_a_table_of_a_label_alone_is_refused_with_what_was_left_out() -> None:
+    with pytest.raises(DataError, match=r"x: every row.*at least one feature"):
+        log(column("x", ["same"] * ROWS))

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from sluice.time_formats import time_expression
+
+
+@pytest.mark.parametrize(
+    ("values", "expression"),
+    [
+        (["2026-01-05 10:30:00.5", "2026-02-05T10:30:00Z"], "try_to_timestamp(x)"),
+        (["2026-01-05", "2025-12-31"], "try_to_timestamp(x)"),
+        (["31/12/2025 9:05", "01/02/2026 19:05"], "try_to_timestamp(x, 'd/M/yyyy H:mm')"),
+        (["12/31/2025", "02/01/2026"], "try_to_timestamp(x, 'M/d/yyyy')"),
+        (["5.1.2026 10:30:59", "6.1.2026 11:30:59"], "try_to_timestamp(x, 'd.M.yyyy H:mm:ss')"),
+        (["2026/1/5"], "try_to_timestamp(x, 'yyyy/M/d')"),
+        (["05-Jan-2026"], "try_to_timestamp(x, 'd-MMM-yyyy')"),
+        (["20260105", "20251231"], "try_to_timestamp(CAST(x AS STRING), 'yyyyMMdd')"),
+        (["14102100", "14103023"], "try_to_timestamp(CAST(x AS STRING), 'yyMMddHH')"),
+        (["20260105103000"], "try_to_timestamp(CAST(x AS STRING), 'yyyyMMddHHmmss')"),
+        (["881250949", "891717742"], "timestamp_seconds(CAST(x AS BIGINT))"),
+        (["1767600000000", "1767700000000"], "timestamp_millis(CAST(x AS BIGINT))"),
+    ],
+)
+def test_each_way_of_writing_a_time_has_its_expression(values: list[str], expression: str) -> None:
+    found = time_expression("x", "event_time", values, named=True)
+    assert found is not None
+    assert found.expression == expression
+
+
+def test_a_day_that_might_be_a_month_is_called_a_guess() -> None:
+    found = time_expression("x", "when", ["01/02/2026", "03/04/2026"], named=True)
+    assert found is not None
+    assert "guess" in found.why
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("amount", ["881250949", "891717742"]),  # its name says nothing of a time
+        ("time", ["12", "13"]),
+        ("date", ["20269999", "20260105"]),
+        ("time", ["10:30", "11:45"]),
+        ("time", []),
+        ("time", ["2026-01-05", "soon", "later"]),
+    ],
+)
+def test_other_values_are_no_times(name: str, values: list[str]) -> None:
+    assert time_expression("x", name, values, named=True) is None
+
+
+def test_seconds_in_a_file_without_names_are_told_by_their_size() -> None:
+    assert time_expression("c3", "c3", ["881250949", "891717742"], named=False) is not None

@@ -1,0 +1,62 @@
+"""The pages of docs/ are current, and what they show runs. The page of the gRPC API is run by tests/serving."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from typer.testing import CliRunner
+
+from contracts.config import Config
+from sluice.cli import app
+from sluice.config_reference import PAGE, page
+from tests.docs_blocks import DOCS, PAGES, blocks, run
+
+WITHOUT_A_SERVER = [name for name in PAGES if blocks(name, "python") and name != "grpc.md"]
+WRITTEN = "python -m sluice.config_reference"
+
+
+def test_the_configuration_reference_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), f"run {WRITTEN}"
+
+
+def test_the_reference_names_every_section_and_key() -> None:
+    text = page()
+    for name, info in Config.model_fields.items():
+        assert f"`{name}`" in text or f"[{name}]" in text, name
+        assert info.annotation is not None
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_SERVER)
+def test_the_python_of_a_page_runs(name: str) -> None:
+    run(name)
+
+
+def test_the_toml_of_the_pages_is_accepted_by_the_configuration() -> None:
+    base = tomllib.loads("name = 'x'\nlog = {path = 'p', user_id = 'u', item_id = 'item_id', event_time = 't'}\n"
+                         "label = {expression = 'c'}\n")
+    fields = [{"name": "item_id", "kind": "categorical", "side": "item"}]
+    found = [tomllib.loads(block) for name in PAGES for block in blocks(name, "toml")]
+    assert found
+    for part in found:
+        Config.model_validate({**base, **part, "fields": [*fields, *part.get("fields", [])]})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_command_of_a_page_is_one(name: str) -> None:
+    for block in [*blocks(name, "bash"), *blocks(name, "sh")]:
+        for command, options in re.findall(r"\bsluice ([a-z][a-z-]*)((?:\s+[^\n]*)?)", block):
+            done = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
+            assert done.exit_code == 0, command
+            if command == "bench":  # its options are the benchmark's
+                assert (DOCS.parent / "benchmarks" / f"{options.split()[0]}.py").exists(), options
+                continue
+            for option in re.findall(r"(--[a-z-]+)", options):
+                assert option in done.stdout, f"{command} has no {option}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", (DOCS / name).read_text(encoding="utf-8")):
+        assert (DOCS / target).exists(), target
