@@ -79,6 +79,9 @@ class Log(Source):
     )
     bid: str | None = Field(None, description="column: bid per click, for the auction")
     key: tuple[str, ...] = Field((), description="columns that identify an event; repeated events count once")
+    history: Duration | None = Field(
+        None, description="how far back a run reads from the end of its `--until` day; none given: all of the log"
+    )
     max_bad_share: Share = Field(0.01, description="rows that may go to quarantine before the step fails")
 
 
