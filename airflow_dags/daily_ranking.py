@@ -8,14 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import CronDataIntervalTimetable, Param, chain, dag, task
+from airflow.sdk import Param, chain, dag, task
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_dags.lateness import due_within
 from airflow_dags.platform_assets import CHAMPION, CROSSES, FEATURES
 from airflow_dags.rules import OTHER_CONFIG, START, TASKS
 from airflow_dags.run_folders import take_crosses
-from airflow_dags.settings import CONFIG, DATA, DAY, OUT, RUNS
+from airflow_dags.settings import CONFIG, DATA, DAY, OUT, RUNS, every
 from airflow_dags.sluice_command import run, setting, sluice
 
 NIGHT = """
@@ -85,7 +85,7 @@ def version_of(out: str) -> str:
 
 
 @dag(
-    dag_id="daily_ranking", schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"), start_date=START, catchup=False,
+    dag_id="daily_ranking", schedule=every("0 0 * * *"), start_date=START, catchup=False,
     max_active_runs=1, default_args=TASKS, doc_md=NIGHT, dagrun_timeout=timedelta(hours=20), tags=["sluice"],
     deadline=due_within("daily_ranking", timedelta(hours=6)),
     params={

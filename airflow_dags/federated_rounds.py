@@ -30,7 +30,7 @@ def cohorts() -> list[dict[str, str]]:
     """The run's parameter, the Variable, or the one configuration there is."""
     context = get_current_context()
     given: list[str] = context["params"]["cohorts"] or json.loads(Variable.get("sluice_cohorts", default="[]"))
-    day, files = day_of(context), given or [setting("sluice_config")]
+    day, files = day_of(context), given or [Variable.get("sluice_config")]
     if len({Path(file).stem for file in files}) < len(files):
         raise AirflowFailException(f"two cohorts have files of one name, and would write to one folder: {files}")
     return [{"config": file, "day": day} for file in files]
@@ -49,7 +49,7 @@ def day_of(context: Any) -> str:
 def federate(config: str, day: str) -> None:
     get_current_context()["cohort"] = name = Path(config).stem  # type: ignore[typeddict-unknown-key]
     out = f"{setting('sluice_runs')}/federated/{day}/{name}"
-    run(["federate", config, "--out", out, "--data", setting("sluice_data"), "--until", day], spark=True)
+    run(["federate", config, "--out", out, "--data", Variable.get("sluice_data"), "--until", day], spark=True)
 
 
 @dag(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import CronDataIntervalTimetable, Metadata, chain, dag, task
+from airflow.sdk import Metadata, chain, dag, task
 
 from airflow_dags.lateness import due_within
 from airflow_dags.platform_assets import CROSSES, FEATURES
 from airflow_dags.rules import OTHER_CONFIG, START, TASKS
-from airflow_dags.settings import CONFIG, DATA, RUNS, filled
+from airflow_dags.settings import CONFIG, DATA, RUNS, every, filled
 from airflow_dags.sluice_command import sluice
 
 LAST_DAY = filled("(data_interval_end - macros.timedelta(days=1)) | ds")
@@ -30,7 +30,7 @@ def publish(day: str) -> Metadata:
 
 
 @dag(
-    dag_id="weekly_cross_search", schedule=CronDataIntervalTimetable("0 0 * * 1", timezone="UTC"), start_date=START,
+    dag_id="weekly_cross_search", schedule=every("0 0 * * 1"), start_date=START,
     catchup=False, max_active_runs=1, default_args=TASKS, doc_md=NIGHT, dagrun_timeout=timedelta(days=1),
     tags=["sluice"], deadline=due_within("weekly_cross_search", timedelta(hours=12)), params={"config": OTHER_CONFIG},
 )
