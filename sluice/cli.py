@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="A multi-stage ranking platform: raw logs in, a gRPC server out.\n\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate.",
+    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate, 4 the watch wants a roll-back.",
 )
 
 ConfigPath = Annotated[Path, typer.Argument(help="the run's TOML file", metavar="CONFIG")]
@@ -376,6 +376,42 @@ def rollback(
     found = registration.rollback(name, registry, only)
     typer.echo(f"champion of {name} is version {found['number']}, {found['champion']}")
     _print(found, as_json)
+
+
+Instant = Annotated[str | None, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")]
+
+
+@app.command()
+@_reported
+def watch(
+    config: ConfigPath,
+    out: Out,
+    answers: Annotated[Path, typer.Option(help="the answer log of `sluice serve --log-answers`")],
+    clicks: Annotated[Path | None, typer.Option(help="instead of the configured table of clicks")] = None,
+    data: Data = None,
+    since: Instant = None,
+    until: Instant = None,
+    registry: Registry = None,
+    bundle: Annotated[str | None, typer.Option(help="judge this version, not the registry's champion")] = None,
+    roll_back: Annotated[bool, typer.Option("--roll-back", help="do so where it is wanted")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the champion by its answers and the clicks on them; exit code 4 when it should be rolled back.
+
+    Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
+    """
+    from contracts.config import instant, load
+    from contracts.errors import RollBackWanted
+    from sluice.watch import Watched, lines
+    from sluice.watch import watch as judge
+
+    asked = Watched(out, answers, clicks, data, instant(since), instant(until), registry, bundle)
+    found = judge(load(config), asked, roll_back)
+    for line in lines(found):
+        typer.echo(line)
+    _print(found, as_json)
+    if found["reasons"]:
+        raise RollBackWanted(f"{found['bundle']} should be rolled back: " + "; ".join(found["reasons"]))
 
 
 @app.command()
