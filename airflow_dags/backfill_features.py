@@ -17,8 +17,8 @@ OUT = f"{RUNS}/{{{{ params.run }}}}"
 NIGHT = """
 Started by hand, with `run` (the day whose folder below RUNS is mended), `first` and `last`: those days are ingested,
 labelled and encoded again with the run's fitted encoding and as of the end of its day, one after the other, each
-replaced as a whole; no other day changes. Then the run's last day is judged again. To have the repaired days trained on, clear
-`pretrain` of that day in daily_ranking, with what follows it.
+replaced as a whole; no other day changes. Then the run's last day is judged again. To have the repaired days trained
+on, clear `pretrain` of that day in daily_ranking, with what follows it.
 
 Nothing here matters at night. A failed day: read the last line of its log, repair, clear that mapped task alone.
 `quality` refused (exit code 3): the repair was none.

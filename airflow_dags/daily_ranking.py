@@ -1,4 +1,4 @@
-"""A day of data becomes the champion: features ▶ gate ▶ training ▶ bundle ▶ gate ▶ alias ▶ serving ▶ watch ▶ roll-back."""
+"""A day of data becomes the champion: features ▶ gate ▶ training ▶ bundle ▶ gate ▶ alias ▶ watch ▶ roll-back."""
 
 from __future__ import annotations
 
@@ -19,21 +19,28 @@ from airflow_dags.settings import CONFIG, DATA, DAY, OUT, RUNS, every
 from airflow_dags.sluice_command import run, setting, sluice
 
 NIGHT = """
-The run of a day reads what the log knew when that day ended and writes to `RUNS/DAY` alone: every task may be
-cleared and run again. What is served changes in one task, `promote`, and back in one, `roll_back`.
+The run of a day reads what the log knew when that day ended, and writes to `RUNS/DAY` alone: every task may be cleared
+and run again. What is served changes in one task, `promote`, and back in one, `roll_back`.
 
-| red task | does it matter at night? | what to do |
-|---|---|---|
-| `features` | no: the champion serves on | read the last line of its log; bring the data, clear the task |
-| `quality` (refused, exit code 3) | no, but later days wait for it | look at `RUNS/DAY/quality/day=DAY/refused.png`: repair the day and clear `features` with what follows it, or widen the limit in the configuration and clear `quality` |
-| `pretrain`, `train`, `prerank`, `bundle` | no | after the retries: read the log, clear the task |
-| `verify` | no, but never go round it: the bundle computes other scores than training did | keep `RUNS/DAY`, open a bug |
-| `promote` (refused, exit code 3) | no: the champion serves on | `RUNS/DAY/gate/summary.json` has the reasons; a real change is promoted by `sluice promote RUNS/DAY --force` |
-| `picked_up` | **yes**: the alias has moved and the server has not followed | look at the server's log; it refuses a bundle that it cannot load and serves the old one |
-| `watch` (failed, not skipped) | **yes**: nobody looks at the new champion | clear it; if in doubt `sluice rollback NAME` |
-| `roll_back` | **yes, at once**: a champion that should go is still served | `sluice rollback NAME --only VERSION` by hand |
+**Matters at night**
 
-A run that is late (deadline alert) leaves yesterday's champion in place: features are a day older, nothing fails.
+* `roll_back` failed: a champion that should go is still served. At once, by hand:
+  `sluice rollback NAME --only VERSION`; the log of `watch` names both.
+* `picked_up` failed: the alias has moved and the server has not followed. Its log says why; it refuses a bundle that it
+  cannot load, and serves the old one on.
+* `watch` failed (not skipped): nobody looks at the new champion. Clear it; in doubt `sluice rollback NAME`.
+
+**Waits until morning: the champion serves on**
+
+* `features`: bring the data that the last line of its log misses, and clear it with what follows.
+* `quality` refused (exit code 3): look at `RUNS/DAY/quality/day=DAY/refused.png`. Repair the day and clear `features`
+  with what follows it, or widen the limit in the configuration and clear `quality`. Later days wait for it.
+* `pretrain`, `train`, `prerank`, `bundle`, `register`: they have been tried three times; read the log, clear the task.
+* `verify`: the bundle computes other scores than training did. Never go round it; keep `RUNS/DAY` for whoever mends it.
+* `promote` refused (exit code 3): `RUNS/DAY/gate/summary.json` has the reasons; a change that is meant is promoted by
+  `sluice promote RUNS/DAY --force`.
+
+A run that is late (deadline alert) leaves yesterday's champion in place: its features are a day older.
 """
 
 

@@ -1,4 +1,4 @@
-"""What happens when a run misses its deadline: one error line, and one message to whom the Variable sluice_alerts names.
+"""What happens when a run misses its deadline: an error line, and a message to whom the Variable sluice_alerts names.
 
 `sluice_alerts` is an address that takes JSON by POST, as chat and pager services do; without it the line is all.
 """

@@ -1,4 +1,4 @@
-"""The folders of past runs below the Variable sluice_runs: RUNS/YYYY-MM-DD, RUNS/crosses/YYYY-MM-DD, RUNS/federated/..."""
+"""The folders of past runs below the Variable sluice_runs: RUNS/DAY, RUNS/crosses/DAY, RUNS/federated/DAY."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def run(words: Sequence[str], spark: bool = False, answers: Sequence[int] = (0,)
         environment["SLUICE_SPARK_MASTER"] = ""  # spark-submit decides
     log.info("$ %s", " ".join(line))
     last = ""
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
         for text in process.stdout or ():
             last = text.rstrip() or last
             log.info("%s", text.rstrip()[:2000])

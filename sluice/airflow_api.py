@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -63,7 +64,7 @@ class AirflowApi:
 
     def wait(self, dag: str, run: str, seconds: float) -> dict[str, str]:
         """The states of the run's tasks when it has ended. Raises SluiceError when it has not in time."""
-        end, place = time.monotonic() + seconds, f"dags/{dag}/dagRuns/{urllib.request.quote(run)}"
+        end, place = time.monotonic() + seconds, f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}"
         while self.call("GET", place)["state"] not in ENDED:
             if time.monotonic() > end:
                 raise SluiceError(f"{dag} {run!r} has not ended after {seconds:g} s; look at {self.address}")
@@ -71,7 +72,7 @@ class AirflowApi:
         return self.states(dag, run)
 
     def states(self, dag: str, run: str) -> dict[str, str]:
-        found = self.call("GET", f"dags/{dag}/dagRuns/{urllib.request.quote(run)}/taskInstances?limit=200")
+        found = self.call("GET", f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}/taskInstances?limit=200")
         return {one["task_id"]: str(one["state"]) for one in found["task_instances"]}
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:

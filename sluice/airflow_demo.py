@@ -1,6 +1,6 @@
 """Six days of the marketplace under a real Airflow, while the server that follows the champion is asked without end.
 
-    python -m sluice.airflow_demo [--out DIR] [--events N] [--rate R]        prints what happened; ends with one JSON line
+    python -m sluice.airflow_demo [--out DIR] [--events N] [--rate R]        prints what happened, one JSON line last
 
 A day begins with its daily_ranking run over the log up to the evening before, and lasts until the next one begins. What
 the server answers that day, and the clicks on it, are part of the next run's log.
@@ -52,7 +52,8 @@ def sections(events: int) -> dict[str, dict[str, Any]]:
         "simulation": {"events": events * LOG_DAYS, "days": LOG_DAYS, "items": ITEMS,
                        "users": max(events // USERS_PER_EVENT, 400)},
         "log": {"history": "7d"},
-        "windows": {"statistics": 0.2, "train": 0.5, "validation": 0.1, "test": 0.2},
+        "label": {"clicks": {"window": "6h"}},
+        "windows": {"statistics": 0.2, "train": 0.45, "validation": 0.15, "test": 0.2},
         "spark": {"master": "local[2]", "settings": {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}},
         "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "outside_rows": 0, "tower_epochs": 2},
         "crosses": {"budget": 8, "compare_rows": 0, "epochs": 1, "proposals": 300},

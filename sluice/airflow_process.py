@@ -1,4 +1,4 @@
-"""An Airflow of one's own: scheduler, DAG processor, triggerer, API server and web page, started and stopped together."""
+"""An Airflow of one's own: scheduler, DAG processor, triggerer, API server and web page, started and stopped as one."""
 
 from __future__ import annotations
 

@@ -14,12 +14,15 @@ SOURCE = Path(str(files("sluice"))).parent / "examples" / "marketplace.toml"
 
 
 def write(target: Path, sections: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Keys of `sections` take the place of the example's; `windows` is taken as it is given."""
-    config = tomllib.loads(SOURCE.read_text(encoding="utf-8"))
-    for name, given in sections.items():
-        config[name] = dict(given) if name == "windows" else {**config.get(name, {}), **given}
+    """Keys of `sections`, also inside tables, take the place of the example's."""
+    config = merged(tomllib.loads(SOURCE.read_text(encoding="utf-8")), sections)
     target.write_text("".join(f"{key} = {toml(value)}\n" for key, value in config.items()), encoding="utf-8")
     return target
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key: merged(old[key], new[key]) for key in new if isinstance(old.get(key), dict)}
+    return {**old, **new, **both}
 
 
 def toml(value: Any) -> str:

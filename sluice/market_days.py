@@ -7,7 +7,6 @@ What the server answered in real time lies on the simulated day at the hour that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -116,7 +115,8 @@ def _spread(table: pa.Table, count: int) -> pa.Table:
 
 def read_answers(folder: Path, since: datetime, until: datetime, most: int) -> pa.Table:
     """Answers that came between two instants, by time, at most `most` of them, evenly spread."""
-    times = (pc.field("time") >= pa.scalar(since)) & (pc.field("time") < pa.scalar(until)) & (pc.field("status") == "OK")
+    between = (pc.field("time") >= pa.scalar(since)) & (pc.field("time") < pa.scalar(until))
     log = ds.dataset(folder, format="parquet", partitioning="hive", exclude_invalid_files=True)
-    columns: Sequence[str] = ("request_id", "time", "user", "context", "items", "positions", "bundle_version")
-    return _spread(log.to_table(columns=list(columns), filter=times).sort_by("time"), most)
+    columns = ["request_id", "time", "user", "context", "items", "positions", "bundle_version"]
+    found = log.to_table(columns=columns, filter=between & (pc.field("status") == "OK"))
+    return _spread(found.sort_by("time"), most)

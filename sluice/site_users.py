@@ -1,7 +1,7 @@
 """Users of the simulated marketplace who visit a real server without end, and click on what it shows them.
 
-Their clicks are appended to a folder of Parquet files, as a web page would report them: this and the server's answer log
-are all that the platform learns of a visit.
+Their clicks are appended to a folder of Parquet files, as a web page would report them: this and the server's answer
+log are all that the platform learns of a visit.
 """
 
 from __future__ import annotations
