@@ -19,6 +19,7 @@ from contracts.config import SparkSettings
 from contracts.errors import SluiceError
 
 JAVA_NEEDED = 17
+MASTER = "SLUICE_SPARK_MASTER"
 CURE = f"install a Java runtime {JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME at one"
 
 # What the results depend on; settings of the configuration cannot change these.
@@ -47,8 +48,11 @@ LOCAL_DEFAULTS = {
 def open_session(settings: SparkSettings, name: str) -> SparkSession:
     """The session as configured; an empty master leaves master and deployment to spark-submit.
 
+    The environment's SLUICE_SPARK_MASTER, where it is set, takes the place of the configured master.
+
     Raises SluiceError when there is no Java to run Spark on, or when a setting contradicts what results depend on.
     """
+    settings = settings.model_copy(update={"master": os.environ.get(MASTER, settings.master)})
     options = session_options(settings)
     if settings.master.startswith("local"):
         check_java()
