@@ -255,6 +255,10 @@ class Train(Section):
     dropout: float = Field(0.1, ge=0, lt=1)
     batch_size: int = Field(4096, ge=1)
     epochs: int = Field(4, ge=1, description="at most")
+    warm_start: str = Field(
+        "champion", description="the alias of the registry whose weights training starts from, where there is one; "
+        "empty: it always starts from nothing",
+    )
     patience: int = Field(1, ge=1, description="epochs without a better validation loss before training stops")
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["linear", "constant"] = Field(

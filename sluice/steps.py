@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -17,6 +17,9 @@ from contracts.config import Config
 from contracts.errors import DataError
 from sluice.progress import step
 from sluice.skipped import skipped
+
+if TYPE_CHECKING:  # the registry is asked by training alone
+    from sluice.warm_parent import Warmth
 
 NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
 
@@ -74,12 +77,19 @@ def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None 
         return pretrain_step.run(config, out, graph, seed=seed, on_progress=progress.advance)
 
 
-def train(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+def train(
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, warmth: Warmth | None = None
+) -> dict[str, Any]:
+    """`warmth` None starts from nothing."""
     _need(out.encoding, "sluice features")
     from models import train_step
+    from models.warm_start import Parent
+    from sluice.warm_parent import parent_of
 
+    folder = parent_of(config, out, warmth) if warmth else None
     with step(console, "train") as progress:
-        return train_step.run(config, out, seed=seed, on_progress=progress.advance)
+        return train_step.run(config, out, seed=seed, on_progress=progress.advance,
+                              parent=Parent.read(folder) if folder else None)
 
 
 def prerank(
@@ -108,6 +118,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
             Path(build),
             out.bundle,
             config.name,
+            parents=(trained["parent"],) if trained.get("parent") else (),
             settings=config.model_dump(mode="json"),
             metrics={**metrics, "models": _final_metrics(trained)},
         )
@@ -148,7 +159,10 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
         run.artifact(out.bundle)
 
 
-def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+def run(
+    config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
+    warmth: Warmth | None = None,
+) -> dict[str, Any]:
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
@@ -157,7 +171,7 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
     merged["pretrain"] = pretrain(config, out, console, seed)
-    trained = train(config, out, console, seed)
+    trained = train(config, out, console, seed, warmth)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     if config.prerank_kind == "fscd":
         merged["prerank"] = prerank(config, out, console, seed=seed)
