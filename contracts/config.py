@@ -547,6 +547,7 @@ class Simulation(Section):
     start: Instant = datetime(2026, 1, 5, tzinfo=UTC)
     click_rate: float = Field(0.035, gt=0, lt=1, description="aimed at")
     shares: dict[str, float] = Field({}, description="of the logit's variance, by term")
+    drift: float = Field(0.0, ge=0, description="radians a day by which tastes turn into others; 0: they stay")
 
 
 class Config(Section):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,11 +112,11 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     from serving.assemble import assemble
 
     started = time.perf_counter()
-    with step(console, "bundle"), tempfile.TemporaryDirectory(dir=out.out, prefix=".build-") as build:
-        metrics = assemble(config, parts, Path(build))
+    with step(console, "bundle"), _emptied(out.out / ".build") as build:
+        metrics = assemble(config, parts, build)
         trained = summary.read(parts.out / "models")
         manifest = bundle.publish(
-            Path(build),
+            build,
             out.bundle,
             config.name,
             parents=(trained["parent"],) if trained.get("parent") else (),
@@ -132,6 +133,17 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     }
     summary.write(out.out / "bundle_step", result)
     return result
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[Path]:
+    """An empty folder that is gone afterwards, and so is what a killed process left in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def federate(config: Config, data: Path | None, out: Artifacts, console: Console) -> dict[str, Any]:
