@@ -258,6 +258,10 @@ class Train(Section):
     dropout: float = Field(0.1, ge=0, lt=1)
     batch_size: int = Field(4096, ge=1)
     epochs: int = Field(4, ge=1, description="at most")
+    warm_start: str = Field(
+        "champion", description="the alias of the registry whose weights training starts from, where there is one; "
+        "empty: it always starts from nothing",
+    )
     patience: int = Field(1, ge=1, description="epochs without a better validation loss before training stops")
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["linear", "constant"] = Field(
@@ -546,6 +550,7 @@ class Simulation(Section):
     start: Instant = datetime(2026, 1, 5, tzinfo=UTC)
     click_rate: float = Field(0.035, gt=0, lt=1, description="aimed at")
     shares: dict[str, float] = Field({}, description="of the logit's variance, by term")
+    drift: float = Field(0.0, ge=0, description="radians a day by which tastes turn into others; 0: they stay")
 
 
 class Config(Section):

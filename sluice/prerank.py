@@ -49,6 +49,7 @@ def run(
     known = summary.read(out.prerank)
     if known.get("digest") == digest and (out.model("fscd") / "weights.safetensors").exists() and not force:
         return known
+    (out.prerank / summary.FILE).unlink(missing_ok=True)
     spec = FeatureSpec.read(out.encoding)
     loaded, asked = candidates(config, out, spec, chosen, progress)
     measured = None if costs is None else MeasuredCosts.read(costs)
