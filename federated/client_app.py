@@ -17,6 +17,7 @@ from flwr.clientapp import ClientApp
 from federated import client_files
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
+from federated.gradient_store import GradientStore
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Phase
 from federated.networks import FederatedNetworks
@@ -48,7 +49,9 @@ def _client(folder: Path, setting: str, number: int) -> RoundClient:
     batch = client_files.read_client(folder, number)
     trainer = ClientTrainer(space, config, local_settings(setting, config), batch, number)
     answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
-    return RoundClient(plan, trainer, answers)
+    memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
+    gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
+    return RoundClient(plan, trainer, answers, gradients)
 
 
 def _counting_client(folder: Path, number: int) -> RoundClient:

@@ -1,13 +1,14 @@
 """Users of the log become clients: each one's training rows in a folder of its own, beside what all may know.
 
 The spec is cut to fields that a client can compute: no counters, no user id. What a user table would hold becomes
-context
-of a request, so that a server of the bundle needs no table of users; the history stays the user's and comes as recent
-items. Encodings (vocabularies, bins) are public knowledge here: those of items come from the public item table.
+context of a request, so that a server of the bundle needs no table of users; the history stays the user's and comes as
+recent items. Encodings (vocabularies, bins) are public knowledge here: those of items come from the public item table.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import shutil
 from pathlib import Path
@@ -22,6 +23,8 @@ from contracts.feature_spec import FeatureSpec
 from federated import client_files
 from federated.row_space import require_federable
 from models.batches import Batch, Block, ExampleSet
+
+FINGERPRINT = "fingerprint"
 
 
 def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
@@ -68,7 +71,7 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
         raise ConfigError(
             f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
         )
-    shutil.rmtree(folder / "clients", ignore_errors=True)
+    _clear_unless_same(folder, _fingerprint(config, spec, [int(clients[at].user[0]) for at in chosen]))
     client_files.write_public(folder, config, spec)
     for number, at in enumerate(chosen):
         rows = clients[at]
@@ -77,6 +80,27 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
         nothing = rows.take(latest[:0])
         client_files.write_client(folder, number, later.get(int(rows.user[0]), nothing), client_files.LATER)
     return len(chosen)
+
+
+def _fingerprint(config: Config, spec: FeatureSpec, users: list[int]) -> str:
+    """Of all that rounds depend on; how many there are and which settings run may change between two starts."""
+    free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
+            "own": {"__all__": {"rounds"}}}
+    federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]
+    said = json.dumps([federated, config.train.model_dump(mode="json"), config.seed, spec.model_dump(mode="json"),
+                       users], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _clear_unless_same(folder: Path, fingerprint: str) -> None:
+    """A client's first answers and last gradient are for ever, unless the client of that number is another one or the
+    model is."""
+    path = folder / FINGERPRINT
+    if not path.exists() or path.read_text(encoding="utf-8") != fingerprint:
+        for part in ("clients", "runs"):
+            shutil.rmtree(folder / part, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(fingerprint, encoding="utf-8")
 
 
 def pooled(folder: Path) -> Batch:
