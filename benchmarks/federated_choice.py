@@ -10,6 +10,7 @@ is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints what goes be
 from __future__ import annotations
 
 import argparse
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,11 @@ from benchmarks.federated_auc import with_data
 from contracts.artifacts import Artifacts
 from contracts.config import Config, FederatedOwn, load
 from contracts.errors import FederatedError
-from federated import prepare, simulate
+from federated import client_files, prepare, simulate
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}
-RATES, EPOCHS, CLIPS = (0.1, 0.3, 1.0, 3.0), (1, 3), (2.0, 0.2)
+RATES, EPOCHS, CLIPS = (0.3, 1.0, 3.0), (1, 3), (2.0, 0.2)
 
 
 @dataclass
@@ -42,13 +43,24 @@ class Search:
         })
         config = self.config.model_copy(update={"federated": federated})
         said = "-".join(f"{name}{value}" for name, value in own.model_dump(exclude_none=True).items())
-        folder = self.out.out / "choice" / f"{setting}-{said}"
-        prepare.prepare(config, self.out, folder)
+        folder = self._folder(config, f"{setting}-{said}")
         try:
-            run = simulate.run_setting(setting, config, self.out, folder, lambda *_: None, ("validation",))
+            run = simulate.run_setting(setting, config, self.out, folder, lambda *_: None, ("validation",), wire=False)
         except FederatedError:
             return 0.0
         return float(run.best()["auc_validation"])
+
+    def _folder(self, config: Config, name: str) -> Path:
+        """The same clients for every run, the configuration of this one."""
+        shared, folder = self.out.out / "choice" / "clients", self.out.out / "choice" / name
+        if not shared.exists():
+            prepare.prepare(self.config, self.out, shared)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "clients").symlink_to((shared / "clients").absolute())
+        _, spec = client_files.read_public(shared)
+        client_files.write_public(folder, config, spec)
+        return folder
 
     def best(self, setting: str) -> FederatedOwn:
         configured = self.config.federated.of(setting)

@@ -41,7 +41,7 @@ def _agreed(folder: Path, setting: str) -> tuple[RowSpace, Plan]:
 
 
 @lru_cache(maxsize=CACHED)
-def _client(folder: Path, setting: str, number: int) -> RoundClient:
+def client_of(folder: Path, setting: str, number: int) -> RoundClient:
     if setting == HISTOGRAMS:
         return _counting_client(folder, number)
     config, _ = client_files.read_public(folder)
@@ -64,7 +64,7 @@ def _counting_client(folder: Path, number: int) -> RoundClient:
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
     folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
-    client = _client(folder, setting, int(context.node_config["partition-id"]))
+    client = client_of(folder, setting, int(context.node_config["partition-id"]))
     memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
     reply, memory = client.handle(phase, from_records(message.content), memory)
     context.state[MEMORY] = to_records(memory).array_records[ARRAYS]

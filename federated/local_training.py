@@ -81,6 +81,8 @@ class ClientTrainer:
         rate = local.learning_rate * local.decay ** (round_number // ATTEMPTS)
         parameters = [*networks.tables(), *networks.dense_parameters()]
         start = [p.detach().clone() for p in parameters] if local.proximal else []
+        damped = networks.damped()
+        rates = [rate * damped.get(id(parameter), 1.0) for parameter in parameters]
         generator = np.random.default_rng([local.seed, self.client, round_number])
         first = 0.0
         networks.train()
@@ -93,13 +95,15 @@ class ClientTrainer:
                 total, loss = networks.loss(batch)
                 (total * scale).backward()
                 first += loss if epoch == 0 else 0.0
-                _step(parameters, start, rate, local.proximal)
+                _step(parameters, start, rates, local.proximal)
         return first
 
 
 @torch.no_grad()
-def _step(parameters: list[torch.nn.Parameter], start: list[torch.Tensor], rate: float, proximal: float) -> None:
-    for index, parameter in enumerate(parameters):
+def _step(
+    parameters: list[torch.nn.Parameter], start: list[torch.Tensor], rates: list[float], proximal: float
+) -> None:
+    for index, (parameter, rate) in enumerate(zip(parameters, rates, strict=True)):
         if start:
             parameter.add_(parameter - start[index], alpha=-rate * proximal)
         if parameter.grad is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from contracts.errors import ConfigError
 from federated import client_files, privacy_cost, skellam
 from federated.availability import of_config
 from federated.byte_count import ByteCount, both_ways, mean_of_rounds
-from federated.client_app import app
+from federated.client_app import app, client_of
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
@@ -47,17 +49,22 @@ def run(config: Config, out: Artifacts, folder: Path, on_progress: OnProgress) -
 
 def run_setting(
     name: str, config: Config, out: Artifacts, folder: Path, on_progress: OnProgress,
-    windows: Sequence[str] = WINDOWS,
+    windows: Sequence[str] = WINDOWS, wire: bool = True,
 ) -> FederatedRun:
     """All rounds of one setting; the model is judged on `windows` as it goes. What is chosen by figures may look at
-    validation alone."""
+    validation alone, and may do without the `wire`: messages are then handed over instead of serialised and counted."""
     _, spec = client_files.read_public(folder)
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(spec, config)
     plan, counted = plan_of(name, config, space, networks), ByteCount()
     central = name == "central"
-    exchange = _central(config, space, folder) if central else _flower(name, config, folder, counted)
+    if central:
+        exchange = _handed_over(lambda number: _central(config, space, folder))
+    elif wire:
+        exchange = _flower(name, config, folder, counted)
+    else:
+        exchange = _handed_over(lambda number: client_of(folder, name, number))
     rows, dense = networks.read()
     training = FederatedRun(
         plan, exchange, 1 if central else client_files.count(folder), folder / "runs" / name, config.seed, rows, dense,
@@ -172,14 +179,23 @@ def lost_at_random(config: Config) -> Lose:
     return lambda phase, node: generator.random() < share
 
 
-def _central(config: Config, space: RowSpace, folder: Path) -> Exchange:
-    """One client with everybody's rows; nothing is sent anywhere, so nothing is counted."""
+def _central(config: Config, space: RowSpace, folder: Path) -> RoundClient:
+    """One client with everybody's rows."""
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(space.spec, config)
     trainer = ClientTrainer(space, config, local_settings("central", config), pooled(folder), 0)
-    client = RoundClient(plan_of("central", config, space, networks), trainer, None)
+    return RoundClient(plan_of("central", config, space, networks), trainer, None)
+
+
+def _handed_over(client_of: Callable[[int], RoundClient]) -> Exchange:
+    """Clients in this process without a wire: nothing is lost and nothing counted."""
+    made = cache(client_of)
+    memory: dict[int, Message] = defaultdict(dict)
 
     def exchange(phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
-        return {number: client.handle(phase, message, {})[0] for number, message in messages.items()}
+        replies = {}
+        for number, message in messages.items():
+            replies[number], memory[number] = made(number).handle(phase, message, memory[number])
+        return replies
 
     return exchange
