@@ -18,7 +18,7 @@ from models.batches import Batch
 from models.embedding import FusedEmbedding
 from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.mlp import Mlp
-from models.position_bias import PositionBias
+from models.position_bias import STEP_SCALE, PositionBias
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 
@@ -57,6 +57,11 @@ class FederatedNetworks(nn.Module):
     def dense_parameters(self) -> list[nn.Parameter]:
         tables = self.tables()
         return [p for p in self.parameters() if not any(p is table for table in tables) and p.numel()]
+
+    def damped(self) -> dict[int, float]:
+        """id of a parameter -> what plain descent multiplies its step by: the position bias enters times STEP_SCALE,
+        which would make its steps STEP_SCALE^2 times those of a weight."""
+        return {id(self.bias.weight): STEP_SCALE**-2}
 
     @property
     def width(self) -> int:
