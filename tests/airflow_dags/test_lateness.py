@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -12,7 +13,7 @@ from airflow_dags.lateness import report_late
 
 
 class Inbox(BaseHTTPRequestHandler):
-    got: list[dict[str, str]] = []
+    got: ClassVar[list[dict[str, str]]] = []
 
     def do_POST(self) -> None:
         self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
