@@ -11,11 +11,12 @@ import pytest
 from airflow_dags.lateness import report_late
 
 
-class Inbox(BaseHTTPRequestHandler):
-    got: list[dict[str, str]] = []
+GOT: list[dict[str, str]] = []
 
+
+class Inbox(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        GOT.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(200)
         self.end_headers()
 
@@ -34,4 +35,4 @@ def test_with_an_address_a_message_is_posted(monkeypatch: pytest.MonkeyPatch) ->
         threading.Thread(target=server.handle_request).start()
         monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", f"http://127.0.0.1:{server.server_port}/")
         report_late("retention", 3.0, context={})
-    assert "retention has not ended 3 hours" in Inbox.got[0]["text"]
+    assert "retention has not ended 3 hours" in GOT[0]["text"]
