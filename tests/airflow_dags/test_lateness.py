@@ -10,7 +10,6 @@ import pytest
 
 from airflow_dags.lateness import report_late
 
-
 GOT: list[dict[str, str]] = []
 
 
