@@ -8,7 +8,7 @@ AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-all check airflow airflow-up airflow-demo java chromium proto clean
+.PHONY: demo test test-all test-airflow check airflow airflow-up airflow-demo java chromium proto clean
 
 demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
@@ -16,12 +16,15 @@ demo: $(READY) java
 test: $(READY) java
 	$(BIN)/pytest -q -m "not slow"
 
-test-all: $(READY) java chromium
+test-all: $(READY) java chromium test-airflow
 	$(BIN)/pytest -q
+
+test-airflow: $(READY) $(AIRFLOW_READY) java
+	AIRFLOW_HOME=$(CURDIR)/build/airflow-tests $(AIRFLOW)/bin/python -m pytest -q tests/airflow_dags
 
 check: $(READY)
 	$(BIN)/ruff check .
-	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks
+	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags
 	$(BIN)/pytest -q tests/test_layering.py
 
 airflow: $(AIRFLOW_READY)

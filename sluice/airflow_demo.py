@@ -46,6 +46,12 @@ WEARY = 0.35
 DAILY = "daily_ranking"
 
 
+FIELDS = (
+    "age_band", "gender", "city", "occupation", "income_band", "tenure_days", "recent_clicks", "category", "brand",
+    "brand_tier", "format", "price", "item_id", "item_clicks", "device", "placement", "hour",
+)
+
+
 def sections(events: int) -> dict[str, dict[str, Any]]:
     """What differs from examples/marketplace.toml: days that roll, and models small enough for two cores."""
     return {
@@ -54,9 +60,12 @@ def sections(events: int) -> dict[str, dict[str, Any]]:
         "log": {"history": "7d"},
         "label": {"clicks": {"window": "6h"}},
         "windows": {"statistics": 0.2, "train": 0.45, "validation": 0.15, "test": 0.2},
-        "spark": {"master": "local[2]", "settings": {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}},
+        "spark": {"master": "local[2]", "settings": {
+            "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},  # short jobs: compile less
+        "statistics": {"pairs": []},
         "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "outside_rows": 0, "tower_epochs": 2},
-        "crosses": {"budget": 8, "compare_rows": 0, "epochs": 1, "proposals": 300},
+        "crosses": {"budget": 6, "compare_rows": 0, "epochs": 1, "proposals": 300},
         "prerank": {"requests": 300, "judged_requests": 50, "final_steps": 150, "penalties": [0.03, 0.25, 1.2]},
         "retrieve": {"candidates": 400, "two_tower": 300, "item_to_item": 50, "popularity": 50},
         "serve": {"default_limit": 8},
@@ -70,7 +79,7 @@ class Demo:
 
     def __init__(self, folder: Path, events: int, console: Console) -> None:
         self.folder, self.console = folder, console
-        self.config_file = daily_config.write(folder / "daily.toml", sections(events))
+        self.config_file = daily_config.write(folder / "daily.toml", sections(events), FIELDS)
         self.config: Config = load(self.config_file)
         assert self.config.simulation is not None
         self.days = MarketDays(self.config.simulation, self.config.seed, folder)
@@ -144,7 +153,7 @@ class Day:
 
     def _config(self, changed: dict[str, dict[str, Any]]) -> Path:
         target = self.demo.folder / f"day-{self.number}.toml"
-        return daily_config.write(target, sections(self.demo.events) | changed).resolve()
+        return daily_config.write(target, sections(self.demo.events) | changed, FIELDS).resolve()
 
     def _turn_away(self, run: str) -> None:
         """From the moment the new champion is promoted, its slates get a third of the clicks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any
 SOURCE = Path(str(files("sluice"))).parent / "examples" / "marketplace.toml"
 
 
-def write(target: Path, sections: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Keys of `sections`, also inside tables, take the place of the example's."""
+def write(target: Path, sections: Mapping[str, Mapping[str, Any]], fields: Collection[str]) -> Path:
+    """Keys of `sections`, also inside tables, take the place of the example's; of its fields those named are kept."""
     config = merged(tomllib.loads(SOURCE.read_text(encoding="utf-8")), sections)
+    config["fields"] = [field for field in config["fields"] if field["name"] in fields]
     target.write_text("".join(f"{key} = {toml(value)}\n" for key, value in config.items()), encoding="utf-8")
     return target
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import ClassVar
 
 import pytest
 
 from airflow_dags.lateness import report_late
 
+GOT: list[dict[str, str]] = []
+
 
 class Inbox(BaseHTTPRequestHandler):
-    got: ClassVar[list[dict[str, str]]] = []
-
     def do_POST(self) -> None:
-        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        GOT.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(200)
         self.end_headers()
 
@@ -35,4 +34,4 @@ def test_with_an_address_a_message_is_posted(monkeypatch: pytest.MonkeyPatch) ->
         threading.Thread(target=server.handle_request).start()
         monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", f"http://127.0.0.1:{server.server_port}/")
         report_late("retention", 3.0, context={})
-    assert "retention has not ended 3 hours" in Inbox.got[0]["text"]
+    assert "retention has not ended 3 hours" in GOT[0]["text"]
