@@ -1,4 +1,4 @@
-# make demo | test | test-all | check | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | test | test-all | kill-test | check | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-all check java chromium proto clean
+.PHONY: demo test test-all kill-test check java chromium proto clean
 
 demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
@@ -16,6 +16,9 @@ test: $(READY) java
 
 test-all: $(READY) java chromium
 	$(BIN)/pytest -q
+
+kill-test: $(READY) java
+	$(BIN)/python -m tests.sluice.random_kills --times 10
 
 check: $(READY)
 	$(BIN)/ruff check .
