@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import LABEL, LABEL_TIME, ROW, Artifacts
+from contracts.artifacts import LABEL, LABEL_TIME, ROW, USER, Artifacts
 from contracts.config import Config
 from pipelines.ingest import ingest
 from pipelines.raw_features import build_features
@@ -107,7 +107,7 @@ def test_a_late_click_reopens_its_day_and_reaches_only_days_after_it_was_known(s
     events, features = made(spark, log, out)
     assert events == [day(1)]
     changed = [one for one, other in zip(before[0][day(1)], rows(out.events)[day(1)], strict=True) if one != other]
-    assert [(one["user_id"], one[LABEL]) for one in changed] == [(f"u{log.users[row]}", 0.0)]
+    assert [(one[USER], one[LABEL]) for one in changed] == [(f"u{log.users[row]}", 0.0)]
     reopened = next(one for one in rows(out.events)[day(1)] if one[ROW] == changed[0][ROW])
     assert (reopened[LABEL], reopened[LABEL_TIME]) == (1.0, log.times[row] + timedelta(days=2))
     after = rows(out.features)
