@@ -30,6 +30,8 @@ master = "local[1]"
 "spark.sql.shuffle.partitions" = "1"
 "spark.driver.memory" = "1g"
 "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"spark.sql.codegen.wholeStage" = "false"
+"spark.sql.adaptive.enabled" = "false"
 [log]
 path = "{data}/log"
 user_id = "user_id"

@@ -33,9 +33,11 @@ def status(log: str, arguments: list[str], kill: dict[str, Any] | None, seconds:
     if child == 0:
         os.setsid()
         work(log, arguments, kill)
+    timer = threading.Timer(seconds or 0.0, kill_group, [child])
     if seconds is not None:
-        threading.Timer(seconds, kill_group, [child]).start()
+        timer.start()
     found = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    timer.cancel()
     kill_group(child)  # whatever it started
     return found
 
