@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -24,7 +24,8 @@ from federated import client_files, prepare, simulate
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}
-RATES, EPOCHS, CLIPS = (0.3, 1.0, 3.0), (1, 3), (2.0, 0.2)
+RATES, EPOCHS, CLIPS = (1.0, 3.0), (1, 3), (2.0, 0.2)
+WHAT = ("learning_rate", "local_epochs", "clip")
 
 
 @dataclass
@@ -34,21 +35,27 @@ class Search:
     config: Config
     out: Artifacts
     rounds: int
+    what: tuple[str, ...]
+    known: dict[str, float] = field(default_factory=dict)
 
     def auc(self, setting: str, own: FederatedOwn) -> float:
         """The best validation AUC of a run; 0 where it diverges."""
         federated = self.config.federated.model_copy(update={
-            "settings": (setting,), "served": setting, "own": {setting: own},
+            "settings": (setting,), "retrieval": False, "served": setting, "own": {setting: own},
             "evaluate_every": max(self.rounds // 6, 1),
         })
         config = self.config.model_copy(update={"federated": federated})
-        said = "-".join(f"{name}{value}" for name, value in own.model_dump(exclude_none=True).items())
-        folder = self._folder(config, f"{setting}-{said}")
+        said = "-".join([setting, *(f"{name}{value}" for name, value in own.model_dump().items() if value is not None)])
+        if said in self.known:
+            return self.known[said]
+        self.known[said] = 0.0
+        folder = self._folder(config, said)
         try:
             run = simulate.run_setting(setting, config, self.out, folder, lambda *_: None, ("validation",), wire=False)
         except FederatedError:
             return 0.0
-        return float(run.best()["auc_validation"])
+        self.known[said] = float(run.best()["auc_validation"])
+        return self.known[said]
 
     def _folder(self, config: Config, name: str) -> Path:
         """The same clients for every run, the configuration of this one."""
@@ -66,9 +73,10 @@ class Search:
         configured = self.config.federated.of(setting)
         rounds = configured.rounds if setting == "central" else self.rounds
         own = FederatedOwn(rounds=rounds, batch_size=configured.batch_size)
+        own = own.model_copy(update={"local_epochs": configured.local_epochs, "clip": configured.clip})
         for name, values in (("learning_rate", RATES), ("local_epochs", EPOCHS), ("clip", CLIPS)):
-            if setting == "central" and name != "learning_rate":
-                continue  # it has no clients: an epoch more is a round more
+            if name not in self.what or setting == "central" and name != "learning_rate":
+                continue  # central has no clients: an epoch more is a round more
             found = {}
             for value in values:
                 found[value] = self.auc(setting, own.model_copy(update={name: value}))
@@ -84,10 +92,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--settings", nargs="+", default=list(SEARCHED), choices=list(SEARCHED))
+    parser.add_argument("--what", nargs="+", default=list(WHAT), choices=list(WHAT))
     arguments = parser.parse_args()
     config, out = load(arguments.config), Artifacts(arguments.out)
     with_data(config, arguments.data, out, Console(stderr=True))
-    search = Search(config, out, arguments.rounds)
+    search = Search(config, out, arguments.rounds, tuple(arguments.what))
     print("| setting | what | value | validation AUC |\n|---|---|---|---|")
     for setting in arguments.settings:
         own = search.best(setting).model_copy(update={"rounds": None, "batch_size": None})

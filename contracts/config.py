@@ -468,6 +468,9 @@ class Federated(Section):
     settings: tuple[str, ...] = Field(("cpp2",), description="each trains a model of its own")
     served: str = Field("cpp2", description="the one that becomes the bundle; must be among `settings`")
     model: ModelName = Field("din", description="any that learns: popularity does not")
+    retrieval: bool = Field(
+        True, description="the rounds train towers and pre-ranker too; without, there are figures and no bundle"
+    )
     rounds: int = Field(50, ge=1, description="of each setting")
     population: int = Field(0, ge=0, description="most users that become clients; 0: all")
     clients: int = Field(20, ge=3, description="of one round")

@@ -17,6 +17,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import load_weights
 from contracts.config import Config
+from contracts.errors import ConfigError
 from federated import client_files, model_parts, prepare, simulate
 from federated.byte_count import ByteCount
 from federated.client_app import app
@@ -37,6 +38,9 @@ OnProgress = Callable[[str, int, int], None]
 def run(config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True) -> dict[str, Any]:
     """The figures, which are also written to FEDERATED/summary.json."""
     started = time.perf_counter()
+    if bundle and not config.federated.retrieval:
+        raise ConfigError("federated.retrieval is false, so nothing is trained to retrieve with and there is no "
+                          "bundle; set it to true, or run `sluice bench federated --auc`")
     folder = out.out / FOLDER
     clients = prepare.prepare(config, out, folder)
     found = simulate.run(config, out, folder, on_progress)

@@ -111,10 +111,3 @@ def test_any_model_with_a_row_per_id_goes(world, name):
     total, _ = networks.loss(clients[0])
     total.backward()
     assert all(table.grad is not None for table in networks.tables())
-
-
-def test_models_without_a_row_per_id_are_refused(world):
-    _, space, _ = world
-    linear = small_world.config(model="logistic_regression")
-    with pytest.raises(ConfigError, match="use din"):
-        FederatedNetworks(space.spec, linear)
