@@ -75,7 +75,7 @@ class Search:
         own = FederatedOwn(rounds=rounds, batch_size=configured.batch_size)
         own = own.model_copy(update={"local_epochs": configured.local_epochs, "clip": configured.clip})
         for name, values in (("learning_rate", RATES), ("local_epochs", EPOCHS), ("clip", CLIPS)):
-            if name not in self.what or setting == "central" and name != "learning_rate":
+            if name not in self.what or (setting == "central" and name != "learning_rate"):
                 continue  # central has no clients: an epoch more is a round more
             found = {}
             for value in values:
