@@ -23,7 +23,7 @@ def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
 
 
 @pytest.mark.parametrize("master", ["spark://master:7077", ""])
-def test_the_environment_s_master_takes_the_configured_one_s_place(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+def test_the_environment_names_another_master(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
     assert reached(SparkSettings()).master == "local[*]"
     monkeypatch.setenv("SLUICE_SPARK_MASTER", master)
     assert reached(SparkSettings(settings={"a": "b"})) == SparkSettings(master=master, settings={"a": "b"})
