@@ -48,11 +48,9 @@ LOCAL_DEFAULTS = {
 def open_session(settings: SparkSettings, name: str) -> SparkSession:
     """The session as configured; an empty master leaves master and deployment to spark-submit.
 
-    The environment's SLUICE_SPARK_MASTER, where it is set, takes the place of the configured master.
-
     Raises SluiceError when there is no Java to run Spark on, or when a setting contradicts what results depend on.
     """
-    settings = settings.model_copy(update={"master": os.environ.get(MASTER, settings.master)})
+    settings = reached(settings)
     options = session_options(settings)
     if settings.master.startswith("local"):
         check_java()
@@ -63,6 +61,11 @@ def open_session(settings: SparkSettings, name: str) -> SparkSession:
     for key, value in options.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def reached(settings: SparkSettings) -> SparkSettings:
+    """The environment's SLUICE_SPARK_MASTER, where it is set, takes the place of the configured master."""
+    return settings.model_copy(update={"master": os.environ.get(MASTER, settings.master)})
 
 
 def session_options(settings: SparkSettings) -> dict[str, str]:

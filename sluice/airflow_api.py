@@ -50,7 +50,7 @@ class AirflowApi:
         """A run over the data of `day`; answers its id."""
         start = datetime.fromisoformat(day).replace(tzinfo=UTC)
         body = {
-            "dag_run_id": f"day {day}", "logical_date": start.isoformat(), "data_interval_start": start.isoformat(),
+            "dag_run_id": f"day_{day}", "logical_date": start.isoformat(), "data_interval_start": start.isoformat(),
             "data_interval_end": (start + timedelta(days=1)).isoformat(), "conf": dict(conf),
         }
         return str(self.call("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])

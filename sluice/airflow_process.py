@@ -15,7 +15,7 @@ from serving.port_takeover import reserved
 from sluice.airflow_api import AirflowApi
 
 ROOT = Path(__file__).resolve().parents[1]
-START_SECONDS, STOP_SECONDS = 180.0, 30.0
+START_SECONDS, STOP_SECONDS = 600.0, 30.0
 PRIORITY = ["nice", "-n", "10"]  # what serves goes first
 
 

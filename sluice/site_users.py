@@ -39,7 +39,6 @@ class SiteUsers(SteadyLoad):
         self._population, self._policy, self._truth = world
         super().__init__(target, self._population.values["user"], per_second, seed)
         self._rng, self._clicks = np.random.default_rng([seed, 1]), clicks
-        self._users = list(self._population.values["user"])
         self._codes = {name: {value: code for code, value in enumerate(self._truth.values[name])}
                        for name in ("user", "item", "device", "placement", "hour")}
         self._context: dict[str, dict[str, int]] = {}

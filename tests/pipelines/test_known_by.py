@@ -29,8 +29,7 @@ def config(folder, history: str | None) -> Config:
     return Config.model_validate({
         "name": "loop",
         "log": {"path": f"{folder}/log", "user_id": "user", "item_id": "item", "event_time": "at",
-                "known_time": "known", "request_id": "request", "key": ["request", "item"],
-                **({"history": history} if history else {})},
+                "known_time": "known", "request_id": "request", "key": ["request", "item"], "history": history},
         "label": {"clicks": {"path": f"{folder}/clicks", "on": ["request", "item"], "event_time": "at",
                              "known_time": "known"}},
         "fields": [{"name": "item", "kind": "categorical", "side": "item"}],

@@ -8,20 +8,21 @@ from datetime import date
 import pytest
 
 from contracts.config import load
-from sluice.airflow_demo import FIELDS, sections
+from sluice import airflow_demo
+from sluice.airflow_demo import FIELDS
 from sluice.daily_config import merged, toml, write
 
 
 def test_named_keys_change_and_all_others_stay(tmp_path):
-    changed = load(write(tmp_path / "daily.toml", {"train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}},
-                         ["device", "item_id"]))
+    sections = {"train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}, "statistics": {"pairs": []}}
+    changed = load(write(tmp_path / "daily.toml", sections, ["device", "item_id"]))
     assert (changed.train.epochs, changed.train.batch_size, changed.label_window) == (9, 1024, 6 * 3600)
     assert changed.label.clicks.on == ("request_id", "item_id")
     assert {field.name for field in changed.fields} == {"device", "item_id"}
 
 
 def test_the_configuration_of_the_demo_is_one(tmp_path):
-    found = load(write(tmp_path / "daily.toml", sections(6_000), FIELDS))
+    found = load(write(tmp_path / "daily.toml", airflow_demo.sections(6_000), FIELDS))
     assert {field.name for field in found.fields} == set(FIELDS)
     assert found.log.history == 7 * 86_400
 
