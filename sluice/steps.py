@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,7 @@ from contracts import bundle, summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config
 from contracts.errors import DataError
+from sluice.emptied_folder import emptied
 from sluice.progress import step
 from sluice.skipped import skipped
 
@@ -113,7 +112,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     from serving.assemble import assemble
 
     started = time.perf_counter()
-    with step(console, "bundle"), _emptied(out.out / ".build") as build:
+    with step(console, "bundle"), emptied(out.out / ".build") as build:
         metrics = assemble(config, parts, build)
         trained = summary.read(parts.out / "models")
         manifest = bundle.publish(
@@ -134,17 +133,6 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     }
     summary.write(out.out / "bundle_step", result)
     return result
-
-
-@contextmanager
-def _emptied(folder: Path) -> Iterator[Path]:
-    """An empty folder that is gone afterwards, and so is what a killed process left in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def federate(
