@@ -1,10 +1,11 @@
-"""The feature step at growing sizes of the simulated marketplace: seconds, rows per second, peak of memory.
+"""The feature step at growing sizes of the simulated marketplace: seconds, CPU seconds, peak of memory.
 
     sluice bench features [--millions 1 2 5 10] [--out OUT] [--memory 8g]
 
 Each size is simulated and run by `sluice features` in a process of its own; memory is the largest sum over that process
-and its children (the JVM among them), sampled every half second. Near linear means that seconds per million do not
-rise. Prints a Markdown table; the last line is one JSON object.
+and its children (the JVM among them), sampled every half second, as is the CPU time, which other work on the machine
+disturbs less than seconds. Near linear means that neither rises per million. Prints a Markdown table; the last line is
+one JSON object.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from contracts.errors import ConfigError
 from pipelines.marketplace import simulate
 
 CONFIG = Path(__file__).parents[1] / "examples" / "marketplace.toml"
-MILLION, PAGE_BYTES = 1_000_000, os.sysconf("SC_PAGE_SIZE")
+MILLION, PAGE_BYTES, TICKS = 1_000_000, os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 def one(millions: float, out: Artifacts, memory: str) -> dict[str, float]:
@@ -40,15 +41,17 @@ def one(millions: float, out: Artifacts, memory: str) -> dict[str, float]:
     started = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "sluice.cli", "features", str(larger), "--data", str(out.raw),
                                 "--out", str(out.out)], stderr=subprocess.DEVNULL)
-    peak = 0
+    peak, spent_by = 0, dict[int, float]()
     while process.poll() is None:
-        peak = max(peak, sum(map(resident, family(process.pid))))
+        alive = family(process.pid)
+        peak = max(peak, sum(map(resident, alive)))
+        spent_by |= {pid: max(spent_by.get(pid, 0.0), cpu_seconds(pid)) for pid in alive}
         time.sleep(0.5)
     spent = time.perf_counter() - started
     if process.returncode:
         raise RuntimeError(f"`sluice features` ended with {process.returncode} at {millions:g} million events")
     return {"millions": millions, "seconds": spent, "seconds per million": spent / millions,
-            "peak GiB": peak / 2**30}
+            "CPU seconds per million": sum(spent_by.values()) / millions, "peak GiB": peak / 2**30}
 
 
 def family(pid: int) -> list[int]:
@@ -68,6 +71,15 @@ def resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE_BYTES
     except OSError:
         return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all its threads so far; 0 of a process that has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def main() -> None:

@@ -8,8 +8,8 @@
 `rivals` takes the output of `sluice features CONFIG` in OUT, or makes it there: from the log in DIR, or from a
 simulation where CONFIG has one. It counts the graph of CONFIG's pairs where there is none yet; same windows, seeds and
 rankers for all. Of a simulated marketplace the error over pairs never seen together is given too; `worlds` simulates
-further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. Prints
-Markdown tables; the last line is one JSON object.
+further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. A run that
+was killed goes on (OUT/statistics/rivals.jsonl). Prints Markdown tables; the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +42,13 @@ from models.pair_buckets import alone, auc_by_bucket, of_rows
 from models.pair_graph import PairGraph, Relation
 from models.pair_memory import NUMBER, TABLE_ENTRY, memory
 from models.pair_rivals import RIVALS, downstream, made_by
+from models.pair_statistics import PairStatistics
 from pipelines import pair_step
 from pipelines.marketplace import simulate
 from pipelines.marketplace_truth import PAIR
+from pipelines.pair_statistics import MANIFEST
 from sluice import steps
+from sluice.kept_figures import KeptFigures
 from sluice.pair_judge import Grid, never_seen, true_rates, zero_bucket_mse
 
 WORLD = 1000  # between the seeds of two worlds
@@ -94,32 +99,25 @@ def prepare(config: Config, out: Artifacts, data: Path | None, events: int | Non
             asked = {"events": events or config.simulation.events}
             simulate(config.simulation.model_copy(update=asked), config.seed, out.raw, out.truth)
         steps.features(config, data or out.raw, out, Console(stderr=True))
-    if not (out.statistics / "manifest.json").exists():
+    if not (out.statistics / MANIFEST).exists():
         pair_step.run(config, out)
 
 
 def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], rivals: list[str]) -> dict[str, Any]:
-    graph, spec = PairGraph.read(out.statistics), FeatureSpec.read(out.encoding)
-    test = ExampleSet(out.examples("test"), spec)
-    labels, seen = test.column(LABEL), [of_rows(graph, pair, test) for pair in graph.pairs]
+    data = Data.read(config, out)
+    kept = KeptFigures(out.statistics / "rivals.jsonl", config.model_dump(mode="json"), data.manifest)
     figures: Figures = {name: {} for name in (*rivals, "mean")}
     buckets: dict[str, Any] = {}
-    truth = true_rates(out, graph) if out.truth.exists() and PAIR in _pairs(graph) else None
-    about = _about(graph, truth)
+    about = _about(data.graph, data.truth)
     for seed in range(config.seed, config.seed + seeds):
-        made = {name: made_by(name, graph, spec, config.statistics, seed) for name in rivals if name != "none"}
-        if truth is not None:
-            for name, error in zero_bucket_mse(made, graph, truth).items():
-                figures[name].setdefault("zero x 1e4", []).append(error * 1e4)
+        if data.truth is not None:
+            figures["mean"].setdefault("zero x 1e4", []).append(kept("mean", partial(data.error, "mean", None)))
         for name in rivals:
-            if name in made:
-                figures[name].setdefault("bytes", []).append(memory(made[name], graph)["own"])
-                _add_buckets(buckets, graph, seen, labels, f"{name} alone", alone(made[name], test).T)
-            for ranker in rankers:
-                with tempfile.TemporaryDirectory() as folder:
-                    logits = downstream(ranker, made.get(name), graph, config, out, seed, Path(folder))
-                figures[name].setdefault(f"{ranker} AUC", []).append(auc(labels, logits))
-                _add_buckets(buckets, graph, seen, labels, f"{ranker} {name}", [logits] * len(seen))
+            for part, found in one_rival(name, data, config, out, seed, rankers, kept).items():
+                for column, value in found["figures"].items():
+                    figures[name].setdefault(column, []).append(value)
+                for pair, cells in zip(_pairs(data.graph), found["buckets"], strict=False):
+                    buckets.setdefault(" x ".join(pair), {}).setdefault(f"{part} {name}", []).append(cells)
             print(seed, name, {key: values[-1] for key, values in figures[name].items()}, flush=True)
     print("\n" + "\n".join(f"{name:30s} {value:,.4g}" for name, value in about.items()) + "\n")
     _print_table(figures)
@@ -127,12 +125,59 @@ def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], riva
     return {"about": about, "figures": figures, "buckets": buckets}
 
 
-def _add_buckets(buckets: dict[str, Any], graph: PairGraph, seen: list[np.ndarray], labels: np.ndarray, name: str,
-                 logits: Iterable[np.ndarray]) -> None:
-    """One cell per pair and bucket; `logits` [pairs, N]."""
-    for pair, counts, scores in zip(_pairs(graph), seen, logits, strict=True):
-        cells = auc_by_bucket(counts, labels, scores)
-        buckets.setdefault(" x ".join(pair), {}).setdefault(name, []).append(cells)
+def one_rival(
+    name: str, data: Data, config: Config, out: Artifacts, seed: int, rankers: list[str], kept: KeptFigures
+) -> dict[str, Any]:
+    """{"alone" or ranker: figures of the table, and per pair those by bucket}."""
+
+    @cache
+    def made() -> PairStatistics:
+        return made_by(name, data.graph, data.spec, config.statistics, seed)
+
+    def without_ranker() -> dict[str, Any]:
+        error = {"zero x 1e4": data.error(name, made())} if data.truth is not None else {}
+        figures = {**error, "bytes": memory(made(), data.graph)["own"]}
+        return {"figures": figures, "buckets": data.by_bucket(alone(made(), data.test).T)}
+
+    def with_ranker(ranker: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            chosen = None if name == "none" else made()
+            logits = downstream(ranker, chosen, data.graph, config, out, seed, Path(folder))
+        figures = {f"{ranker} AUC": auc(data.labels, logits)}
+        return {"figures": figures, "buckets": data.by_bucket([logits] * len(data.seen))}
+
+    found = {} if name == "none" else {"alone": kept(f"{seed} {name} alone", without_ranker)}
+    return found | {ranker: kept(f"{seed} {name} {ranker}", partial(with_ranker, ranker)) for ranker in rankers}
+
+
+@dataclass(frozen=True)
+class Data:
+    """What all rivals are judged on: graph, test rows, how often each pair of a row was seen, true rates if known."""
+
+    graph: PairGraph
+    spec: FeatureSpec
+    manifest: dict[str, Any]
+    test: ExampleSet
+    labels: np.ndarray
+    seen: list[np.ndarray]
+    truth: Grid | None
+
+    @classmethod
+    def read(cls, config: Config, out: Artifacts) -> Data:
+        graph, spec = PairGraph.read(out.statistics), FeatureSpec.read(out.encoding)
+        manifest, test = json.loads((out.statistics / MANIFEST).read_text()), ExampleSet(out.examples("test"), spec)
+        seen = [of_rows(graph, pair, test) for pair in graph.pairs]
+        truth = true_rates(out, graph) if out.truth.exists() and PAIR in _pairs(graph) else None
+        return cls(graph, spec, manifest, test, test.column(LABEL), seen, truth)
+
+    def error(self, name: str, made: PairStatistics | None) -> float:
+        """Of rates never seen together, x 10^4."""
+        assert self.truth is not None
+        return zero_bucket_mse({name: made} if made else {}, self.graph, self.truth)[name] * 1e4
+
+    def by_bucket(self, logits: Iterable[np.ndarray]) -> list[dict[str, Any]]:
+        """Per pair; `logits` [pairs, N]."""
+        return [auc_by_bucket(seen, self.labels, scores) for seen, scores in zip(self.seen, logits, strict=True)]
 
 
 def _about(graph: PairGraph, truth: Grid | None) -> dict[str, float]:

@@ -95,26 +95,31 @@ class MeasuredCosts(Frozen):
         return found.us_per_request.certain + self.candidates * found.us_per_candidate.certain
 
 
-def field_keys(field: FeatureField) -> int:
-    """Rows of the field's own tables; a sequence reads its target's."""
+def field_keys(field: FeatureField, spec: FeatureSpec) -> int:
+    """Rows of the field's own tables; a sequence reads its target's. A statistic: its values, or a table's pairs."""
+    if field.kind == "statistic" and spec.pair_model:
+        return spec.pair_model.entries or sum(spec.slot(part).size for part in field.parts)
     return 0 if field.kind == "sequence" else sum(size for _, _, size in field.slots())
 
 
-def field_bytes(field: FeatureField, dim: int) -> int:
-    """Of one look-up: a vector per slot, one number for a dense input."""
+def field_bytes(field: FeatureField, spec: FeatureSpec, dim: int) -> int:
+    """Of one look-up: a vector per slot, one number for a dense input; a vector of each value for a statistic."""
+    if field.kind == "statistic" and spec.pair_model:
+        return BYTES * spec.pair_model.dim * (1 if spec.pair_model.entries else len(field.parts))
     return BYTES * (dim * max(len(field.slots()), int(field.product)) + int(field.dense))
 
 
 def costs(spec: FeatureSpec, settings: Prerank, measured: MeasuredCosts | None, candidates: int) -> dict[str, float]:
     """c of every field that a pre-ranker reads; `candidates` K of a request, where nothing was measured."""
-    fields = [field for field in spec.fields if field.kind != "statistic"]
-    return {field.name: _cost(field, settings, measured, candidates) for field in fields}
+    return {field.name: _cost(field, spec, settings, measured, candidates) for field in spec.fields}
 
 
-def _cost(field: FeatureField, settings: Prerank, measured: MeasuredCosts | None, candidates: int) -> float:
+def _cost(
+    field: FeatureField, spec: FeatureSpec, settings: Prerank, measured: MeasuredCosts | None, candidates: int
+) -> float:
     if measured is None:
         computation = _by_formula(field, settings.item_part, candidates)
-        dimension, keys = field_bytes(field, settings.embedding_dim) / BYTES, field_keys(field)
+        dimension, keys = field_bytes(field, spec, settings.embedding_dim) / BYTES, field_keys(field, spec)
     else:
         lookups = measured.candidates * measured.lookup_us
         computation = measured.microseconds(field.name, settings.item_part) / lookups

@@ -35,20 +35,19 @@ def input_fields(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName)
     if block == "own" and embedding.products:
         each = embedding.products.width // len(spec.products())
         names += [field.name for field in spec.products() for _ in range(each)]
-    return names + [slot.field for slot in spec.dense_slots(*sides)]
-
-
-def without_statistics(spec: FeatureSpec) -> FeatureSpec:
-    """Statistics of pairs are the ranker's: they cost a pair model per candidate."""
-    kept = tuple(field for field in spec.fields if field.kind != "statistic")
-    return spec.model_copy(update={"fields": kept, "pair_model": None})
+    names += [slot.field for slot in spec.dense_slots(*sides)]
+    if block == "own" and embedding.statistics:
+        names += [field.name for field in spec.statistics() for _ in range(embedding.statistics.channels)]
+    return names
 
 
 MEAN_RATE = 0.05  # of the running means, per batch
 
 
 class Fscd(nn.Module):
-    """`fields` are the fields of the spec in its order, without statistics; masks [.., F] follow it."""
+    """`fields` are the fields of the spec in its order; masks [.., F] follow it. Statistics of pairs are empty until
+    models/pair_weights.py fills them.
+    """
 
     kept: Tensor
     shared_columns: Tensor
@@ -58,7 +57,6 @@ class Fscd(nn.Module):
 
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
-        spec = without_statistics(spec)
         self.spec = spec
         self.fields = tuple(field.name for field in spec.fields)
         self.embedding = FusedEmbedding(spec, dim)
@@ -103,7 +101,7 @@ class Fscd(nn.Module):
         shared_rows, own_rows = embedding.shared.rows(shared.ids), embedding.own.rows(own.ids)
         left, right = embedding.vectors(shared_rows, own_rows)
         each = Block(shared.ids.repeat_interleave(len(own.ids) // len(shared.ids), 0), shared.dense) \
-            if embedding.products else shared
+            if embedding.products or embedding.statistics else shared
         return (embedding.shared.join(shared_rows, left, shared.dense),
                 embedding.join_own(own_rows, right, each, own))
 

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from contracts.feature_spec import BLOCK_SIDES, FeatureSpec, IdSlot
+from contracts.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
 from models.batches import Block
 from models.embedding import BlockReader, FusedEmbedding
 from models.factorised_cross import FactorisedCrosses
 from models.fscd import Fscd, input_fields
+from models.pair_statistics import PairStatistics
 
 ITEM_ROWS = 65_536
 
@@ -28,23 +29,25 @@ class Part:
 
     def __init__(
         self, embedding: FusedEmbedding, slots: Sequence[IdSlot], dense: Sequence[int], weight: Tensor,
-        products: FactorisedCrosses | None = None,
+        products: FactorisedCrosses | None = None, statistics: PairStatistics | None = None,
     ) -> None:
-        self.embedding, self.weight, self.products = embedding, weight.contiguous(), products
+        self.embedding, self.weight = embedding, weight.contiguous()
+        self.products, self.statistics = products, statistics
         self.dense = torch.tensor(list(dense), dtype=torch.int64)
         self.reader = BlockReader(slots, 0, embedding.starts, embedding.dim)
 
     def __call__(self, block: Block, shared_ids: Tensor | None = None) -> Tensor:
         """[B, H]."""
-        further = [self.products(shared_ids, block.ids)] if self.products and shared_ids is not None else []
+        products, statistics = ([made(shared_ids, block.ids)] if made is not None and shared_ids is not None else []
+                                for made in (self.products, self.statistics))
         rows = self.reader.rows(block.ids)
         vectors = F.embedding(rows, self.embedding.weight)
-        joined = self.reader.join(rows, vectors, *further, block.dense.index_select(1, self.dense))
+        joined = self.reader.join(rows, vectors, *products, block.dense.index_select(1, self.dense), *statistics)
         return F.linear(joined, self.weight)
 
 
 class FscdSplit:
-    """`crosses` are the kept ones; `spec` is the network's without any cross."""
+    """`crosses` are the kept ones, statistics of pairs among them; `spec` is the network's without any cross."""
 
     def __init__(self, network: Fscd, names: Collection[str]) -> None:
         kept = set(names)
@@ -96,7 +99,8 @@ def _part(network: Fscd, spec: FeatureSpec, block: str, names: set[str]) -> Part
     slots = [slot for slot in spec.block_ids(block) if slot.field in names]  # type: ignore[arg-type]
     dense = [slot.start for slot in spec.block_dense(block) if slot.field in names]  # type: ignore[arg-type]
     weight = (first.shared if block == "shared" else first.own)[:, columns].detach()
-    return Part(network.embedding, slots, dense, weight, _products(network, spec, names))
+    return Part(network.embedding, slots, dense, weight, _products(network, spec, names),
+                _statistics(network, spec, names))
 
 
 @torch.no_grad()
@@ -111,7 +115,15 @@ def _bias(network: Fscd) -> Tensor:
 
 def _products(network: Fscd, spec: FeatureSpec, names: set[str]) -> FactorisedCrosses | None:
     """The kept products alone. They read ids of user, context and item fields, which lie alike in both layouts."""
-    products = network.embedding.products
-    kept = [number for number, field in enumerate(network.spec.products())
-            if field.name in names and field.name in spec.by_name]
+    products, kept = network.embedding.products, _numbers(network.spec.products(), spec, names)
     return products.subset(kept) if products is not None and kept else None
+
+
+def _statistics(network: Fscd, spec: FeatureSpec, names: set[str]) -> PairStatistics | None:
+    """The kept ones alone; of their ids the same holds."""
+    statistics, kept = network.embedding.statistics, _numbers(network.spec.statistics(), spec, names)
+    return statistics.subset(kept) if statistics is not None and kept else None
+
+
+def _numbers(fields: Sequence[FeatureField], spec: FeatureSpec, names: set[str]) -> list[int]:
+    return [n for n, field in enumerate(fields) if field.name in names and field.name in spec.by_name]

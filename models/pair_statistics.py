@@ -12,6 +12,8 @@ Nothing here needs the graph or its library. Frozen unless `fine_tune`.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -80,16 +82,24 @@ class PairStatistics(nn.Module):
         self.starts = {name: end - size for (name, size), end in zip(sizes.items(), ends, strict=True)}
         kind = TableScorer if model.head == "table" else VectorScorer
         self.scorer = kind(ends[-1], len(self.parts), model)
+        self.channels = kind.channels
+        self.numbers: Sequence[int] = range(len(self.parts))
         self.width = len(self.parts) * kind.channels
         self.register_buffer("mean", torch.zeros(self.width))
         self.register_buffer("std", torch.ones(self.width))
         self.requires_grad_(model.fine_tune)
 
+    def subset(self, numbers: Sequence[int]) -> PairStatistics:
+        """These pairs alone, on the same vectors and heads."""
+        part = copy.copy(self)
+        part.numbers, part.width = [self.numbers[number] for number in numbers], len(numbers) * self.channels
+        return part
+
     def forward(self, shared: Tensor, own: Tensor) -> Tensor:
         """Ids of the blocks, [1 or B, ...] and [B, ...] -> [B, width]; float32 whatever the network's precision."""
         with torch.autocast(own.device.type, enabled=False):
-            columns = [self._pair(pair, shared, own).expand(len(own), -1) for pair in range(len(self.parts))]
-            return (torch.cat(columns, dim=1) - self.mean) / self.std
+            columns = [self._pair(pair, shared, own).expand(len(own), -1) for pair in self.numbers]
+            return torch.cat(columns, dim=1)
 
     @torch.no_grad()
     def rates(self, pair: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -99,6 +109,11 @@ class PairStatistics(nn.Module):
         return torch.sigmoid(self.scorer(pair, *rows)[..., 0]).numpy()
 
     def _pair(self, pair: int, shared: Tensor, own: Tensor) -> Tensor:
+        """[1 or B, channels], standardised."""
+        found, place = self._logits(pair, shared, own), slice(pair * self.channels, (pair + 1) * self.channels)
+        return (found - self.mean[place]) / self.std[place]
+
+    def _logits(self, pair: int, shared: Tensor, own: Tensor) -> Tensor:
         """[1 or B, channels]"""
         (left, left_own), (right, right_own) = self.parts[pair]
         lefts, rights = _ids(own if left_own else shared, left), _ids(own if right_own else shared, right)

@@ -142,13 +142,18 @@ def load_into(network: torch.nn.Module, spec: FeatureSpec, folder: Path) -> None
     embedding = getattr(network, "embedding", None)
     if spec.pair_model is None or not isinstance(embedding, FusedEmbedding) or embedding.statistics is None:
         return
-    path = folder / WEIGHTS
-    if not path.exists() or bundle.digest(path) != spec.pair_model.digest:
-        raise DataError(f"{path} is not what the feature spec was made with; run `sluice pretrain` again")
-    checkpoint.load(embedding.statistics, path)
+    load_statistics(embedding.statistics, spec.pair_model, folder)
     linear = embedding.dim == 1
     if spec.pair_model.initialise_embeddings and isinstance(embedding.statistics.scorer, VectorScorer) and not linear:
         _initialise(embedding, embedding.statistics, embedding.statistics.scorer.vectors.detach())
+
+
+def load_statistics(statistics: PairStatistics, named: PairModel, folder: Path) -> None:
+    """Raises DataError when the folder holds others than those named."""
+    path = folder / WEIGHTS
+    if not path.exists() or bundle.digest(path) != named.digest:
+        raise DataError(f"{path} is not what the feature spec was made with; run `sluice pretrain` again")
+    checkpoint.load(statistics, path)
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from contracts.feature_spec import FeatureSpec
 from models.batches import Block
 from models.concrete_gates import Gates
 from models.fscd import Fscd
-from models.fscd_training import Trainer, prior
+from models.fscd_training import Trainer
 from models.prerank_lists import batch, drawn
 from models.prerank_losses import distillation
 from models.prerank_quality import judge
@@ -127,10 +127,7 @@ class SmoothGates(Gates):
 
 def squeeze_excitation(task: Task) -> np.ndarray:
     """[F]: mean weight over the steps behind the warm ones."""
-    torch.manual_seed(task.seed)
-    settings = task.settings
-    network = SqueezeExcitation(task.spec, settings.embedding_dim, settings.hidden)
-    prior(network, task.sources.lists)
+    settings, network = task.settings, task.network(SqueezeExcitation)
     trainer = Trainer(network, None, task.sources, settings, task.seed, task.spec.positions)
     trainer.run(settings.warm_steps)
     network.total, network.count = torch.zeros(len(network.fields)), 0
@@ -140,10 +137,7 @@ def squeeze_excitation(task: Task) -> np.ndarray:
 
 def lpfs(task: Task) -> np.ndarray:
     """[F]: |x| of the gates after training together with a network."""
-    torch.manual_seed(task.seed)
-    settings = task.settings
-    network = Fscd(task.spec, settings.embedding_dim, settings.hidden)
-    prior(network, task.sources.lists)
+    settings, network = task.settings, task.network(Fscd)
     gates = SmoothGates(torch.tensor([task.costs[name] for name in network.fields]))
     trainer = Trainer(network, gates, task.sources, settings, task.seed, task.spec.positions)
     trainer.run(settings.warm_steps)

@@ -58,7 +58,8 @@ def make_task(
     sources = Sources(CandidateItems.load(out.candidates), CandidateLists.load(out.candidates / "train"), impressions)
     auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
     return Task(spec, sources, CandidateLists.load(out.candidates / "validation"), config.prerank,
-                costs(spec, config.prerank, measured, config.retrieve.candidates), measured, auction, seed, progress)
+                costs(spec, config.prerank, measured, config.retrieve.candidates), measured, auction, seed, progress,
+                out.statistics)
 
 
 def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:

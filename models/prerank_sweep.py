@@ -11,6 +11,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +22,7 @@ from contracts.config import Prerank
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts
+from models import pair_weights
 from models.concrete_gates import ConcreteGates
 from models.fscd import Fscd
 from models.fscd_training import Sources, Trainer, prior
@@ -27,11 +30,13 @@ from models.prerank_lists import score
 from models.prerank_quality import Quality, judge
 
 OnStep = Callable[[str, int, int], None]
+Kind = TypeVar("Kind", bound=Fscd)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What one sweep is about: `judged` are the requests that the points are compared on."""
+    """What one sweep is about: `judged` are the requests that the points are compared on, `statistics` the folder of
+    the pre-trained pairs that the spec may name."""
 
     spec: FeatureSpec
     sources: Sources
@@ -42,6 +47,16 @@ class Task:
     auction: bool
     seed: int
     progress: OnStep
+    statistics: Path | None = None
+
+    def network(self, kind: type[Kind]) -> Kind:
+        """At the start of its training."""
+        torch.manual_seed(self.seed)
+        made = kind(self.spec, self.settings.embedding_dim, self.settings.hidden)
+        if self.statistics and self.spec.pair_model and made.embedding.statistics:
+            pair_weights.load_statistics(made.embedding.statistics, self.spec.pair_model, self.statistics)
+        prior(made, self.sources.lists)
+        return made
 
     def reg_scale(self, penalty: float) -> float:
         """Nats per unit of c: the same penalties then fit costs in any unit."""
@@ -78,9 +93,7 @@ class Point:
 
 def gated(task: Task) -> tuple[Fscd, ConcreteGates, Trainer]:
     """A network and gates at the start of the path."""
-    torch.manual_seed(task.seed)
-    network = Fscd(task.spec, task.settings.embedding_dim, task.settings.hidden)
-    prior(network, task.sources.lists)
+    network = task.network(Fscd)
     gates = ConcreteGates(torch.tensor([task.costs[name] for name in network.fields]))
     trainer = Trainer(network, gates, task.sources, task.settings, task.seed, task.spec.positions)
     trainer.run(task.settings.warm_steps)

@@ -98,7 +98,8 @@ class _Bench:
         return interval(np.array([_microseconds(work) for _ in range(self.repetitions)]), self.rng)
 
     def field(self, name: str) -> FieldCost:
-        field = self.bundle.spec.by_name[name]
+        spec, dim = self.bundle.spec, self.bundle.settings.prerank.embedding_dim
+        field = spec.by_name[name]
         without = self._stage(FscdSplit(self.network, [other for other in self.network.fields if other != name]))
         many, few = len(self.rows), max(len(self.rows) // FEW, 1)
         gaps = {count: paired(self._work(self.stage, count), self._work(without, count), self.repetitions)
@@ -107,7 +108,7 @@ class _Bench:
         return FieldCost(
             us_per_request=interval(gaps[few] - few * np.median(slope), self.rng),
             us_per_candidate=interval(slope, self.rng),
-            bytes_per_key=field_bytes(field, self.bundle.settings.prerank.embedding_dim), keys=field_keys(field),
+            bytes_per_key=field_bytes(field, spec, dim), keys=field_keys(field, spec),
         )
 
 

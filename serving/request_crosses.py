@@ -65,8 +65,8 @@ def narrowed(bundle: LoadedBundle, spec: FeatureSpec) -> LoadedBundle:
 
 def _grouped(split: FscdSplit, ids: np.ndarray) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Crosses taken in while the distinct rows of all their item parts stay few; a row of each group, group of each."""
-    starts = {slot.name: slot.start for slot in split.spec.id_slots("item")}
-    columns = {name: {starts[part] for part in split.network.spec.by_name[name].parts if part in starts}
+    places = {slot.name: range(slot.start, slot.start + slot.width) for slot in split.spec.id_slots("item")}
+    columns = {name: {column for part in split.network.spec.by_name[name].parts for column in places.get(part, ())}
                for name in split.crosses}
     taken: tuple[str, ...] = ()
     together: set[int] = set()

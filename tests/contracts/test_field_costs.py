@@ -7,7 +7,7 @@ import pytest
 
 from contracts.config import Prerank
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
 from contracts.field_costs import FieldCost, Interval, MeasuredCosts, costs
 
 SPEC = FeatureSpec(fields=(
@@ -34,6 +34,15 @@ def test_the_formula_with_configured_costs() -> None:
     fresh = costs(SPEC, SETTINGS.model_copy(update={"item_part": "fresh"}), None, 100)
     assert fresh["price"] == pytest.approx(1.0 + 0.1 * 5 + 0.001 * 4)
     assert found["both"] == pytest.approx(20.0 + 0.1 * 4 + 0.001 * 10)
+
+
+def test_a_statistic_is_charged_for_two_vectors_of_its_own_or_for_an_entry_of_its_table() -> None:
+    rate = FeatureField(name="rate", kind="statistic", side="cross", parts=("city", "price#2"), cost=2.0)
+    pairs = SPEC.model_copy(update={"fields": (*SPEC.fields, rate), "pair_model": PairModel(head="dot", dim=16)})
+    values = 102 + SPEC.slot("price#2").size
+    assert costs(pairs, SETTINGS, None, 100)["rate"] == pytest.approx(2.0 + 0.1 * 2 * 16 + 0.001 * values)
+    table = pairs.model_copy(update={"pair_model": PairModel(head="table", dim=1, entries=77)})
+    assert costs(table, SETTINGS, None, 100)["rate"] == pytest.approx(2.0 + 0.1 + 0.001 * 77)
 
 
 def test_microseconds_become_look_ups() -> None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.batches import Batch, Block
 from models.fscd import Fscd
 from models.fscd_split import FscdSplit
+from models.pair_weights import with_statistics
 
 
 @pytest.fixture
@@ -27,6 +28,21 @@ def test_the_split_of_a_product_cross(spec: FeatureSpec, batch: Batch) -> None:
     whole = spec.model_copy(update={"fields": (*spec.fields, *crossed)})
     for dropped in ((), ("first",), ("second", "user"), ("first", "second", "both")):
         network = Fscd(whole, 4, (16, 8)).eval()
+        network.keep([name for name in network.fields if name not in dropped])
+        check_split(network, batch, dropped)
+
+
+@pytest.mark.parametrize("head", ["dot", "table"])
+def test_the_split_of_statistics(spec: FeatureSpec, batch: Batch, head: str) -> None:
+    model = PairModel(head=head, dim=3, entries=6 * (head == "table"))  # type: ignore[arg-type]
+    pairs = [("user_group", "item_group"), ("user", "tags"), ("history", "item")]
+    whole = with_statistics(spec, pairs, model)
+    first, second, third = (field.name for field in whole.statistics())
+    for dropped in ((), (first,), (second, third, "user"), ("both", first, second, third)):
+        network = Fscd(whole, 4, (16, 8)).eval()
+        assert network.embedding.statistics is not None
+        for values in (*network.embedding.statistics.parameters(), network.embedding.statistics.mean):
+            torch.nn.init.normal_(values)
         network.keep([name for name in network.fields if name not in dropped])
         check_split(network, batch, dropped)
 

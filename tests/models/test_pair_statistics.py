@@ -57,6 +57,16 @@ def test_inputs_are_two_look_ups_and_a_head(pair_spec, head):
         torch.testing.assert_close(found[row, 1], (torch.stack(logits).mean() - 0.3) / 2)
 
 
+@pytest.mark.parametrize("head", ["dot", "table"])
+def test_a_subset_gives_its_columns_and_leaves_the_whole_as_it_was(pair_spec, head):
+    made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 9)
+    made.mean += torch.arange(made.width)
+    whole = made(shared, own)
+    assert torch.equal(made.subset([1])(shared, own), whole[:, made.channels:])
+    assert torch.equal(made.subset([1, 0]).subset([1])(shared, own), whole[:, : made.channels])
+    assert torch.equal(made(shared, own), whole)
+
+
 @pytest.mark.parametrize("head", ["dot", "perceptron", "table"])
 def test_one_shared_row_is_broadcast(pair_spec, head):
     made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 9)

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
-from contracts.errors import ConfigError
+from contracts.config import Statistics
+from contracts.errors import ConfigError, DataError
+from contracts.feature_spec import PairModel
 from models import prerank_sweep
+from models.fscd import Fscd
+from models.pair_statistics import PairStatistics
+from models.pair_weights import publish, with_statistics
 from models.prerank_sweep import Task, choose, sweep
 from tests.models.prerank_market import COSTS, task
 
@@ -49,6 +57,20 @@ def test_the_frontier_starts_with_everything_and_the_choice_keeps_the_recall(poi
     assert chosen.quality.recall >= max(p.quality.recall for p in points) - job.settings.tolerance
     assert not {"noise", "junk", "copy"} & set(chosen.kept)
     assert job.quality(prerank_sweep.finish(job, chosen)).recall > 0.9
+
+
+def test_a_fresh_network_holds_the_statistics_that_its_spec_names(tmp_path: Path) -> None:
+    job, pairs = task(), [("taste", "kind")]
+    made = PairStatistics(with_statistics(job.spec, pairs, PairModel(head="dot", dim=3)), PairModel(head="dot", dim=3))
+    torch.nn.init.normal_(made.scorer.vectors)
+    spec = publish(made, job.spec, pairs, Statistics(), tmp_path)
+    network = replace(job, spec=spec, statistics=tmp_path).network(Fscd)
+    assert network.fields[-1] == "taste_x_kind_rate"
+    assert torch.equal(network.embedding.statistics.scorer.vectors, made.scorer.vectors)
+    torch.nn.init.normal_(made.scorer.vectors)
+    publish(made, job.spec, pairs, Statistics(), tmp_path)
+    with pytest.raises(DataError, match="run `sluice pretrain` again"):
+        replace(job, spec=spec, statistics=tmp_path).network(Fscd)
 
 
 def test_a_budget_is_kept(points: list[prerank_sweep.Point]) -> None:

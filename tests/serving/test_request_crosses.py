@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from contracts.feature_spec import PairModel
 from models.fscd import Fscd
 from models.fscd_split import FscdSplit
+from models.pair_weights import with_statistics
 from serving import request_crosses
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
@@ -29,9 +31,13 @@ def test_once_per_combination_is_once_per_candidate(
 ) -> None:
     monkeypatch.setattr(request_crosses, "FEW", few)
     torch.manual_seed(0)
-    network = Fscd(bundle.spec, 4, (8,)).eval().requires_grad_(False)
+    pairs = [("taste", "category"), ("history", "tags")]
+    network = Fscd(with_statistics(bundle.spec, pairs, PairModel(head="dot", dim=3)), 4, (8,)).eval()
+    assert network.embedding.statistics is not None
+    for values in network.requires_grad_(False).embedding.statistics.parameters():
+        torch.nn.init.normal_(values)
     split = FscdSplit(network, network.fields)
-    assert len(split.crosses) > 1
+    assert len(split.crosses) == 4
     asked = RankQuery(user="u05", limit=1, context={"device": "phone", "hour": 7.0})
     shared = RequestFeatures(bundle).requester(asked).shared
     with torch.inference_mode():

@@ -33,6 +33,8 @@ def made(example: str, data: Path, out: Artifacts, *, bundle: bool = False) -> d
     found["pretrain"] = steps.pretrain(config, out, console)
     found["train"] = steps.train(config, out, console)
     if bundle:
+        if config.prerank_kind == "fscd":
+            found["prerank"] = steps.prerank(config, out, console)
         found["bundle"] = steps.build_bundle(config, out, console)
     return found
 
