@@ -2,7 +2,7 @@
 phase.
 
     sluice bench federated [--levels cpp1 cpp2 ...] [--lost 0.2] [--json]
-    sluice bench federated --auc CONFIG --out OUT [--data DIR] [--json]
+    sluice bench federated --auc CONFIG --out OUT [--data DIR] [--no-wire] [--levels] [--json]
 
 The second form adds test AUC of the configuration's settings, by user, beside central training: CONFIG is
 examples/movielens_100k.toml with its data, or examples/marketplace_longtail.toml, whose log is simulated.
@@ -75,10 +75,11 @@ def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--levels", nargs="+", default=list(PUBLISHED), choices=list(PUBLISHED))
+    parser.add_argument("--levels", nargs="*", default=list(PUBLISHED), choices=list(PUBLISHED))
     parser.add_argument("--lost", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--auc", type=Path, metavar="CONFIG")
+    parser.add_argument("--no-wire", action="store_true", help="AUC without serialising and counting messages: faster")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", action="store_true")
@@ -92,14 +93,16 @@ def main() -> None:
         figures = found[level] = one_round(level, arguments.lost, arguments.seed)
         print(f"| {level} | {figures['bytes'] / MIB:.2f} | {figures['formula'] / MIB:.2f} | {PUBLISHED[level]:.2f} "
               f"| {figures['rows']:.0f} | {figures['union']} | {figures['seconds']:.1f} |", flush=True)
-    quality = auc_table(load(arguments.auc), arguments.data, Artifacts(arguments.out)) if arguments.auc else {}
+    quality: dict[str, Any] = {}
+    if arguments.auc:
+        quality = auc_table(load(arguments.auc), arguments.data, Artifacts(arguments.out), not arguments.no_wire)
     if arguments.json:
         print(json.dumps({"federated": {
             "auc": quality.pop("auc", {}), "of_config": quality,
             "bytes_per_client_round": {level: figures["bytes"] for level, figures in found.items()},
             "mib_per_client_round": {level: figures["bytes"] / MIB for level, figures in found.items()},
             "epsilon": {level: _finite(figures["epsilon"]) for level, figures in found.items()},
-            "seconds_per_round": float(np.mean([figures["seconds"] for figures in found.values()])),
+            "seconds_per_round": float(np.mean([figures["seconds"] for figures in found.values()])) if found else None,
             "seconds_per_round_of": {level: figures["seconds"] for level, figures in found.items()},
             "seconds_per_phase": {level: figures["seconds_per_phase"] for level, figures in found.items()},
             "bytes_per_phase": {level: figures["phases"] for level, figures in found.items()},

@@ -35,12 +35,12 @@ def with_data(config: Config, data: Path | None, out: Artifacts, console: Consol
     steps.features(config, data, out, console)
 
 
-def auc_table(config: Config, data: Path | None, out: Artifacts) -> dict[str, Any]:
+def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool) -> dict[str, Any]:
     """Prints the table as the runs end; answers the figures with the keys of `sluice federate`."""
     console = Console(stderr=True)
     with_data(config, data, out, console)
     with step(console, "federate") as progress:
-        found = federate_step.run(config, out, progress.advance, bundle=False)
+        found = federate_step.run(config, out, progress.advance, bundle=False, wire=wire)
     folder = out.out / federate_step.FOLDER
     figures = {key: found["federated"][key] for key in KEYS} | {"single_holders": single_holders(config, folder)}
     print(f"\n{config.name}: {found['clients']} clients, {config.federated.clients} a round; of a round's union "

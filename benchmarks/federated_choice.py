@@ -24,7 +24,7 @@ from federated import client_files, prepare, simulate
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}
-RATES, EPOCHS, CLIPS = (1.0, 3.0), (1, 3), (2.0, 0.2)
+RATES, EPOCHS, CLIPS = (0.3, 1.0, 3.0, 10.0), (1, 3), (2.0, 0.2)
 WHAT = ("learning_rate", "local_epochs", "clip")
 
 
@@ -36,6 +36,7 @@ class Search:
     out: Artifacts
     rounds: int
     what: tuple[str, ...]
+    rates: tuple[float, ...] = RATES
     known: dict[str, float] = field(default_factory=dict)
 
     def auc(self, setting: str, own: FederatedOwn) -> float:
@@ -74,7 +75,7 @@ class Search:
         rounds = configured.rounds if setting == "central" else self.rounds
         own = FederatedOwn(rounds=rounds, batch_size=configured.batch_size)
         own = own.model_copy(update={"local_epochs": configured.local_epochs, "clip": configured.clip})
-        for name, values in (("learning_rate", RATES), ("local_epochs", EPOCHS), ("clip", CLIPS)):
+        for name, values in (("learning_rate", self.rates), ("local_epochs", EPOCHS), ("clip", CLIPS)):
             if name not in self.what or (setting == "central" and name != "learning_rate"):
                 continue  # central has no clients: an epoch more is a round more
             found = {}
@@ -92,11 +93,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--settings", nargs="+", default=list(SEARCHED), choices=list(SEARCHED))
+    parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--what", nargs="+", default=list(WHAT), choices=list(WHAT))
     arguments = parser.parse_args()
     config, out = load(arguments.config), Artifacts(arguments.out)
     with_data(config, arguments.data, out, Console(stderr=True))
-    search = Search(config, out, arguments.rounds, tuple(arguments.what))
+    search = Search(config, out, arguments.rounds, tuple(arguments.what), tuple(arguments.rates))
     print("| setting | what | value | validation AUC |\n|---|---|---|---|")
     for setting in arguments.settings:
         own = search.best(setting).model_copy(update={"rounds": None, "batch_size": None})

@@ -35,7 +35,9 @@ TRACKED = ("loss", "auc", "auc_validation", "kept", "seconds")
 OnProgress = Callable[[str, int, int], None]
 
 
-def run(config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True) -> dict[str, Any]:
+def run(
+    config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True, wire: bool = True
+) -> dict[str, Any]:
     """The figures, which are also written to FEDERATED/summary.json."""
     started = time.perf_counter()
     if bundle and not config.federated.retrieval:
@@ -43,7 +45,7 @@ def run(config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = 
                           "bundle; set it to true, or run `sluice bench federated --auc`")
     folder = out.out / FOLDER
     clients = prepare.prepare(config, out, folder)
-    found = simulate.run(config, out, folder, on_progress)
+    found = simulate.run(config, out, folder, on_progress, wire)
     _track(config, out, found)
     if bundle:
         on_progress("score histograms", 0, 1)

@@ -38,11 +38,13 @@ OnProgress = Callable[[str, int, int], None]
 WINDOWS = ("validation", "test")
 
 
-def run(config: Config, out: Artifacts, folder: Path, on_progress: OnProgress) -> dict[str, dict[str, Any]]:
+def run(
+    config: Config, out: Artifacts, folder: Path, on_progress: OnProgress, wire: bool = True
+) -> dict[str, dict[str, Any]]:
     """Setting -> its history and figures. The folder was made by federated/prepare.py; runs go on where they
     stopped."""
     return {
-        name: figures(run_setting(name, config, out, folder, on_progress), name, config, folder)
+        name: figures(run_setting(name, config, out, folder, on_progress, wire=wire), name, config, folder)
         for name in config.federated.settings
     }
 
@@ -52,7 +54,8 @@ def run_setting(
     windows: Sequence[str] = WINDOWS, wire: bool = True,
 ) -> FederatedRun:
     """All rounds of one setting; the model is judged on `windows` as it goes. What is chosen by figures may look at
-    validation alone, and may do without the `wire`: messages are then handed over instead of serialised and counted."""
+    validation alone. Without the `wire` messages are handed over instead of serialised and counted, and nothing is lost
+    on the way."""
     _, spec = client_files.read_public(folder)
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)

@@ -31,6 +31,7 @@ from federated.plan import ATTEMPTS, Plan
 from federated.round_server import OpenedRound, RoundServer
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
+LONGEST_WAIT = 1000  # rounds
 Evaluate = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 OnRound = Callable[[dict[str, Any]], None]
 
@@ -55,6 +56,7 @@ class FederatedRun:
     history: list[dict[str, Any]] = field(default_factory=list)
     latest: LatestAverage | None = None
     mean_samples: float = 0.0
+    waited: int = 0
 
     def count_population(self) -> None:
         """Who holds what, where the averaging needs it: one securely counted union of the whole population."""
@@ -84,6 +86,7 @@ class FederatedRun:
             self.latest.rows, self.latest.dense = self.rows.astype(np.float64), self.dense.astype(np.float64)
         done = int(stored["round"][0])
         self.history = json.loads((self.folder / HISTORY).read_text(encoding="utf-8"))[:done]
+        self.waited = self.history[-1]["waited"]
         return done
 
     def run(self, rounds: int, evaluate: Evaluate, evaluate_every: int, on_round: OnRound) -> None:
@@ -95,7 +98,7 @@ class FederatedRun:
             opened, unique = self._complete(number)
             self._move(opened, unique)
             entry = {**_entry(number, opened), "abandoned": unique % ATTEMPTS, "bytes": self.counted.take(),
-                     "seconds": time.perf_counter() - started}
+                     "waited": self.waited, "seconds": time.perf_counter() - started}
             if number % evaluate_every == 0 or number == rounds:
                 entry |= evaluate(self.rows, self.dense)
             self.history.append(entry)
@@ -105,14 +108,27 @@ class FederatedRun:
     def _complete(self, number: int) -> tuple[OpenedRound, int]:
         """Draws clients until a round is finished; answers it and its number in the protocol."""
         for unique in range(number * ATTEMPTS, (number + 1) * ATTEMPTS):
-            there = self.available(unique // ATTEMPTS) if self.available else list(range(self.population))
-            chosen = self._choose(unique, there)
+            chosen = self._choose(unique, self._there(number))
             server = RoundServer(self.plan, unique, self.exchange, self.rows, self.dense, self._further(chosen))
             try:
                 return server.run(chosen), unique
             except RoundAbandoned as error:
                 reason = error
         raise RoundAbandoned(f"{ATTEMPTS} rounds in a row were abandoned; the last because: {reason}")
+
+    def _there(self, number: int) -> list[int]:
+        """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come."""
+        if self.available is None:
+            return list(range(self.population))
+        for waited in range(self.waited, self.waited + LONGEST_WAIT):
+            there = self.available(number + waited)
+            if len(there) >= self.plan.least_clients:
+                self.waited = waited
+                return there
+        raise RoundAbandoned(
+            f"round {number}: {LONGEST_WAIT} times in a row fewer than {self.plan.least_clients} clients could be "
+            "reached; raise federated.availability_share or lower federated.least_clients"
+        )
 
     def _choose(self, unique: int, there: list[int]) -> list[int]:
         if self.latest is not None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contracts.errors import ConfigError, ProtocolError
+from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
 from federated.availability import alternating
 from federated.gradient_store import GradientStore
 from federated.index_policy import POLICIES
@@ -149,3 +149,18 @@ def test_a_public_scope_is_one_bucket_of_rows_the_same_for_all(tmp_path):
     assert len({tuple(scope) for scope in scopes}) == 4
     assert (np.unique(np.concatenate(scopes)) == np.arange(SPACE)).all()
     assert POLICIES["scope"].public_rows
+
+
+def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
+    of = plan("union", "cpp5", rule="holders", clients=4)
+    run = FederatedRun(
+        of, LocalExchange(made(replace(of, rule="latest"), tmp_path)), CLIENTS, tmp_path / "run", 1,
+        np.zeros((SPACE, WIDTH), np.float32), np.zeros(DENSE, np.float32),
+        available=lambda slot: list(range(CLIENTS)) if slot % 3 == 0 else [0],
+    )
+    run.exchange.clients = {n: RoundClient(of, c.trainer, None) for n, c in run.exchange.clients.items()}
+    run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
+    assert [entry["round"] + entry["waited"] for entry in run.history] == [3, 6, 9]
+    run.available = lambda slot: [0]
+    with pytest.raises(RoundAbandoned, match="could be reached"):
+        run.run(4, lambda rows, dense: {}, 99, lambda entry: None)

@@ -17,13 +17,15 @@ from federated.round_server import RoundServer
 from tests.federated.local_exchange import FixedTrainer, LocalExchange
 
 SPACE, WIDTH, DENSE, CLIENTS = 60, 3, 11, 14
-CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"), ("per_row", "cpp1"),
+CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"),
+         ("union", "scope"), ("per_row", "cpp1"),
          ("per_row", "cpp2"), ("per_row", "cpp4"), ("per_row", "cpp5"), ("per_row", "all")]
 
 
 def plan(masking: str, policy: str, **changes) -> Plan:
     return Plan(**{"space": SPACE, "private": ((5, 40), (45, SPACE)), "width": WIDTH, "dense": DENSE,
-                   "policy": POLICIES[policy], "masking": masking, "clients": CLIENTS, "neighbours": 8, **changes})
+                   "policy": POLICIES[policy], "masking": masking, "clients": CLIENTS, "neighbours": 8, "buckets": 3,
+                   **changes})
 
 
 def clients(of: Plan, folder, count: int = CLIENTS) -> dict[int, RoundClient]:
