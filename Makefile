@@ -1,4 +1,4 @@
-# make demo | test | test-all | check | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | test | test-all | kill-test | check | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
@@ -8,7 +8,7 @@ AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-all test-airflow check airflow airflow-up airflow-demo java chromium proto clean
+.PHONY: demo test test-all test-airflow kill-test check airflow airflow-up airflow-demo java chromium proto clean
 
 demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
@@ -21,6 +21,9 @@ test-all: $(READY) java chromium test-airflow
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
 	AIRFLOW_HOME=$(CURDIR)/build/airflow-tests $(AIRFLOW)/bin/python -m pytest -q tests/airflow_dags
+
+kill-test: $(READY) java
+	$(BIN)/python -m tests.sluice.random_kills --times 10
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -111,9 +111,13 @@ def encode_again(config: Config, out: Artifacts, on_progress: Progress | None = 
 
 
 def has_found_crosses(config: Config, out: Artifacts) -> bool:
-    """Whether the written encoding holds exactly the crosses that the configuration and the search ask for."""
+    """Whether the written examples hold exactly the crosses that the configuration and the search ask for.
+
+    The summary says so, which is written last: encoding and examples may be apart where a run was killed.
+    """
     wanted = {one.name for one in with_crosses(config, out.crosses).fields if one.kind == "cross"}
-    return wanted == {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
+    encoded = {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
+    return wanted == encoded == set(summary.read(out.features).get("crosses", encoded))
 
 
 def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, Any]:
@@ -138,8 +142,10 @@ def _encode(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
     steps.figures["vocabularies"] = {name: len(keys) for name, keys in vocabularies.items()}
-    steps.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
-    steps.figures["examples"] = {window: describe(spark, out, window) for window in WINDOWS}
+    changed = steps.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
+    steps.figures["examples"] = {window: describe(spark, out, window) | {"written": changed[window]}
+                                 for window in WINDOWS}
+    steps.figures["crosses"] = [field.name for field in spec.fields if field.kind == "cross"]
     steps.figures["parity_rows"] = steps.run(
         "parity", lambda: parity_sample.write(rows, spec, vocabularies, config.serve.parity_rows, out)
     )

@@ -125,7 +125,7 @@ def _events(job: Job, raw: DataFrame, kept: Sequence[str]) -> dict[str, Any]:
     except DataError:
         shutil.rmtree(staging)
         raise
-    publish(staging, job.out.events, job.only)
+    summary["written"] = publish(job.spark, staging, job.out.events, job.only)
     return summary | clicks | ({"undated": undated.count()} if undated is not None else {})
 
 

@@ -27,6 +27,13 @@ Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands f
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
 Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object as the last line")]
+Registry = Annotated[
+    str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")
+]
+Warm = Annotated[
+    str | None, typer.Option(help="start from this bundle: a folder, or models:/NAME@ALIAS; else from the champion")
+]
+Cold = Annotated[bool, typer.Option("--cold", help="start training from nothing")]
 BundlePath = Annotated[Path, typer.Argument(help="a bundle's folder", metavar="BUNDLE")]
 
 
@@ -99,8 +106,11 @@ def init(
 
 @app.command()
 @_reported
-def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Logs to bundle: features, crosses, pretrain, train, bundle.
+def run(
+    config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
+    registry: Registry = None, as_json: AsJson = False,
+) -> None:
+    """Logs to bundle: features, crosses, pretrain, train, bundle. Training starts from the champion, if there is one.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
@@ -108,8 +118,9 @@ def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_j
     from contracts.config import load
     from sluice import steps
     from sluice.tables import print_models
+    from sluice.warm_parent import Warmth
 
-    result = steps.run(load(config), data, Artifacts(out), _console(), seed)
+    result = steps.run(load(config), data, Artifacts(out), _console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], _console())
     _print(result, as_json)
 
@@ -198,8 +209,11 @@ def crosses(
 
 @app.command()
 @_reported
-def train(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Train and evaluate every configured model, the two towers and the pre-ranker.
+def train(
+    config: ConfigPath, out: Out, seed: Seed = None, warm: Warm = None, cold: Cold = False, registry: Registry = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train and evaluate every configured model and the two towers, starting from the champion if there is one.
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
@@ -207,8 +221,9 @@ def train(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = Fal
     from contracts.config import load
     from sluice import steps
     from sluice.tables import print_models
+    from sluice.warm_parent import Warmth
 
-    result = steps.train(load(config), Artifacts(out), _console(), seed)
+    result = steps.train(load(config), Artifacts(out), _console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], _console())
     _print(result, as_json)
 
@@ -312,9 +327,6 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     _print(result, as_json)
 
 
-Registry = Annotated[
-    str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")
-]
 RunFolder = Annotated[Path, typer.Argument(help="the --out folder of a run", metavar="OUT")]
 
 
