@@ -52,7 +52,7 @@ def crosses_of_the_week(runs: str, day: str) -> str:
 @task
 def picked_up(out: str, limit_seconds: str) -> str:
     """Waits until an answer of the server carries the promoted version, and answers that version."""
-    target, version, answered = setting("sluice_serving"), version_of(out), ""
+    target, version, answered = setting("sluice_serving"), str(registered(out)["tags"]["bundle_version"]), ""
     if not target:
         raise AirflowSkipException("the Variable sluice_serving is empty: nothing is served, nothing to watch")
     end = time.monotonic() + float(limit_seconds)
@@ -79,16 +79,13 @@ def watch(words: list[str], version: str, seconds: str, every: str) -> bool:
 
 @task
 def roll_back(out: str, version: str) -> None:
-    run(["rollback", manifest(out)["name"], "--only", version])
+    run(["rollback", registered(out)["name"], "--only", version])
 
 
-def manifest(out: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((Path(out) / "bundle" / "manifest.json").read_text(encoding="utf-8"))
+def registered(out: str) -> dict[str, Any]:
+    """What `sluice register` wrote about the day's bundle."""
+    found: dict[str, Any] = json.loads((Path(out) / "registration" / "summary.json").read_text(encoding="utf-8"))
     return found
-
-
-def version_of(out: str) -> str:
-    return str(manifest(out)["version"])
 
 
 @dag(

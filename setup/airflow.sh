@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs Airflow in the environment that `make airflow` makes, on loopback, with everything that it writes below
-# AIRFLOW_HOME (out/airflow unless given); AIRFLOW_PORT is the web page's.      usage: setup/airflow.sh COMMAND...
+# Runs Airflow in the environment that `make airflow` makes, its web page on loopback, with everything that it writes
+# below AIRFLOW_HOME (out/airflow unless given); AIRFLOW_PORT is the page's.      usage: setup/airflow.sh COMMAND...
+# The two ports after it are Airflow's log servers, which show logs only to who has a key of this AIRFLOW_HOME.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 port=${AIRFLOW_PORT:-8080}
@@ -15,6 +16,7 @@ export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True # the page listens on 
 export AIRFLOW__CORE__EXECUTION_API_SERVER_URL="http://127.0.0.1:$port/execution/"
 export AIRFLOW__API__HOST=127.0.0.1 AIRFLOW__API__PORT="$port" AIRFLOW__API__WORKERS=1
 export AIRFLOW__API__BASE_URL="http://127.0.0.1:$port"
+export AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT=$((port + 1)) AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT=$((port + 2))
 export AIRFLOW__SCHEDULER__ENABLE_TRACEMALLOC=False
 export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED=False
 export PATH="$root/.venv-airflow/bin:$PATH"

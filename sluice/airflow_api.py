@@ -15,6 +15,7 @@ from contracts.errors import SluiceError
 
 ENDED = {"success", "failed"}
 POLL_SECONDS = 1.0
+ANSWER_SECONDS = 120.0
 
 
 class AirflowApi:
@@ -87,7 +88,7 @@ class AirflowApi:
             {"Authorization": f"Bearer {self._token}"} if self._token else {})
         request = urllib.request.Request(self.address + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             raise SluiceError(f"Airflow answered {error.code} to {method} {path}: {error.read()[:500]!r}") from None

@@ -16,7 +16,7 @@ from sluice.airflow_api import AirflowApi
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS, STOP_SECONDS = 600.0, 30.0
-PRIORITY = ["nice", "-n", "10"]  # what serves goes first
+PRIORITY = ["nice", "-n", "5"]  # what serves goes first
 
 
 class AirflowProcess:

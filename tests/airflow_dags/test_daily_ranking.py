@@ -16,7 +16,7 @@ from tests.airflow_dags.dag_rules import FOLDER
 
 ROOT = FOLDER.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
-EVENTS, SECONDS = 1_500, 1_500
+EVENTS, SECONDS = 1_500, 3_000
 WRITE_LOG = """
 import sys
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_day_becomes_the_champion_that_is_served(tmp_path: Path) -> None:
     assert done.returncode == 0, tail
     out = tmp_path / "runs" / day
     assert json.loads((out / "features" / "summary.json").read_text())["until"] == day
-    served = json.loads((out / "bundle" / "manifest.json").read_text())["version"]
+    served = json.loads((out / "registration" / "summary.json").read_text())["tags"]["bundle_version"]
     assert json.loads((out / "watch" / "summary.json").read_text())["bundle"] == served
     assert served in (tmp_path / "server.log").read_text()
     assert not json.loads((out / "quality" / f"day={day}" / "summary.json").read_text())["refused"]
