@@ -2,6 +2,10 @@
 phase.
 
     sluice bench federated [--levels cpp1 cpp2 ...] [--lost 0.2] [--json]
+    sluice bench federated --auc CONFIG --out OUT [--data DIR] [--no-wire] [--levels] [--json]
+
+The second form adds test AUC of the configuration's settings, by user, beside central training: CONFIG is
+examples/movielens_100k.toml with its data, or examples/marketplace_longtail.toml, whose log is simulated.
 
 100 clients, 40 neighbours each; a share of them is lost, half before the union, half before the upload. Bytes are
 those of
@@ -19,7 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.federated_auc import auc_table
 from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_app, index_sets
+from contracts.artifacts import Artifacts
+from contracts.config import load
 from federated import privacy_cost
 from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
@@ -61,18 +68,24 @@ def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
     )
     return {
         "bytes": counted.per_client_round(), "formula": formula, "phases": counted.per_phase(), "seconds": seconds,
-        "seconds_per_phase": found.seconds, "union": len(found.union), "rows": rows, "clients": found.clients,
+        "seconds_per_phase": found.seconds, "union": len(found.union), "rows": rows, "clients": len(found.finished),
         "epsilon": privacy_cost.any_rounds(POLICIES[level]),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--levels", nargs="+", default=list(PUBLISHED), choices=list(PUBLISHED))
+    parser.add_argument("--levels", nargs="*", default=list(PUBLISHED), choices=list(PUBLISHED))
     parser.add_argument("--lost", type=float, default=0.2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--auc", type=Path, metavar="CONFIG")
+    parser.add_argument("--no-wire", action="store_true", help="AUC without serialising and counting messages: faster")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.auc and not arguments.out:
+        parser.error("--auc needs --out, a folder for its data and runs")
     found = {}
     print("| level | MiB a client and round | by formula | published | rows named | union | seconds a round |")
     print("|---|---|---|---|---|---|---|")
@@ -80,15 +93,20 @@ def main() -> None:
         figures = found[level] = one_round(level, arguments.lost, arguments.seed)
         print(f"| {level} | {figures['bytes'] / MIB:.2f} | {figures['formula'] / MIB:.2f} | {PUBLISHED[level]:.2f} "
               f"| {figures['rows']:.0f} | {figures['union']} | {figures['seconds']:.1f} |", flush=True)
+    quality: dict[str, Any] = {}
+    if arguments.auc:
+        quality = auc_table(load(arguments.auc), arguments.data, Artifacts(arguments.out), not arguments.no_wire)
     if arguments.json:
         print(json.dumps({"federated": {
+            "auc": quality.pop("auc", {}), "of_config": quality,
             "bytes_per_client_round": {level: figures["bytes"] for level, figures in found.items()},
             "mib_per_client_round": {level: figures["bytes"] / MIB for level, figures in found.items()},
             "epsilon": {level: _finite(figures["epsilon"]) for level, figures in found.items()},
-            "seconds_per_round": {level: figures["seconds"] for level, figures in found.items()},
+            "seconds_per_round": float(np.mean([figures["seconds"] for figures in found.values()])) if found else None,
+            "seconds_per_round_of": {level: figures["seconds"] for level, figures in found.items()},
             "seconds_per_phase": {level: figures["seconds_per_phase"] for level, figures in found.items()},
             "bytes_per_phase": {level: figures["phases"] for level, figures in found.items()},
-            "dropouts": arguments.lost,
+            "dropouts": sum(CLIENTS - figures["clients"] for figures in found.values()), "lost": arguments.lost,
         }}))
 
 

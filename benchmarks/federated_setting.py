@@ -17,10 +17,11 @@ from flwr.clientapp import ClientApp
 
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
+from federated.local_update import LocalUpdate
 from federated.messages import PHASES, Phase
 from federated.plan import Plan
 from federated.randomized_response import FirstAnswers
-from federated.round_client import LocalUpdate, RoundClient
+from federated.round_client import RoundClient
 
 GOODS, CATEGORIES, USERS = 143_534, 4_815, 49_023
 WIDTH, DENSE, CLIENTS = 18, 64_327, 100
@@ -66,7 +67,12 @@ class KnownTrainer:
     def held(self) -> np.ndarray:
         return self.rows
 
-    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+    def samples(self) -> int:
+        return SAMPLES
+
+    def train(
+        self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
+    ) -> LocalUpdate:
         return LocalUpdate(
             0.01 * np.ones_like(rows), np.ones(len(places), dtype=np.int64), 0.01 * np.ones_like(dense), SAMPLES,
             SAMPLES, 0.0,

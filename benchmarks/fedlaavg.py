@@ -44,6 +44,7 @@ class Digits:
             self.rows.append(np.array_split(of_class, CLIENTS // CLASSES)[client // CLASSES])
         self.inputs, self.labels = inputs, labels
         self.sizes = np.array([len(rows) for rows in self.rows])
+        self.places = np.array([np.resize(rows, self.sizes.max()) for rows in self.rows])
 
     @property
     def size(self) -> int:
@@ -54,19 +55,23 @@ class Digits:
         return float((scores.argmax(axis=1) == self.test_labels).mean())
 
     def descend(
-        self, client: int, weights: np.ndarray, scale: float, generator: np.random.Generator, pull: float = 0.0
+        self, clients: list[int], weights: np.ndarray, scales: np.ndarray, generator: np.random.Generator,
+        pull: float = 0.0,
     ) -> np.ndarray:
-        """Weights after the local steps on the client's loss times `scale`."""
-        start, local = weights, weights.copy()
+        """Weights [K, size] after the local steps of each client on its loss times its scale."""
+        local = np.repeat(weights.reshape(1, -1, CLASSES), len(clients), axis=0)
+        start, sizes = local.copy(), self.sizes[clients][:, None]
         for _ in range(STEPS):
-            rows = generator.choice(self.rows[client], BATCH)
+            drawn = (generator.random((len(clients), BATCH)) * sizes).astype(np.int64)
+            rows = np.take_along_axis(self.places[clients], drawn, axis=1)
             inputs, labels = self.inputs[rows], self.labels[rows]
-            scores = inputs @ local.reshape(-1, CLASSES)
-            share = np.exp(scores - scores.max(axis=1, keepdims=True))
-            share /= share.sum(axis=1, keepdims=True)
-            share[np.arange(BATCH), labels] -= 1.0
-            local = local - RATE * (scale * (inputs.T @ share).ravel() / BATCH + pull * (local - start))
-        return local
+            scores = inputs @ local
+            share = np.exp(scores - scores.max(axis=2, keepdims=True))
+            share /= share.sum(axis=2, keepdims=True)
+            share -= labels[:, :, None] == np.arange(CLASSES)
+            slope = np.swapaxes(inputs, 1, 2) @ share / BATCH
+            local = local - RATE * (scales[:, None, None] * slope + pull * (local - start))
+        return local.reshape(len(clients), -1)
 
 
 def latest(digits: Digits, available: Availability, rounds: int, seed: int) -> Accuracy:
@@ -77,9 +82,9 @@ def latest(digits: Digits, available: Availability, rounds: int, seed: int) -> A
     found = []
     for number in range(1, rounds + 1):
         chosen, total = server.choose(available(number), A_ROUND), np.zeros(digits.size)
-        for client in chosen:
+        locals_ = digits.descend(chosen, server.dense, scales[chosen], generator)
+        for client, local in zip(chosen, locals_, strict=True):
             memories[client].settle(int(server.accepted[client]))
-            local = digits.descend(client, server.dense, scales[client], generator)
             gradient = Gradient.of_dense((server.dense - local) / RATE)
             total += memories[client].difference(number, gradient).dense
         server.apply(number, chosen, total)
@@ -93,8 +98,8 @@ def averaged(digits: Digits, available: Availability, rounds: int, seed: int, pu
     for number in range(1, rounds + 1):
         there = available(number)
         chosen = generator.choice(there, min(A_ROUND, len(there)), replace=False).tolist() if there else []
-        locals_ = [digits.descend(client, weights, 1.0, generator, pull) for client in chosen]
-        if locals_:
+        if chosen:
+            locals_ = digits.descend(chosen, weights, np.ones(len(chosen)), generator, pull)
             weights = np.average(locals_, axis=0, weights=digits.sizes[chosen])
         found.append(digits.accuracy(weights))
     return found

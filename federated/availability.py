@@ -20,12 +20,14 @@ Availability = Callable[[int], list[int]]
 """Round (from 1) -> sorted numbers of the clients that can be reached."""
 
 
-def of_config(settings: Federated, population: int, seed: int) -> Availability:
-    """The configured pattern. Groups alternate by the parity of the client's number; hours of the day are drawn."""
+def of_config(settings: Federated, kinds: Sequence[int], seed: int) -> Availability:
+    """The configured pattern for as many clients as `kinds` has. Clients of one kind come together: the hour of the day
+    is drawn per kind, and groups alternate by its parity."""
+    population = len(kinds)
     if settings.availability == "alternating":
-        return alternating([client % 2 for client in range(population)], settings.availability_period)
+        return alternating([kind % 2 for kind in kinds], settings.availability_period)
     if settings.availability == "day_cycle":
-        starts = [random.Random(seed * 1_000_003 + client).random() for client in range(population)]
+        starts = [random.Random(seed * 1_000_003 + kind).random() for kind in kinds]
         return day_cycle(starts, settings.availability_share, settings.availability_period)
     if settings.availability == "random":
         return at_random([settings.availability_share] * population, seed)

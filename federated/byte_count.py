@@ -14,6 +14,7 @@ Every array costs its payload and at most `FRAMING` bytes of headers; the formul
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -48,7 +49,27 @@ class ByteCount:
 
     def per_client_round(self) -> float:
         """Bytes both ways of a client that takes part to the end."""
-        return sum(both["up"] + both["down"] for both in self.per_phase().values())
+        return both_ways(self.per_phase())
+
+    def take(self) -> dict[str, dict[str, float]]:
+        """What was counted since the last time, per phase; counting starts anew."""
+        found = self.per_phase()
+        self.up.clear()
+        self.down.clear()
+        return found
+
+
+def both_ways(phases: Mapping[str, Mapping[str, float]]) -> float:
+    """All bytes of the phases of a client's round."""
+    return sum(both["up"] + both["down"] for both in phases.values())
+
+
+def mean_of_rounds(rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Mean bytes a message of each phase over rounds that were counted one by one."""
+    return {
+        phase: {way: fmean(counted[phase][way] for counted in rounds if phase in counted) for way in ("up", "down")}
+        for phase in PHASES if any(phase in counted for counted in rounds)
+    }
 
 
 def _mean(values: list[int] | None) -> float:

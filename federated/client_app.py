@@ -17,6 +17,7 @@ from flwr.clientapp import ClientApp
 from federated import client_files
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
+from federated.gradient_store import GradientStore
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Phase
 from federated.networks import FederatedNetworks
@@ -40,7 +41,7 @@ def _agreed(folder: Path, setting: str) -> tuple[RowSpace, Plan]:
 
 
 @lru_cache(maxsize=CACHED)
-def _client(folder: Path, setting: str, number: int) -> RoundClient:
+def client_of(folder: Path, setting: str, number: int) -> RoundClient:
     if setting == HISTOGRAMS:
         return _counting_client(folder, number)
     config, _ = client_files.read_public(folder)
@@ -48,7 +49,9 @@ def _client(folder: Path, setting: str, number: int) -> RoundClient:
     batch = client_files.read_client(folder, number)
     trainer = ClientTrainer(space, config, local_settings(setting, config), batch, number)
     answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
-    return RoundClient(plan, trainer, answers)
+    memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
+    gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
+    return RoundClient(plan, trainer, answers, gradients)
 
 
 def _counting_client(folder: Path, number: int) -> RoundClient:
@@ -61,7 +64,7 @@ def _counting_client(folder: Path, number: int) -> RoundClient:
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
     folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
-    client = _client(folder, setting, int(context.node_config["partition-id"]))
+    client = client_of(folder, setting, int(context.node_config["partition-id"]))
     memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
     reply, memory = client.handle(phase, from_records(message.content), memory)
     context.state[MEMORY] = to_records(memory).array_records[ARRAYS]

@@ -17,6 +17,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import load_weights
 from contracts.config import Config
+from contracts.errors import ConfigError
 from federated import client_files, model_parts, prepare, simulate
 from federated.byte_count import ByteCount
 from federated.client_app import app
@@ -26,19 +27,25 @@ from federated.networks import FederatedNetworks
 from federated.round_server import RoundServer
 from federated.score_histograms import Histograms, histogram_plan, item_count, model_as_vector
 from federated.settings import HISTOGRAMS
-from federated.training import MODEL
+from federated.training import BEST
 from models.tracking import Tracker
 
 FOLDER = "federated"
+TRACKED = ("loss", "auc", "auc_validation", "kept", "seconds")
 OnProgress = Callable[[str, int, int], None]
 
 
-def run(config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True) -> dict[str, Any]:
+def run(
+    config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True, wire: bool = True
+) -> dict[str, Any]:
     """The figures, which are also written to FEDERATED/summary.json."""
     started = time.perf_counter()
+    if bundle and not config.federated.retrieval:
+        raise ConfigError("federated.retrieval is false, so nothing is trained to retrieve with and there is no "
+                          "bundle; set it to true, or run `sluice bench federated --auc`")
     folder = out.out / FOLDER
     clients = prepare.prepare(config, out, folder)
-    found = simulate.run(config, out, folder, on_progress)
+    found = simulate.run(config, out, folder, on_progress, wire)
     _track(config, out, found)
     if bundle:
         on_progress("score histograms", 0, 1)
@@ -61,6 +68,8 @@ def _summary(config: Config, found: dict[str, dict[str, Any]]) -> dict[str, Any]
         "bytes_per_client_round": {name: figures["bytes_per_client_round"] for name, figures in secure.items()},
         "epsilon": {name: figures["epsilon"] for name, figures in secure.items()},
         "epsilon_composed": {name: figures["epsilon_composed"] for name, figures in secure.items()},
+        "epsilon_noise": {name: figures["epsilon_noise"] for name, figures in secure.items()},
+        "auc_validation": {name: figures["auc_validation"] for name, figures in found.items()},
         "kept": {name: figures["kept"] for name, figures in found.items()},
         "seconds_per_round": found[config.federated.served]["seconds_per_round"],
         "dropouts": sum(sum(figures["dropouts"].values()) for figures in secure.values()),
@@ -69,11 +78,11 @@ def _summary(config: Config, found: dict[str, dict[str, Any]]) -> dict[str, Any]
 
 
 def write_parts(config: Config, out: Artifacts, folder: Path) -> Artifacts:
-    """From the last completed round of the served setting; calibration comes from one more round over all clients."""
+    """From the best round of the served setting; calibration comes from one more round over all clients."""
     _, spec = client_files.read_public(folder)
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(spec, config)
-    stored = load_weights(folder / "runs" / config.federated.served / MODEL)
+    stored = load_weights(folder / "runs" / config.federated.served / BEST)
     rows, dense = stored["rows"], stored["dense"]
     clients = client_files.count(folder)
     plan = histogram_plan(config, spec, networks, clients)
@@ -91,6 +100,5 @@ def _track(config: Config, out: Artifacts, found: dict[str, dict[str, Any]]) -> 
         for name, figures in found.items():
             run = tracker.start(f"federated {name}", {"federated": config.federated.model_dump(mode="json")})
             for entry in figures["history"]:
-                run.metrics({key: entry[key] for key in ("loss", "auc", "kept", "seconds") if key in entry},
-                            entry["round"])
+                run.metrics({key: entry[key] for key in TRACKED if key in entry}, entry["round"])
             run.end()

@@ -11,12 +11,14 @@ The server needs the sum of the differences alone, so they can be masked as any 
 g_new for g_i only when the next message says that the server accepted that upload; otherwise g would be wrong for ever.
 
 With submodels g_i is a sparse map row -> vector. A difference lies on its old rows and its new ones, so both must be
-declared; dense parts are divided by N, a row by the number of clients that hold it, or cold rows would freeze.
+declared; what was not declared in a round stays as it was. Dense parts are divided by N, a row by the number of clients
+that hold it, or cold rows would freeze. What is sent is rounded and clipped: a client remembers what it **sent**, so
+that the server's mean is the mean of the clients' memories, and the rest follows with the next upload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,13 +36,22 @@ class Gradient:
     def of_dense(cls, dense: np.ndarray) -> Gradient:
         return cls(dense, np.empty(0, dtype=np.int64), np.empty((0, 0)))
 
-    def minus(self, other: Gradient) -> Gradient:
-        """On the rows of both."""
-        places = np.union1d(self.places, other.places)
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """The rows at these sorted places, zero where there is none: [P, width]."""
         rows = np.zeros((len(places), self.rows.shape[1]))
-        rows[np.searchsorted(places, self.places)] += self.rows
-        rows[np.searchsorted(places, other.places)] -= other.rows
-        return Gradient(self.dense - other.dense, places, rows)
+        _, here, there = np.intersect1d(places, self.places, assume_unique=True, return_indices=True)
+        rows[here] = self.rows[there]
+        return rows
+
+    def plus(self, other: Gradient) -> Gradient:
+        """Rows that add up to zero are forgotten."""
+        places = np.union1d(self.places, other.places)
+        rows = self.at(places) + other.at(places)
+        kept = rows.any(axis=1)
+        return Gradient(self.dense + other.dense, places[kept], rows[kept])
+
+
+AsSent = Callable[[Gradient], Gradient]
 
 
 @dataclass
@@ -64,10 +75,17 @@ class GradientMemory:
         """Rows of the next difference, where the client now uses `places`."""
         return np.union1d(places, self.committed.places)
 
-    def difference(self, number: int, gradient: Gradient) -> Gradient:
-        """What to upload in round `number`."""
-        self.pending = (number, gradient)
-        return gradient.minus(self.committed)
+    def difference(
+        self, number: int, gradient: Gradient, declared: np.ndarray | None = None, as_sent: AsSent = lambda exact: exact
+    ) -> Gradient:
+        """What to upload in round `number`, on the rows `declared` (None: the old and the new ones), as it arrives."""
+        places = self.declared(gradient.places) if declared is None else declared
+        exact = Gradient(
+            gradient.dense - self.committed.dense, places, gradient.at(places) - self.committed.at(places)
+        )
+        sent = as_sent(exact)
+        self.pending = (number, self.committed.plus(sent))
+        return sent
 
 
 @dataclass
@@ -86,7 +104,7 @@ class LatestAverage:
     def __post_init__(self) -> None:
         self.seen = np.zeros(self.population, dtype=np.int64)
         self.accepted = np.zeros(self.population, dtype=np.int64)
-        self._mean_dense, self._mean_rows = np.zeros_like(self.dense), np.zeros_like(self.rows)
+        self._mean_dense, self._mean_rows = np.zeros(self.dense.shape), np.zeros(self.rows.shape)
 
     @classmethod
     def of_dense(cls, dense: np.ndarray, population: int, rate: float, collect_only: int = 0) -> LatestAverage:
@@ -96,9 +114,23 @@ class LatestAverage:
         """The longest unseen, the smaller number first where two are equal."""
         return sorted(sorted(available, key=lambda client: (self.seen[client], client))[:count])
 
+    def asked(self, number: int, clients: Sequence[int]) -> None:
+        """Counts as seen, so that clients that never answer do not hold a place in every round."""
+        self.seen[list(clients)] = number
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a restart needs beside the model."""
+        return {"seen": self.seen, "accepted": self.accepted, "mean_dense": self._mean_dense,
+                "mean_rows": self._mean_rows}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        self.seen, self.accepted = np.array(state["seen"]), np.array(state["accepted"])
+        self._mean_dense, self._mean_rows = np.array(state["mean_dense"]), np.array(state["mean_rows"])
+
     def apply(self, number: int, clients: Sequence[int], dense: np.ndarray, rows: np.ndarray | None = None) -> None:
         """Sums of the differences of the clients whose uploads arrived: `dense` [D] and `rows` [space, width]."""
-        self.seen[list(clients)] = self.accepted[list(clients)] = number
+        self.asked(number, clients)
+        self.accepted[list(clients)] = number
         self._mean_dense += dense / self.population
         if rows is not None:
             self._mean_rows += rows / np.maximum(self.holders, 1)[:, None]

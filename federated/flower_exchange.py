@@ -1,6 +1,7 @@
 """Phases over a Flower grid: one message to each node, the replies that come within the time limit, every byte counted.
 
-A node that does not reply, replies with an error or with something unreadable is absent from the answer.
+A node that does not reply, replies late (to another phase or round), with an error or with something unreadable is
+absent from the answer.
 """
 
 from __future__ import annotations
@@ -44,9 +45,16 @@ class FlowerExchange:
         replies: dict[int, Message] = {}
         for reply in self.grid.send_and_receive(sent, timeout=self.timeout):
             number = self._number.get(reply.metadata.src_node_id, -1)
-            if number in messages and number not in replies:
+            if number in messages and number not in replies and self._in_time(phase, number, messages[number], reply):
                 self._take(phase, number, reply, replies)
         return replies
+
+    def _in_time(self, phase: Phase, number: int, message: Message, reply: FlowerMessage) -> bool:
+        asked = (message_type(phase), str(message[ROUND]))
+        answered = (reply.metadata.message_type, reply.metadata.group_id)
+        if answered != asked:
+            self.note(f"{phase}: client {number} answers {answered[0]} of round {answered[1]}, too late; left out")
+        return answered == asked
 
     def _take(self, phase: Phase, number: int, reply: FlowerMessage, replies: dict[int, Message]) -> None:
         if reply.has_error():

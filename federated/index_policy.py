@@ -2,6 +2,7 @@
 
     policy   p1=p3   p2=p4   what the server sees
     all                      every row of the model (no union is asked for)
+    scope                    one public bucket of rows a round, the same for all clients (no union either)
     cpp1     1       0       the truth
     cpp2     15/16   1/16    deniable, eps_inf 2.71 per row
     cpp3     7/8     1/8     1.95
@@ -33,8 +34,9 @@ class IndexPolicy:
             raise ConfigError(f"index policy {self.name!r} has a probability of {wrong[0]}; give 0 to 1")
 
     @property
-    def all_rows(self) -> bool:
-        return self.name == "all"
+    def public_rows(self) -> bool:
+        """What a round trains is known before it: no union, no choice."""
+        return self.name in ("all", "scope")
 
     @property
     def whole_scope(self) -> bool:
@@ -59,7 +61,8 @@ def level(name: str, high: float, low: float) -> IndexPolicy:
 POLICIES = {
     policy.name: policy
     for policy in (
-        IndexPolicy("all"), level("cpp1", 1, 0), level("cpp2", 15 / 16, 1 / 16), level("cpp3", 7 / 8, 1 / 8),
+        IndexPolicy("all"), IndexPolicy("scope"),
+        level("cpp1", 1, 0), level("cpp2", 15 / 16, 1 / 16), level("cpp3", 7 / 8, 1 / 8),
         level("cpp4", 3 / 4, 1 / 4), level("cpp5", 1, 1),
     )
 }

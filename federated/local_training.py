@@ -14,8 +14,9 @@ import torch
 
 from contracts.config import Config
 from contracts.errors import ProtocolError
+from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks
-from federated.round_client import LocalUpdate
+from federated.plan import ATTEMPTS
 from federated.row_space import RowSpace
 from models.batches import Batch
 
@@ -53,7 +54,12 @@ class ClientTrainer:
         used = np.unique(self.space.places(self.batch))
         return used[np.isin(used, self._private)]
 
-    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+    def samples(self) -> int:
+        return len(self.batch.label)
+
+    def train(
+        self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
+    ) -> LocalUpdate:
         kept_ids = self.space.kept_ids(places)
         samples = self.space.narrowed(self.batch, kept_ids)
         held, kept = len(self.batch.label), len(samples.label)
@@ -63,18 +69,20 @@ class ClientTrainer:
         small = RowSpace(self.space.submodel_spec(kept_ids), self.space.public_up_to)
         networks = FederatedNetworks(small.spec, self.config)
         networks.write(rows, dense)
-        loss = self._descend(networks, samples, round_number)
+        loss = self._descend(networks, samples, round_number, scale)
         new_rows, new_dense = networks.read()
         if not np.isfinite(loss):
             raise ProtocolError(f"local training of round {round_number} diverged; lower federated.learning_rate")
         return LocalUpdate(new_rows - rows, row_samples(small, samples), new_dense - dense, kept, held, loss)
 
-    def _descend(self, networks: FederatedNetworks, samples: Batch, round_number: int) -> float:
+    def _descend(self, networks: FederatedNetworks, samples: Batch, round_number: int, scale: float) -> float:
         """Returns the sum of the samples' log losses of the first epoch, each before the step it was in."""
         local = self.local
-        rate = local.learning_rate * local.decay**round_number
+        rate = local.learning_rate * local.decay ** (round_number // ATTEMPTS)
         parameters = [*networks.tables(), *networks.dense_parameters()]
         start = [p.detach().clone() for p in parameters] if local.proximal else []
+        damped = networks.damped()
+        rates = [rate * damped.get(id(parameter), 1.0) for parameter in parameters]
         generator = np.random.default_rng([local.seed, self.client, round_number])
         first = 0.0
         networks.train()
@@ -85,15 +93,17 @@ class ClientTrainer:
                 for parameter in parameters:
                     parameter.grad = None
                 total, loss = networks.loss(batch)
-                total.backward()
+                (total * scale).backward()
                 first += loss if epoch == 0 else 0.0
-                _step(parameters, start, rate, local.proximal)
+                _step(parameters, start, rates, local.proximal)
         return first
 
 
 @torch.no_grad()
-def _step(parameters: list[torch.nn.Parameter], start: list[torch.Tensor], rate: float, proximal: float) -> None:
-    for index, parameter in enumerate(parameters):
+def _step(
+    parameters: list[torch.nn.Parameter], start: list[torch.Tensor], rates: list[float], proximal: float
+) -> None:
+    for index, (parameter, rate) in enumerate(zip(parameters, rates, strict=True)):
         if start:
             parameter.add_(parameter - start[index], alpha=-rate * proximal)
         if parameter.grad is not None:

@@ -18,6 +18,7 @@ Message = dict[str, np.ndarray]
 Phase = Literal["keys", "shares", "union", "open_union", "choose", "train", "open_update"]
 PHASES: tuple[Phase, ...] = ("keys", "shares", "union", "open_union", "choose", "train", "open_update")
 ROUND = "round"
+ACCEPTED, MEAN_SAMPLES = "accepted", "mean_samples"  # beside the model where the averaging is "latest"
 
 
 class Exchange(Protocol):

@@ -1,10 +1,15 @@
 """What is trained together in one round: ranker, position bias, two towers and pre-ranker, as rows and a dense vector.
 
-A row of the space is the ranker's vector and the towers' vector of the same id side by side; the towers know no
-crosses, so theirs end earlier. Everything that is no embedding is one flat dense vector.
+A row of the space holds all vectors of one id side by side: the ranker's, then the towers'. A linear model keeps a
+vector per slot, so an id whose table has two slots (history and candidate) has two there; where a network knows nothing
+of an id (towers of crosses) its part of the row is zero. Everything that is no embedding is one flat dense vector.
+`federated.retrieval = false` trains the ranker alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +21,42 @@ from contracts.feature_spec import FeatureSpec
 from models import registry
 from models.batches import Batch
 from models.embedding import FusedEmbedding
+from models.logistic_regression import STEP_SCALE as LINEAR_STEP_SCALE
+from models.logistic_regression import LogisticRegression
 from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.mlp import Mlp
-from models.position_bias import PositionBias
+from models.position_bias import STEP_SCALE, PositionBias
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
+
+
+class Part(NamedTuple):
+    """Rows `start` .. of a network's table are places `place` .. of the space; it is the id's `layer`-th vector."""
+
+    place: int
+    start: int
+    rows: int
+    layer: int
+
+
+def _parts(spec: FeatureSpec, embedding: FusedEmbedding) -> tuple[Part, ...]:
+    places, at = {}, 0
+    for table, size in spec.tables().items():
+        places[table] = at
+        at += size - 1
+    seen: dict[str, list[int]] = {}
+    found = []
+    for reader in (embedding.shared, embedding.own):
+        for slot in reader.slots:
+            start, starts = embedding.starts[slot.name], seen.setdefault(slot.table, [])
+            if start not in starts:
+                starts.append(start)
+                found.append(Part(places[slot.table], start + 1, slot.size - 1, len(starts) - 1))
+    return tuple(found)
+
+
+def _layers(parts: tuple[Part, ...]) -> int:
+    return 1 + max((part.layer for part in parts), default=0)
 
 
 class FederatedNetworks(nn.Module):
@@ -33,51 +69,69 @@ class FederatedNetworks(nn.Module):
         self.bias = PositionBias(spec.positions)
         self.towers = TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
         self.pre_ranker = PreRanker(s.tower_dim, config.prerank.hidden)
-        self._losses = (
-            ClickLoss(self.ranker, self.bias), RetrievalLoss(self.towers),
-            PreRankLoss(self.pre_ranker, self.towers, self.bias),
-        )
+        self._retrieval = config.federated.retrieval
+        self._losses: tuple[nn.Module, ...] = (ClickLoss(self.ranker, self.bias),)
+        if self._retrieval:
+            self._losses += (RetrievalLoss(self.towers), PreRankLoss(self.pre_ranker, self.towers, self.bias))
         prior = float(np.log(config.federated.prior / (1 - config.federated.prior)))
         for mlp in (getattr(self.ranker, "mlp", None), self.pre_ranker.mlp):
             if isinstance(mlp, Mlp):
                 nn.init.constant_(mlp.output_bias, prior)
-        if not isinstance(getattr(self.ranker, "embedding", None), FusedEmbedding) or self._lengths()[0] != sum(
-            size - 1 for size in spec.tables().values()
-        ):
-            raise ConfigError(
-                f"federated.model is {name!r}, whose embeddings are not one row an id; use din, dnn or dcn_v2"
-            )
+        bias = getattr(self.ranker, "bias", None)
+        if isinstance(bias, nn.Parameter):
+            nn.init.constant_(bias, prior / LINEAR_STEP_SCALE)
+        if not isinstance(getattr(self.ranker, "embedding", None), FusedEmbedding):
+            raise ConfigError(f"federated.model is {name!r}, which has no embeddings to train; take din or another")
+        self._size = sum(size - 1 for size in spec.tables().values())
+        self._parts = tuple(_parts(spec, module.embedding) for module in self._embedded())  # type: ignore[arg-type]
+
+    def _embedded(self) -> list[nn.Module]:
+        return [self.ranker, self.towers] if self._retrieval else [self.ranker]
 
     def tables(self) -> list[nn.Parameter]:
-        return [self.ranker.embedding.weight, self.towers.embedding.weight]  # type: ignore[union-attr,list-item]
-
-    def _lengths(self) -> list[int]:
-        return [len(table) - 1 for table in self.tables()]
+        return [module.embedding.weight for module in self._embedded()]  # type: ignore[union-attr,misc]
 
     def dense_parameters(self) -> list[nn.Parameter]:
         tables = self.tables()
-        return [p for p in self.parameters() if not any(p is table for table in tables) and p.numel()]
+        trained = [self] if self._retrieval else [self.ranker, self.bias]
+        return [p for module in trained for p in module.parameters()
+                if not any(p is table for table in tables) and p.numel()]
+
+    def damped(self) -> dict[int, float]:
+        """id of a parameter -> what plain descent multiplies its step by: a weight that enters times S, as the position
+        bias and all of a linear model do for Adam's sake, would take steps S^2 times too long."""
+        found = {id(self.bias.weight): STEP_SCALE**-2}
+        if isinstance(self.ranker, LogisticRegression):
+            found |= dict.fromkeys(map(id, self.ranker.parameters()), LINEAR_STEP_SCALE**-2)
+        return found
 
     @property
     def width(self) -> int:
-        return sum(table.shape[1] for table in self.tables())
+        return sum(table.shape[1] * _layers(parts) for table, parts in zip(self.tables(), self._parts, strict=True))
+
+    def _spans(self) -> Iterator[tuple[nn.Parameter, Part, slice]]:
+        """Each table's parts, and the columns of a row that they are."""
+        start = 0
+        for table, parts in zip(self.tables(), self._parts, strict=True):
+            width = table.shape[1]
+            for part in parts:
+                column = start + part.layer * width
+                yield table, part, slice(column, column + width)
+            start += width * _layers(parts)
 
     @torch.no_grad()
     def read(self) -> tuple[np.ndarray, np.ndarray]:
         """float32 rows [places, width] and dense [D]."""
-        rows = np.zeros((self._lengths()[0], self.width), dtype=np.float32)
-        start = 0
-        for table in self.tables():
-            rows[: len(table) - 1, start : start + table.shape[1]] = table[1:].numpy()
-            start += table.shape[1]
+        rows = np.zeros((self._size, self.width), dtype=np.float32)
+        for table, part, columns in self._spans():
+            rows[part.place : part.place + part.rows, columns] = table[part.start : part.start + part.rows].numpy()
         return rows, torch.cat([p.reshape(-1) for p in self.dense_parameters()]).numpy().copy()
 
     @torch.no_grad()
     def write(self, rows: np.ndarray, dense: np.ndarray) -> None:
-        start = 0
-        for table in self.tables():
-            table[1:] = torch.from_numpy(rows[: len(table) - 1, start : start + table.shape[1]].copy())
-            start += table.shape[1]
+        for table, part, columns in self._spans():
+            found = rows[part.place : part.place + part.rows, columns]
+            table[part.start : part.start + part.rows] = torch.from_numpy(found.copy())
         at = 0
         for parameter in self.dense_parameters():
             parameter.copy_(torch.from_numpy(dense[at : at + parameter.numel()]).view_as(parameter))

@@ -18,18 +18,21 @@ from federated.averaging import Rule
 from federated.fixed_point import WORD, FixedPoint
 from federated.index_policy import IndexPolicy
 from federated.masking import Layout
-from federated.private_set_union import Code, DirectCode, smallest_code
+from federated.private_set_union import DIGITS, Code, DirectCode, smallest_code
 
 Masking = Literal["none", "union", "per_row"]
 TAIL = 4  # words after the dense part: its weight, samples kept, samples held, loss
 LOSS_SCALE = 1024.0
+ATTEMPTS = 5  # a round of the protocol is numbered ATTEMPTS x round of the model + attempt, so that none comes twice
 
 
 @dataclass(frozen=True)
 class Plan:
     """`width` floats a row, `dense` floats of the rest. `least_clients`: a smaller round is refused by every client.
     `expected_union` chooses the union's code; `contributors` > 1 leaves rows out that fewer clients of a round hold.
-    `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none)."""
+    `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none), after it has
+    scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
+    modulo this; policy "scope" trains one of them a round."""
 
     space: int
     private: tuple[tuple[int, int], ...]
@@ -47,8 +50,13 @@ class Plan:
     expected_union: int = 0
     contributors: int = 1
     noise: float = 0.0
+    noise_norm: float = 0.0
+    buckets: int = 1
 
     def __post_init__(self) -> None:
+        if self.noise and self.rule == "latest":
+            raise ConfigError("federated.noise stays in the running mean of averaging 'latest' for ever and adds up; "
+                              "set it to 0 or take another averaging")
         self.fixed.require_room(self.clients, self.largest_weight)
         if self.masking == "union" and not self.policy.whole_scope:
             raise ConfigError(
@@ -59,6 +67,11 @@ class Plan:
     @property
     def fixed(self) -> FixedPoint:
         return FixedPoint(self.clip, self.levels)
+
+    @property
+    def counted_digits(self) -> int:
+        """Words after a counted membership vector that add up the clients' samples."""
+        return DIGITS if self.rule == "latest" else 0
 
     @property
     def masked(self) -> bool:
@@ -72,6 +85,13 @@ class Plan:
     @cached_property
     def public_places(self) -> np.ndarray:
         return np.setdiff1d(np.arange(self.space, dtype=np.int64), self.private_places, assume_unique=True)
+
+    def public_scope(self, number: int) -> np.ndarray:
+        """Sorted places that every client trains in a round of the protocol whose rows are public."""
+        if self.policy.name == "all":
+            return np.arange(self.space, dtype=np.int64)
+        bucket = int(np.random.default_rng(number).integers(self.buckets))
+        return np.union1d(self.public_places, self.private_places[bucket :: self.buckets])
 
     @cached_property
     def code(self) -> Code:

@@ -1,13 +1,14 @@
 """Users of the log become clients: each one's training rows in a folder of its own, beside what all may know.
 
 The spec is cut to fields that a client can compute: no counters, no user id. What a user table would hold becomes
-context
-of a request, so that a server of the bundle needs no table of users; the history stays the user's and comes as recent
-items. Encodings (vocabularies, bins) are public knowledge here: those of items come from the public item table.
+context of a request, so that a server of the bundle needs no table of users; the history stays the user's and comes as
+recent items. Encodings (vocabularies, bins) are public knowledge here: those of items come from the public item table.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import shutil
 from pathlib import Path
@@ -22,6 +23,8 @@ from contracts.feature_spec import FeatureSpec
 from federated import client_files
 from federated.row_space import require_federable
 from models.batches import Batch, Block, ExampleSet
+
+FINGERPRINT = "fingerprint"
 
 
 def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
@@ -43,15 +46,28 @@ def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
     return found
 
 
-def samples_by_user(examples: ExampleSet) -> list[Batch]:
-    """Each user's rows in file order; users in the order of their ids. Raises DataError on a log without users."""
-    whole = next(examples.batches(examples.rows))
-    users = whole.user.numpy()
-    if not users.any():
-        raise DataError(f"{examples.folder}: the log has no users, so there are no clients; set log.user_id")
-    order = np.argsort(users, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(users[order]) != 0))
-    return [whole.take(torch.from_numpy(rows)) for rows in np.split(order, starts[1:])]
+class SamplesByUser:
+    """All rows of a window, and which of them are whose. Raises DataError on a log without users."""
+
+    def __init__(self, examples: ExampleSet) -> None:
+        self._whole = next(examples.batches(examples.rows))
+        users = self._whole.user.numpy()
+        if not users.any():
+            raise DataError(f"{examples.folder}: the log has no users, so there are no clients; set log.user_id")
+        order = np.argsort(users, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(users[order]) != 0))
+        rows = np.split(order, starts[1:])
+        self._rows = {int(users[mine[0]]): mine for mine in rows}
+
+    @property
+    def users(self) -> list[int]:
+        """Sorted ids."""
+        return sorted(self._rows)
+
+    def of(self, user: int, latest: int | None = None) -> Batch:
+        """A user's rows in file order, none for a stranger; the last `latest` of them where it is given."""
+        rows = self._rows.get(user, np.empty(0, dtype=np.int64))
+        return self._whole.take(torch.from_numpy(rows if latest is None else rows[-latest:]))
 
 
 def prepare(config: Config, out: Artifacts, folder: Path) -> int:
@@ -60,23 +76,42 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     The population is a seeded choice where it is bounded; a client keeps its latest `largest_weight` rows.
     """
     spec = federated_spec(config, FeatureSpec.read(out.encoding))
-    clients = samples_by_user(ExampleSet(out.examples("train"), spec))
-    later = {int(rows.user[0]): rows for rows in samples_by_user(ExampleSet(out.examples("validation"), spec))}
-    limit = config.federated.population or len(clients)
-    chosen = sorted(random.Random(config.seed).sample(range(len(clients)), min(limit, len(clients))))
+    samples = SamplesByUser(ExampleSet(out.examples("train"), spec))
+    later = SamplesByUser(ExampleSet(out.examples("validation"), spec))
+    users = samples.users
+    limit = config.federated.population or len(users)
+    chosen = sorted(random.Random(config.seed).sample(users, min(limit, len(users))))
     if len(chosen) < config.federated.clients:
         raise ConfigError(
             f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
         )
-    shutil.rmtree(folder / "clients", ignore_errors=True)
+    _clear_unless_same(folder, _fingerprint(config, spec, chosen))
     client_files.write_public(folder, config, spec)
-    for number, at in enumerate(chosen):
-        rows = clients[at]
-        latest = torch.arange(max(0, len(rows.label) - config.federated.largest_weight), len(rows.label))
-        client_files.write_client(folder, number, rows.take(latest))
-        nothing = rows.take(latest[:0])
-        client_files.write_client(folder, number, later.get(int(rows.user[0]), nothing), client_files.LATER)
+    for number, user in enumerate(chosen):
+        client_files.write_client(folder, number, samples.of(user, config.federated.largest_weight))
+        client_files.write_client(folder, number, later.of(user), client_files.LATER)
     return len(chosen)
+
+
+def _fingerprint(config: Config, spec: FeatureSpec, users: list[int]) -> str:
+    """Of all that rounds depend on; how many there are and which settings run may change between two starts."""
+    free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
+            "own": {"__all__": {"rounds"}}}
+    federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]
+    said = json.dumps([federated, config.train.model_dump(mode="json"), config.seed, spec.model_dump(mode="json"),
+                       users], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _clear_unless_same(folder: Path, fingerprint: str) -> None:
+    """A client's first answers and last gradient are for ever, unless the client of that number is another one or the
+    model is."""
+    path = folder / FINGERPRINT
+    if not path.exists() or path.read_text(encoding="utf-8") != fingerprint:
+        for part in ("clients", "runs"):
+            shutil.rmtree(folder / part, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(fingerprint, encoding="utf-8")
 
 
 def pooled(folder: Path) -> Batch:

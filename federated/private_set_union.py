@@ -25,6 +25,7 @@ import numpy as np
 WORD = np.uint16
 FALSE_POSITIVES = 0.01
 PARTITION_ROWS = 256
+BASE, DIGITS = 16, 5  # numbers up to 16^5 of up to 4,369 clients are added in words of 16 bits, digit by digit
 
 
 @dataclass(frozen=True)
@@ -110,3 +111,13 @@ def nonzero_words(count: int) -> np.ndarray:
         zero = np.flatnonzero(drawn == 0)
         drawn[zero] = np.frombuffer(secrets.token_bytes(2 * len(zero)), dtype=WORD)
     return drawn
+
+
+def to_digits(number: int) -> np.ndarray:
+    """Words [DIGITS], the least first."""
+    return np.array([number // BASE**place % BASE for place in range(DIGITS)], dtype=WORD)
+
+
+def from_digits(sums: np.ndarray) -> int:
+    """The sum of numbers whose digits were summed."""
+    return sum(int(digit) * BASE**place for place, digit in enumerate(sums))

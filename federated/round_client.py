@@ -7,19 +7,19 @@ round of too few clients, a message out of order, and every request that would u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.averaging import dense_weight, row_weights
-from federated.fixed_point import as_words
+from federated.averaging import BY_CLIENTS
+from federated.gradient_store import GradientStore
+from federated.local_update import LocalUpdate, shortened, update_words
 from federated.masking import Layout, PairMask, masked
-from federated.messages import ROUND, Message, Phase, get, numbers, text
+from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get, numbers, text
 from federated.neighbour_graph import threshold
-from federated.plan import LOSS_SCALE, TAIL, Plan
-from federated.private_set_union import WORD, DirectCode, membership
+from federated.plan import Plan
+from federated.private_set_union import WORD, DirectCode, membership, to_digits
 from federated.randomized_response import FirstAnswers, round_answers
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance, RoundSecrets, self_key
 from federated.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
@@ -27,30 +27,28 @@ from federated.skellam import noise_words
 from federated.unmasking import pair_key, reveal, sign
 
 
-@dataclass(frozen=True)
-class LocalUpdate:
-    """`rows` [R, width] and `dense` [D] are new minus old; `row_samples` [R]: local samples that used the row.
-    `kept` of `held` samples were trained on; `loss` is the sum of their losses."""
-
-    rows: np.ndarray
-    row_samples: np.ndarray
-    dense: np.ndarray
-    kept: int
-    held: int
-    loss: float
-
-
 class Trainer(Protocol):
     def held(self) -> np.ndarray:
         """Sorted places of the private rows that the client's samples use."""
 
-    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
-        """From the rows at these places and the dense part."""
+    def samples(self) -> int:
+        """How many the client has."""
+
+    def train(
+        self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
+    ) -> LocalUpdate:
+        """From the rows at these places and the dense part, on the loss times `scale`."""
 
 
 class RoundClient:
-    def __init__(self, plan: Plan, trainer: Trainer, answers: FirstAnswers | None) -> None:
-        self.plan, self.trainer, self.answers = plan, trainer, answers
+    """`gradients` is the client's memory of what it sent, where the averaging is "latest"."""
+
+    def __init__(
+        self, plan: Plan, trainer: Trainer, answers: FirstAnswers | None, gradients: GradientStore | None = None
+    ) -> None:
+        self.plan, self.trainer, self.answers, self.gradients = plan, trainer, answers, gradients
+        if plan.rule == "latest" and gradients is None:
+            raise ProtocolError("averaging 'latest' needs a place for the client's last gradient")
         self._handlers: dict[Phase, Callable[[Message, Message], Message]] = {
             "keys": self._keys, "shares": self._shares, "union": self._union, "open_union": self._open_union,
             "choose": self._choose, "train": self._train, "open_update": self._open_update,
@@ -109,13 +107,15 @@ class RoundClient:
     # ---- the union ----
     def _union(self, message: Message, memory: Message) -> Message:
         self._take_shares(message, memory)
-        held = np.searchsorted(self.plan.private_places, self.trainer.held())
+        held = np.searchsorted(self.plan.private_places, self._held())
         counted = bool(get(message, "counted", np.uint8, ())[()])
-        if counted and self.plan.contributors <= 1 and self.plan.rule != "heat":
+        if counted and self.plan.contributors <= 1 and self.plan.rule not in BY_CLIENTS:
             raise ProtocolError("the server asks how many hold a row, which this run agreed not to tell; refused")
         code = DirectCode(len(self.plan.private_places)) if counted else self.plan.code
         values = membership(code, held, counted)
-        layout = Layout(WORD, code.size)
+        if counted and self.plan.counted_digits:
+            values = np.concatenate([values, to_digits(self.trainer.samples())])
+        layout = Layout(WORD, len(values))
         return {"words": self._masked("union", layout, values, memory, {})}
 
     def _open_union(self, message: Message, memory: Message) -> Message:
@@ -136,7 +136,7 @@ class RoundClient:
         if self.answers is None:
             raise ProtocolError(f"policy {policy.name!r} needs a place for the client's first answers")
         held = np.zeros(len(self.plan.private_places), dtype=bool)
-        held[np.searchsorted(self.plan.private_places, self.trainer.held())] = True
+        held[np.searchsorted(self.plan.private_places, self._held())] = True
         return round_answers(self.answers.answers(asked, held, policy), policy)
 
     # ---- the update ----
@@ -145,17 +145,31 @@ class RoundClient:
         places = self._places(memory)
         rows = get(message, "rows", np.float32, (len(places), self.plan.width))
         dense = get(message, "dense", np.float32, (self.plan.dense,))
-        succinct = np.isin(places, np.concatenate([self.plan.public_places, self.trainer.held()]))
-        update = self.trainer.train(int(memory[ROUND][()]), places[succinct], rows[succinct], dense)
-        layout = self.plan.update_layout(places)
+        succinct = np.isin(places, np.concatenate([self.plan.public_places, self._held()]))
+        layout, number = self.plan.update_layout(places), int(memory[ROUND][()])
+        if self.gradients is None:
+            update = self.trainer.train(number, places[succinct], rows[succinct], dense)
+        else:
+            mean = float(get(message, MEAN_SAMPLES, np.float64, ())[()])
+            scale = self.trainer.samples() / max(mean, 1.0)
+            update = self.trainer.train(number, places[succinct], rows[succinct], dense, scale)
+            accepted = int(get(message, ACCEPTED, np.int64, ())[()])
+            update = self.gradients.difference(self.plan, number, accepted, places, succinct, update)
         values = update_words(self.plan, layout, succinct, update)
         if self.plan.noise:
-            values = values + noise_words(self.plan.noise, values.size)
+            values = shortened(values, self.plan.noise_norm) + noise_words(self.plan.noise, values.size)
         return {"words": self._masked("update", layout, values, memory, self._rows_with(message, memory, places))}
 
+    def _held(self) -> np.ndarray:
+        """Private places that the client's samples use, or that what it sent before lies on."""
+        held = self.trainer.held()
+        if self.gradients is None:
+            return held
+        return np.union1d(held, np.intersect1d(self.gradients.places(), self.plan.private_places))
+
     def _places(self, memory: Message) -> np.ndarray:
-        if self.plan.policy.all_rows:
-            return np.arange(self.plan.space, dtype=np.int64)
+        if self.plan.policy.public_rows:
+            return self.plan.public_scope(int(memory[ROUND][()]))
         if "chosen" not in memory:
             raise ProtocolError("training is asked for before rows were chosen; refused")
         chosen = self.plan.private_places[memory["chosen"]]
@@ -223,22 +237,6 @@ class RoundClient:
 
 def round_context(number: int) -> bytes:
     return b"round %d" % number
-
-
-def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: LocalUpdate) -> np.ndarray:
-    """One client's words before masking: dense part, tail, then update and weight of each row, zero where padded."""
-    weight = dense_weight(plan.rule, update.kept)
-    weights = row_weights(plan.rule, update.row_samples, update.kept)
-    heaviest = max(int(weights.max(initial=0)), weight)
-    if heaviest > plan.largest_weight:
-        raise ProtocolError(f"a weight of {heaviest} exceeds federated.largest_weight {plan.largest_weight}")
-    counts = update.row_samples if plan.rule == "holders" else (update.row_samples > 0)
-    body = np.zeros((len(layout.places), layout.width), dtype=layout.dtype)
-    body[succinct, :-1] = plan.fixed.encode(update.rows, weights[:, None])
-    body[succinct, -1] = as_words(counts)
-    tail = as_words(np.array([weight, update.kept, update.held, round(update.loss * LOSS_SCALE)]))
-    assert len(tail) == TAIL
-    return np.concatenate([plan.fixed.encode(update.dense, weight), tail, body.ravel()])
 
 
 def _secrets(memory: Message) -> RoundSecrets:

@@ -18,7 +18,7 @@ from federated.masking import NO_ROWS, Layout, Total
 from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
 from federated.neighbour_graph import ring
 from federated.plan import LOSS_SCALE, TAIL, Plan
-from federated.private_set_union import WORD, Code, DirectCode
+from federated.private_set_union import WORD, Code, DirectCode, from_digits
 from federated.round_client import round_context
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
 from federated.share_exchange import BOX_BYTES
@@ -30,7 +30,7 @@ class OpenedRound:
     """`rows` [space, width] and `dense` [D]: sums of weighted updates; `row_weights` [space]: sums of weights.
 
     `union` are the private places in scope, `declared` how many rows each client named; `lost` per phase, `seconds`
-    per phase.
+    per phase, `finished` are the clients whose uploads are in the sums.
     """
 
     rows: np.ndarray
@@ -40,7 +40,7 @@ class OpenedRound:
     samples: int
     samples_held: int
     loss: float
-    clients: int
+    finished: list[int]
     union: np.ndarray
     declared: dict[int, int]
     lost: dict[str, list[int]] = field(default_factory=dict)
@@ -50,8 +50,13 @@ class OpenedRound:
 class RoundServer:
     """One round. `tables` [space, width] and `dense` [D] are the model as it stands."""
 
-    def __init__(self, plan: Plan, number: int, exchange: Exchange, tables: np.ndarray, dense: np.ndarray) -> None:
+    def __init__(
+        self, plan: Plan, number: int, exchange: Exchange, tables: np.ndarray, dense: np.ndarray,
+        further: Mapping[int, Message] | None = None,
+    ) -> None:
+        """`further`: what a client is told beside the model."""
         self.plan, self.number, self.tables, self.dense = plan, number, tables, dense
+        self._further = further or {}
         self._exchange = exchange
         self._context = round_context(number)
         self.lost: dict[str, list[int]] = {phase: [] for phase in PHASES}
@@ -67,17 +72,21 @@ class RoundServer:
         if self.plan.masked:
             alive = self._share_keys(alive)
         union = np.empty(0, dtype=np.int64)
-        places = {client: np.arange(self.plan.space, dtype=np.int64) for client in alive}
-        if not self.plan.policy.all_rows:
+        if self.plan.policy.public_rows:
+            places = dict.fromkeys(alive, self.plan.public_scope(self.number))
+        else:
             union, alive = self._union(alive)
             places = self._choices(alive, union)
         total, finished = self._update(places)
         return self._opened(total, union, places, finished)
 
-    def holders(self, clients: Iterable[int]) -> np.ndarray:
-        """How many of these clients hold each private row, securely counted. Raises RoundAbandoned."""
-        secure, _ = self._memberships(self._share_keys(sorted(clients)), counted=True)
-        return self._open(secure, {})[0].common.astype(np.int64)
+    def holders(self, clients: Iterable[int]) -> tuple[np.ndarray, float]:
+        """How many of these clients hold each private row, and the mean of their samples (0 where the rule needs none),
+        securely counted. Raises RoundAbandoned."""
+        alive = sorted(clients)
+        secure, code = self._memberships(self._share_keys(alive) if self.plan.masked else alive, counted=True)
+        counts = self._open(secure, {})[0].common.astype(np.int64)
+        return counts[: code.size], from_digits(counts[code.size :]) / max(len(secure.layouts), 1)
 
     # ---- key agreement and shares ----
     def _share_keys(self, clients: list[int]) -> list[int]:
@@ -113,11 +122,11 @@ class RoundServer:
         """Private places in scope, and the clients still there."""
         secure, code = self._memberships(clients, counted=self.plan.contributors > 1)
         total, alive = self._open(secure, {})
-        return self.plan.private_places[code.decode(total.common, self.plan.contributors)], alive
+        return self.plan.private_places[code.decode(total.common[: code.size], self.plan.contributors)], alive
 
     def _memberships(self, clients: list[int], counted: bool) -> tuple[SecureSum, Code]:
         code = self.plan.code if not counted else DirectCode(len(self.plan.private_places))
-        layout = Layout(WORD, code.size)
+        layout = Layout(WORD, code.size + self.plan.counted_digits * counted)
         secure = self._secure_sum("union", layout, clients)
         wish = scalar(int(counted), np.uint8)
         replies = self._ask("union", {client: {"counted": wish, **self._shares_for(client)} for client in clients},
@@ -141,7 +150,7 @@ class RoundServer:
         }
 
     # ---- the update ----
-    def _update(self, places: dict[int, np.ndarray]) -> tuple[Total, int]:
+    def _update(self, places: dict[int, np.ndarray]) -> tuple[Total, list[int]]:
         layouts = {client: self.plan.update_layout(mine) for client, mine in places.items()}
         secure = self._secure_sum("update", self.plan.update_layout(NO_ROWS), list(places))
         replies = self._ask(
@@ -151,11 +160,12 @@ class RoundServer:
             secure.accept(client, layouts[client], words)
         self._require(len(replies), "train")
         total, _ = self._open(secure, places)
-        return total, len(replies)
+        return total, sorted(replies)
 
     def _submodel(self, client: int, places: Mapping[int, np.ndarray], graph: Mapping[int, list[int]]) -> Message:
         mine = places[client]
         message = {"rows": self.tables[mine], "dense": self.dense, **self._shares_for(client)}
+        message |= self._further.get(client, {})
         if self.plan.masked:
             message["peers"] = numbers(graph[client])
         if self.plan.masking == "per_row":
@@ -208,13 +218,15 @@ class RoundServer:
         self.seconds[phase] += time.perf_counter() - started
         return replies
 
-    def _opened(self, total: Total, union: np.ndarray, places: Mapping[int, np.ndarray], clients: int) -> OpenedRound:
+    def _opened(
+        self, total: Total, union: np.ndarray, places: Mapping[int, np.ndarray], clients: list[int]
+    ) -> OpenedRound:
         fixed, dense = self.plan.fixed, self.plan.dense
         tail = signed(total.common[dense : dense + TAIL])
         return OpenedRound(
             rows=fixed.decode(total.rows[:, :-1]), row_weights=signed(total.rows[:, -1]),
             dense=fixed.decode(total.common[:dense]), dense_weight=float(tail[0]), samples=int(tail[1]),
-            samples_held=int(tail[2]), loss=float(tail[3]) / LOSS_SCALE / max(int(tail[1]), 1), clients=clients,
+            samples_held=int(tail[2]), loss=float(tail[3]) / LOSS_SCALE / max(int(tail[1]), 1), finished=clients,
             union=union, declared={client: len(mine) for client, mine in places.items()}, lost=self.lost,
             seconds=self.seconds,
         )

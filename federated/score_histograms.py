@@ -17,9 +17,9 @@ from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from federated.fixed_point import FixedPoint
 from federated.index_policy import POLICIES
+from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks
 from federated.plan import Plan
-from federated.round_client import LocalUpdate
 from models.batches import Batch
 from models.embedding import item_slot
 from models.pre_ranker import TowersPreRanker
@@ -119,7 +119,12 @@ class HistogramTrainer:
     def held(self) -> np.ndarray:
         return np.empty(0, dtype=np.int64)
 
-    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+    def samples(self) -> int:
+        return len(self.batch.label)
+
+    def train(
+        self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
+    ) -> LocalUpdate:
         model_of(self.networks, dense)
         counts = np.zeros(len(dense))
         if len(self.batch.label):

@@ -19,7 +19,7 @@ from contracts import summary
 from contracts.errors import FederatedError
 from federated import client_files
 from federated.availability import of_config
-from federated.byte_count import ByteCount
+from federated.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.flower_exchange import FlowerExchange
 from federated.networks import FederatedNetworks
 from federated.row_space import RowSpace
@@ -46,13 +46,16 @@ def main(grid: Grid, context: Context) -> None:
     rows, dense = networks.read()
     run = FederatedRun(
         plan, exchange, len(nodes), folder / "runs" / f"{setting}-flower", config.seed, rows, dense,
-        config.federated.largest_heat, available=of_config(config.federated, len(nodes), config.seed),
+        config.federated.largest_heat,
+        available=of_config(config.federated, list(range(len(nodes))), config.seed), counted=counted,
     )
-    rounds = int(context.run_config["rounds"]) or config.federated.rounds
+    run.count_population()
+    rounds = int(context.run_config["rounds"]) or config.federated.of(setting).rounds
     run.run(rounds, lambda rows, dense: {}, rounds, lambda entry: LOG.info("round %(round)s: loss %(loss).4f", entry))
+    sent = mean_of_rounds([entry["bytes"] for entry in run.history])
     summary.write(run.folder, {
-        "rounds": len(run.history), "history": run.history, "bytes_per_client_round": counted.per_client_round(),
-        "bytes_per_phase": counted.per_phase(),
+        "rounds": len(run.history), "history": run.history, "bytes_per_client_round": both_ways(sent),
+        "bytes_per_phase": sent,
     })
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,72 +14,97 @@ import torch
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config
-from federated import client_files, privacy_cost
+from contracts.errors import ConfigError
+from federated import client_files, privacy_cost, skellam
 from federated.availability import of_config
-from federated.byte_count import ByteCount
-from federated.client_app import app
+from federated.byte_count import ByteCount, both_ways, mean_of_rounds
+from federated.client_app import app, client_of
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Exchange, Message, Phase
 from federated.networks import FederatedNetworks
+from federated.plan import TAIL
 from federated.prepare import pooled
 from federated.round_client import RoundClient
-from federated.round_server import RoundServer
 from federated.row_space import RowSpace
-from federated.settings import PARTS, local_settings, plan_of
+from federated.settings import local_settings, parts_of, plan_of
 from federated.training import FederatedRun
 from models import training_loop
 from models.batches import ExampleSet
 from models.metrics import auc
 
 OnProgress = Callable[[str, int, int], None]
+WINDOWS = ("validation", "test")
 
 
-def run(config: Config, out: Artifacts, folder: Path, on_progress: OnProgress) -> dict[str, dict[str, Any]]:
+def run(
+    config: Config, out: Artifacts, folder: Path, on_progress: OnProgress, wire: bool = True
+) -> dict[str, dict[str, Any]]:
     """Setting -> its history and figures. The folder was made by federated/prepare.py; runs go on where they
     stopped."""
-    return {name: run_setting(name, config, out, folder, on_progress) for name in config.federated.settings}
+    return {
+        name: figures(run_setting(name, config, out, folder, on_progress, wire=wire), name, config, folder)
+        for name in config.federated.settings
+    }
 
 
-def run_setting(name: str, config: Config, out: Artifacts, folder: Path, on_progress: OnProgress) -> dict[str, Any]:
+def run_setting(
+    name: str, config: Config, out: Artifacts, folder: Path, on_progress: OnProgress,
+    windows: Sequence[str] = WINDOWS, wire: bool = True,
+) -> FederatedRun:
+    """All rounds of one setting; the model is judged on `windows` as it goes. What is chosen by figures may look at
+    validation alone. Without the `wire` messages are handed over instead of serialised and counted, and nothing is lost
+    on the way."""
     _, spec = client_files.read_public(folder)
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(spec, config)
     plan, counted = plan_of(name, config, space, networks), ByteCount()
-    population = 1 if name == "central" else client_files.count(folder)
-    exchange = _central(config, space, folder) if name == "central" else _flower(name, config, folder, counted)
+    central = name == "central"
+    if central:
+        exchange = _handed_over(lambda number: _central(config, space, folder))
+    elif wire:
+        exchange = _flower(name, config, folder, counted)
+    else:
+        exchange = _handed_over(lambda number: client_of(folder, name, number))
     rows, dense = networks.read()
     training = FederatedRun(
-        plan, exchange, population, folder / "runs" / name, config.seed, rows, dense, config.federated.largest_heat,
-        available=None if name == "central" else of_config(config.federated, population, config.seed),
+        plan, exchange, 1 if central else client_files.count(folder), folder / "runs" / name, config.seed, rows, dense,
+        config.federated.largest_heat, counted=counted,
+        available=None if central else of_config(config.federated, kinds(config, space, folder), config.seed),
     )
-    if plan.rule == "heat" and name != "central":
-        training.heat = _heat(training)
-    test = ExampleSet(out.examples("test"), spec)
+    if not central:
+        training.count_population()
+    examples = {window: ExampleSet(out.examples(window), spec) for window in windows}
+    rounds = config.federated.of(name).rounds
     training.run(
-        config.federated.rounds, lambda r, d: {"auc": _auc(networks, r, d, test)}, config.federated.evaluate_every,
+        rounds, lambda r, d: _judged(networks, r, d, examples), config.federated.evaluate_every,
         lambda entry: on_progress(f"{name}: round {entry['round']}, loss {entry['loss']:.4f}"
-                                  + (f", auc {entry['auc']:.4f}" if "auc" in entry else ""),
-                                  entry["round"], config.federated.rounds),
+                                  + (f", auc {entry['auc_validation']:.4f}" if "auc_validation" in entry else ""),
+                                  entry["round"], rounds),
     )
-    return _figures(training, counted, name, rows_held(space, folder))
+    return training
 
 
-def _figures(training: FederatedRun, counted: ByteCount, name: str, held: float) -> dict[str, Any]:
-    history, policy = training.history, training.plan.policy
-    private = PARTS[name][1] != "none"
+def figures(training: FederatedRun, name: str, config: Config, folder: Path) -> dict[str, Any]:
+    """Quality is that of the round with the best validation AUC, whose model is served."""
+    history, policy, best = training.history, training.plan.policy, training.best()
+    _, spec = client_files.read_public(folder)
+    held = rows_held(RowSpace(spec, config.federated.public_up_to), folder)
+    private = parts_of(name)[1] != "none"
     per_row = privacy_cost.any_rounds(policy) if private else np.inf
     dropouts: dict[str, int] = {}
     for entry in history:
         for phase, lost in entry["lost"].items():
             dropouts[phase] = dropouts.get(phase, 0) + lost
+    sent = mean_of_rounds([entry["bytes"] for entry in history])
     return {
-        "auc": history[-1]["auc"], "history": history, "bytes_per_client_round": counted.per_client_round(),
-        "bytes_per_phase": counted.per_phase(), "epsilon": _finite(per_row),
-        "epsilon_composed": _finite(per_row * held) if per_row else 0.0, "held": held,
+        "auc": best.get("auc"), "auc_validation": best.get("auc_validation"), "best_round": best["round"],
+        "history": history, "bytes_per_client_round": both_ways(sent), "bytes_per_phase": sent,
+        "epsilon": _finite(per_row), "epsilon_composed": _finite(per_row * held) if per_row else 0.0, "held": held,
         "epsilon_one_round": _finite(privacy_cost.one_round(policy)) if private else None,
+        "epsilon_noise": _noise_epsilon(training, config),
         "rounds": len(history), "seconds_per_round": float(np.mean([entry["seconds"] for entry in history])),
         "seconds_per_phase": {
             phase: float(np.mean([entry["seconds_per_phase"][phase] for entry in history])) for phase in PHASES
@@ -85,6 +112,36 @@ def _figures(training: FederatedRun, counted: ByteCount, name: str, held: float)
         "kept": float(np.mean([entry["kept"] for entry in history])), "dropouts": dropouts,
         "abandoned": sum(entry["abandoned"] for entry in history),
     }
+
+
+def _noise_epsilon(training: FederatedRun, config: Config) -> float | None:
+    """Of all opened sums of updates together, for a client that took part in each; None without noise. The fewest
+    uploads of a round bound its noise, less one: a client knows its own."""
+    plan = training.plan
+    if not plan.noise:
+        return None
+    fewest = min(entry["clients"] for entry in training.history) - 1
+    words = plan.dense + TAIL + plan.space * (plan.width + 1)
+    l1 = min(plan.noise_norm * np.sqrt(words), plan.noise_norm**2)
+    return skellam.epsilon(
+        fewest * plan.noise, plan.noise_norm, l1, len(training.history), config.federated.delta
+    )
+
+
+def kinds(config: Config, space: RowSpace, folder: Path) -> list[int]:
+    """What clients come together by: the id of `availability_by` in their first row, else each alone.
+
+    Raises ConfigError on a field that no row has one id of."""
+    name, count = config.federated.availability_by, client_files.count(folder)
+    if not name:
+        return list(range(count))
+    blocks = {"shared": space.spec.block_ids("shared"), "own": space.spec.block_ids("own")}
+    place = next(((side, slot.start) for side, slots in blocks.items() for slot in slots if slot.name == name), None)
+    if place is None:
+        raise ConfigError(f"federated.availability_by is {name!r}, which is no field of the clients' rows; they have "
+                          f"{[slot.name for slots in blocks.values() for slot in slots]}")
+    return [int(getattr(client_files.read_client(folder, number), place[0]).ids[0, place[1]])
+            for number in range(count)]
 
 
 def rows_held(space: RowSpace, folder: Path) -> float:
@@ -100,9 +157,15 @@ def _finite(epsilon: float) -> float | None:
     return epsilon if np.isfinite(epsilon) else None
 
 
-def _auc(networks: FederatedNetworks, rows: np.ndarray, dense: np.ndarray, test: ExampleSet) -> float:
+def _judged(
+    networks: FederatedNetworks, rows: np.ndarray, dense: np.ndarray, examples: Mapping[str, ExampleSet]
+) -> dict[str, float]:
     networks.write(rows, dense)
-    return auc(test.column(LABEL), training_loop.predict(networks.ranker, test))
+    return {
+        "auc" if window == "test" else f"auc_{window}": auc(
+            there.column(LABEL), training_loop.predict(networks.ranker, there))
+        for window, there in examples.items()
+    }
 
 
 def _flower(name: str, config: Config, folder: Path, counted: ByteCount) -> FlowerExchange:
@@ -119,23 +182,23 @@ def lost_at_random(config: Config) -> Lose:
     return lambda phase, node: generator.random() < share
 
 
-def _central(config: Config, space: RowSpace, folder: Path) -> Exchange:
-    """One client with everybody's rows; nothing is sent anywhere, so nothing is counted."""
+def _central(config: Config, space: RowSpace, folder: Path) -> RoundClient:
+    """One client with everybody's rows."""
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(space.spec, config)
     trainer = ClientTrainer(space, config, local_settings("central", config), pooled(folder), 0)
-    client = RoundClient(plan_of("central", config, space, networks), trainer, None)
+    return RoundClient(plan_of("central", config, space, networks), trainer, None)
+
+
+def _handed_over(client_of: Callable[[int], RoundClient]) -> Exchange:
+    """Clients in this process without a wire: nothing is lost and nothing counted."""
+    made = cache(client_of)
+    memory: dict[int, Message] = defaultdict(dict)
 
     def exchange(phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
-        return {number: client.handle(phase, message, {})[0] for number, message in messages.items()}
+        replies = {}
+        for number, message in messages.items():
+            replies[number], memory[number] = made(number).handle(phase, message, memory[number])
+        return replies
 
     return exchange
-
-
-def _heat(training: FederatedRun) -> np.ndarray:
-    """N / n_j of each row, from one securely counted union of the whole population; 1 for public rows."""
-    server = RoundServer(training.plan, 0, training.exchange, training.rows, training.dense)
-    holders = server.holders(range(training.population))
-    heat = np.ones(training.plan.space)
-    heat[training.plan.private_places] = training.population / np.maximum(holders, 1)
-    return heat

@@ -1,7 +1,8 @@
 """Rounds one after another: choose clients, run a round, move the model, keep what a restart needs.
 
     FOLDER/runs/SETTING/model.safetensors   rows, dense and the last completed round, replaced by rename after each
-    FOLDER/runs/SETTING/history.json        one entry a round
+    FOLDER/runs/SETTING/best.safetensors    the same of the round whose `chosen_by` figure is highest
+    FOLDER/runs/SETTING/history.json        one entry a round, with its bytes
 
 A round that is abandoned changes nothing and is drawn anew; a server started again goes on after the last completed
 one.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,15 @@ import numpy as np
 from contracts.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
 from federated.availability import Availability
-from federated.averaging import row_steps
-from federated.messages import Exchange
-from federated.plan import Plan
+from federated.averaging import BY_CLIENTS, row_steps
+from federated.byte_count import ByteCount
+from federated.fedlaavg import LatestAverage
+from federated.messages import ACCEPTED, MEAN_SAMPLES, Exchange, Message, scalar
+from federated.plan import ATTEMPTS, Plan
 from federated.round_server import OpenedRound, RoundServer
 
-MODEL, HISTORY = "model.safetensors", "history.json"
-ABANDONED_IN_A_ROW = 5
+MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
+LONGEST_WAIT = 1000  # rounds
 Evaluate = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 OnRound = Callable[[dict[str, Any]], None]
 
@@ -36,7 +39,7 @@ OnRound = Callable[[dict[str, Any]], None]
 @dataclass
 class FederatedRun:
     """One setting's model as it moves. `exchange` numbers its clients 0 .. population - 1; `available` None: all are
-    there."""
+    there. `counted` is what the exchange counts into."""
 
     plan: Plan
     exchange: Exchange
@@ -48,7 +51,27 @@ class FederatedRun:
     largest_heat: float = 1.0
     heat: np.ndarray | None = None
     available: Availability | None = None
+    counted: ByteCount = field(default_factory=ByteCount)
+    chosen_by: str = "auc_validation"
     history: list[dict[str, Any]] = field(default_factory=list)
+    latest: LatestAverage | None = None
+    mean_samples: float = 0.0
+    waited: int = 0
+
+    def count_population(self) -> None:
+        """Who holds what, where the averaging needs it: one securely counted union of the whole population."""
+        if self.plan.rule not in BY_CLIENTS:
+            return
+        server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense)
+        found, self.mean_samples = server.holders(range(self.population))
+        holders = np.full(self.plan.space, float(self.population))
+        if self.plan.policy.name != "all" or self.plan.rule == "heat":
+            holders[self.plan.private_places] = np.maximum(found, 1)
+        self.heat = self.population / holders
+        if self.plan.rule == "latest":
+            self.latest = LatestAverage(
+                self.dense.astype(np.float64), self.rows.astype(np.float64), self.population, 1.0, holders
+            )
 
     def resume(self) -> int:
         """Takes up the model of the last completed round, if there is one; answers how many are done."""
@@ -58,23 +81,24 @@ class FederatedRun:
         if stored["rows"].shape != self.rows.shape or stored["dense"].shape != self.dense.shape:
             raise FederatedError(f"{self.folder} holds a model of another shape; give another output folder")
         self.rows, self.dense = np.array(stored["rows"]), np.array(stored["dense"])
+        if self.latest is not None:
+            self.latest.restore(stored)
+            self.latest.rows, self.latest.dense = self.rows.astype(np.float64), self.dense.astype(np.float64)
         done = int(stored["round"][0])
         self.history = json.loads((self.folder / HISTORY).read_text(encoding="utf-8"))[:done]
+        self.waited = self.history[-1]["waited"]
         return done
 
     def run(self, rounds: int, evaluate: Evaluate, evaluate_every: int, on_round: OnRound) -> None:
         """Raises RoundAbandoned when several rounds in a row cannot be finished."""
-        for number in range(self.resume() + 1, rounds + 1):
+        first = self.resume() + 1
+        self.counted.take()
+        for number in range(first, rounds + 1):
             started = time.perf_counter()
-            opened, abandoned = self._complete(number)
-            self._move(opened)
-            entry: dict[str, Any] = {
-                "round": number, "clients": opened.clients, "loss": opened.loss, "abandoned": abandoned,
-                "kept": opened.samples / max(opened.samples_held, 1), "union": len(opened.union),
-                "declared": float(np.mean(list(opened.declared.values()))),
-                "lost": {phase: len(lost) for phase, lost in opened.lost.items() if lost},
-                "seconds_per_phase": opened.seconds, "seconds": time.perf_counter() - started,
-            }
+            opened, unique = self._complete(number)
+            self._move(opened, unique)
+            entry = {**_entry(number, opened), "abandoned": unique % ATTEMPTS, "bytes": self.counted.take(),
+                     "waited": self.waited, "seconds": time.perf_counter() - started}
             if number % evaluate_every == 0 or number == rounds:
                 entry |= evaluate(self.rows, self.dense)
             self.history.append(entry)
@@ -82,30 +106,82 @@ class FederatedRun:
             on_round(entry)
 
     def _complete(self, number: int) -> tuple[OpenedRound, int]:
-        """Draws clients until a round is finished; protocol rounds are numbered so that no number comes twice."""
-        for attempt in range(ABANDONED_IN_A_ROW):
-            unique = number * ABANDONED_IN_A_ROW + attempt
-            there = self.available(unique) if self.available else list(range(self.population))
-            drawn = random.Random(self.seed * 1_000_003 + unique)
-            chosen = drawn.sample(there, min(self.plan.clients, len(there)))
+        """Draws clients until a round is finished; answers it and its number in the protocol."""
+        for unique in range(number * ATTEMPTS, (number + 1) * ATTEMPTS):
+            chosen = self._choose(unique, self._there(number))
+            server = RoundServer(self.plan, unique, self.exchange, self.rows, self.dense, self._further(chosen))
             try:
-                return RoundServer(self.plan, unique, self.exchange, self.rows, self.dense).run(chosen), attempt
+                return server.run(chosen), unique
             except RoundAbandoned as error:
                 reason = error
-        raise RoundAbandoned(f"{ABANDONED_IN_A_ROW} rounds in a row were abandoned; the last because: {reason}")
+        raise RoundAbandoned(f"{ATTEMPTS} rounds in a row were abandoned; the last because: {reason}")
 
-    def _move(self, opened: OpenedRound) -> None:
+    def _there(self, number: int) -> list[int]:
+        """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come."""
+        if self.available is None:
+            return list(range(self.population))
+        for waited in range(self.waited, self.waited + LONGEST_WAIT):
+            there = self.available(number + waited)
+            if len(there) >= self.plan.least_clients:
+                self.waited = waited
+                return there
+        raise RoundAbandoned(
+            f"round {number}: {LONGEST_WAIT} times in a row fewer than {self.plan.least_clients} clients could be "
+            "reached; raise federated.availability_share or lower federated.least_clients"
+        )
+
+    def _choose(self, unique: int, there: list[int]) -> list[int]:
+        if self.latest is not None:
+            chosen = self.latest.choose(there, self.plan.clients)
+            self.latest.asked(unique, chosen)
+            return chosen
+        drawn = random.Random(self.seed * 1_000_003 + unique)
+        return drawn.sample(there, min(self.plan.clients, len(there)))
+
+    def _further(self, chosen: list[int]) -> Mapping[int, Message]:
+        if self.latest is None:
+            return {}
+        return {client: {ACCEPTED: scalar(int(self.latest.accepted[client]), np.int64),
+                         MEAN_SAMPLES: np.array(self.mean_samples)} for client in chosen}
+
+    def _move(self, opened: OpenedRound, unique: int) -> None:
+        if self.latest is not None:
+            self.latest.apply(unique, opened.finished, opened.dense, opened.rows)
+            self.rows, self.dense = self.latest.rows.astype(np.float32), self.latest.dense.astype(np.float32)
+            self.latest.rows, self.latest.dense = self.rows.astype(np.float64), self.dense.astype(np.float64)
+            return
         steps = row_steps(
             self.plan.rule, opened.rows, opened.row_weights, opened.dense_weight, self.heat, self.largest_heat
         )
         self.rows = self.rows + steps.astype(np.float32)
         self.dense = self.dense + (opened.dense / max(opened.dense_weight, 1.0)).astype(np.float32)
 
+    def best(self) -> dict[str, Any]:
+        """The entry of the round that is served: the best by `chosen_by`, else the last."""
+        judged = [entry for entry in self.history if self.chosen_by in entry]
+        return max(judged, key=lambda entry: entry[self.chosen_by]) if judged else self.history[-1]
+
     def _save(self, number: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         history = self.folder / f".{HISTORY}"
         history.write_text(json.dumps(self.history), encoding="utf-8")
         history.replace(self.folder / HISTORY)
-        aside = self.folder / f".{MODEL}"
-        save_weights(aside, {"rows": self.rows, "dense": self.dense, "round": np.array([number])})
-        aside.replace(self.folder / MODEL)
+        model = {"rows": self.rows, "dense": self.dense, "round": np.array([number])}
+        if self.best()["round"] == number:
+            _replace(self.folder / BEST, model)
+        _replace(self.folder / MODEL, model | (self.latest.state() if self.latest is not None else {}))
+
+
+def _entry(number: int, opened: OpenedRound) -> dict[str, Any]:
+    return {
+        "round": number, "clients": len(opened.finished), "loss": opened.loss,
+        "kept": opened.samples / max(opened.samples_held, 1), "union": len(opened.union),
+        "declared": float(np.mean(list(opened.declared.values()))),
+        "lost": {phase: len(lost) for phase, lost in opened.lost.items() if lost}, "seconds_per_phase": opened.seconds,
+    }
+
+
+def _replace(path: Path, model: dict[str, np.ndarray]) -> None:
+    aside = path.with_name(f".{path.name}")
+    save_weights(aside, model)
+    aside.replace(path)

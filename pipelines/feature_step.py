@@ -68,8 +68,9 @@ def session(config: Config) -> Iterator[SparkSession]:
 
 def run(
     config: Config, data: Path | None, out: Artifacts, day: str | None = None, on_progress: Progress | None = None,
+    until: str | None = None,
 ) -> dict[str, Any]:
-    """Does the whole step and writes features/summary.json; answers it.
+    """Does the whole step and writes features/summary.json; answers it. `until`: as when that day ended.
 
     Raises what the steps raise; OneClassError when training or validation has labels of one class or too few users;
     DataError when a day is asked for before there was a whole run.
@@ -79,14 +80,14 @@ def run(
     steps = Steps(on_progress)
     config = with_crosses(config, out.crosses)
     with session(config) as spark:
-        steps.run("ingest", lambda: ingest(spark, config, data, out, day))
+        steps.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         if day is None:
             steps.run("windows", lambda: _resolve(spark, config, out))
         steps.run("features", lambda: build_features(spark, config, out, [day] if day else None))
         _encode(spark, config, out, day, steps)
         if config.log.user_id or config.log.item_id:
             steps.run("online", lambda: write_online(spark, config, out))
-    answer = {"name": config.name, "day": day, **steps.figures, "seconds": steps.seconds}
+    answer = {"name": config.name, "day": day, "until": until, **steps.figures, "seconds": steps.seconds}
     summary.write(out.features, answer)
     return answer
 

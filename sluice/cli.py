@@ -25,6 +25,7 @@ ConfigPath = Annotated[Path, typer.Argument(help="the run's TOML file", metavar=
 Out = Annotated[Path, typer.Option(help="where everything is written")]
 Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands for in the configuration")]
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
+Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object as the last line")]
 Registry = Annotated[
     str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")
@@ -133,6 +134,7 @@ def features(
     day: Annotated[
         str | None, typer.Option(help="re-run exactly this day (YYYY-MM-DD), with the fitted encoding")
     ] = None,
+    until: Until = None,
     as_json: AsJson = False,
 ) -> None:
     """Ingest, labels, point-in-time features, encoded examples, online tables.
@@ -143,7 +145,7 @@ def features(
     from contracts.config import load
     from sluice import steps
 
-    _print(steps.features(load(config), data, Artifacts(out), _console(), day), as_json)
+    _print(steps.features(load(config), data, Artifacts(out), _console(), day, until), as_json)
 
 
 @app.command()
@@ -287,7 +289,9 @@ def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
 
 @app.command()
 @_reported
-def federate(config: ConfigPath, out: Out, data: Data = None, as_json: AsJson = False) -> None:
+def federate(
+    config: ConfigPath, out: Out, data: Data = None, until: Until = None, as_json: AsJson = False
+) -> None:
     """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
 
     Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
@@ -297,7 +301,7 @@ def federate(config: ConfigPath, out: Out, data: Data = None, as_json: AsJson = 
     from sluice import steps
     from sluice.tables import print_federated
 
-    result = steps.federate(load(config), data, Artifacts(out), _console())
+    result = steps.federate(load(config), data, Artifacts(out), _console(), until)
     print_federated(result["federated"], _console())
     _print(result, as_json)
 

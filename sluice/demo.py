@@ -20,7 +20,7 @@ from sluice.tables import print_models, print_pairs
 
 VISITS = 400
 CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
-SHOWN = ("slate", "statistics", "serving", "parity", "seconds", "marketplace_version")
+SHOWN = ("slate", "statistics", "serving", "parity", "federated", "seconds", "marketplace_version")
 
 
 def demo_config(events: int | None) -> Config:
@@ -50,6 +50,7 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
             from sluice import pair_judge
 
             judged["statistics"] = pair_judge.judge(config, out)
+        judged |= _federated(config, out, console)
     finally:
         if not keep_serving:
             server.stop()
@@ -84,6 +85,15 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any
     assert config.simulation is not None
     with step(console, "simulate"):
         return simulate(config.simulation, config.seed, out.raw, out.truth)
+
+
+def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    """A few secure rounds over some users of the log, with their figures; what is served stays as it is."""
+    from federated import federate_step
+
+    with step(console, "federated rounds") as progress:
+        found = federate_step.run(config, out, progress.advance, bundle=False)
+    return {"federated": found["federated"], "settings": found["settings"]}
 
 
 def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, console: Console) -> None:

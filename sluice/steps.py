@@ -25,12 +25,13 @@ NO_TORCH = "this machine has no torch, with which the examples are read; install
 
 
 def features(
-    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None
+    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None,
+    until: str | None = None,
 ) -> dict[str, Any]:
     from pipelines import feature_step
 
     with step(console, "features") as progress:
-        found = feature_step.run(config, data, out, day=day, on_progress=progress.note)
+        found = feature_step.run(config, data, out, day=day, on_progress=progress.note, until=until)
     return found if day else {**found, "leaks": leaks(config, out, console)}
 
 
@@ -134,12 +135,14 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     return result
 
 
-def federate(config: Config, data: Path | None, out: Artifacts, console: Console) -> dict[str, Any]:
+def federate(
+    config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None
+) -> dict[str, Any]:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
     from federated import federate_step
 
     if not out.encoding.exists():
-        features(config, data, out, console)
+        features(config, data, out, console, until=until)
     with step(console, "federate") as progress:
         found = federate_step.run(config, out, progress.advance)
     parts = Artifacts(out.out / federate_step.FOLDER / "parts")

@@ -7,25 +7,31 @@ from collections.abc import Mapping
 import numpy as np
 
 from contracts.errors import ProtocolError
+from federated.local_update import LocalUpdate
 from federated.messages import Message, Phase
-from federated.round_client import LocalUpdate, RoundClient
+from federated.round_client import RoundClient
 
 
 class FixedTrainer:
     """A client whose update is known in advance: the oracle's side of the sum."""
 
     def __init__(self, held: np.ndarray, width: int, dense: int, seed: int, samples: int = 7) -> None:
-        self._held, self.width, self.dense, self.seed, self.samples = held, width, dense, seed, samples
+        self._held, self.width, self.dense, self.seed, self._samples = held, width, dense, seed, samples
         self.last: LocalUpdate | None = None
 
     def held(self) -> np.ndarray:
         return self._held
 
-    def train(self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray) -> LocalUpdate:
+    def samples(self) -> int:
+        return self._samples
+
+    def train(
+        self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
+    ) -> LocalUpdate:
         generator = np.random.default_rng([self.seed, round_number])
         self.last = LocalUpdate(
             generator.normal(0, 0.3, (len(places), self.width)), generator.integers(1, 6, len(places)),
-            generator.normal(0, 0.3, self.dense), self.samples, self.samples + 2, 0.5 * self.samples,
+            generator.normal(0, 0.3, self.dense), self._samples, self._samples + 2, 0.5 * self._samples,
         )
         return self.last
 

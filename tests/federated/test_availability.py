@@ -51,7 +51,7 @@ def test_a_trace_of_something_else_is_refused(tmp_path, text):
 
 def test_the_configuration_names_a_pattern(tmp_path):
     def there(number, **settings):
-        return of_config(Federated(**settings), 4, seed=1)(number)
+        return of_config(Federated(**settings), range(4), seed=1)(number)
 
     path = tmp_path / "trace"
     path.write_text("3\n")
@@ -61,3 +61,12 @@ def test_the_configuration_names_a_pattern(tmp_path):
     assert there(1, availability="random", availability_share=0.0) == []
     assert there(1, availability="day_cycle", availability_share=1.0) == [0, 1, 2, 3]
     assert there(9, availability="trace", availability_trace=str(path)) == [3]
+
+
+def test_clients_of_one_kind_come_together():
+    settings = Federated(availability="day_cycle", availability_period=12, availability_share=0.25)
+    kinds = [7, 3, 7, 7, 3]
+    reachable = of_config(settings, kinds, seed=1)
+    seen = {tuple(reachable(number)) for number in range(1, 13)}
+    assert seen <= {(), (0, 2, 3), (1, 4), (0, 1, 2, 3, 4)}
+    assert len(seen) > 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
+from federated.local_update import LocalUpdate
 from federated.messages import ROUND
-from federated.round_client import LocalUpdate
 from federated.unmasking import SecureSum
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.test_secure_round import CLIENTS, clients, plaintext, plan, run

@@ -50,7 +50,7 @@ def one_round(world, plan):
     rows, dense = networks.read()
     opened = RoundServer(plan, 5, LocalExchange(clients), rows, dense).run(clients)
     run = FederatedRun(plan, LocalExchange(clients), 8, world[3], 1, rows, dense)
-    run._move(opened)
+    run._move(opened, 5)
     return run.rows, run.dense
 
 
@@ -77,7 +77,7 @@ def test_one_client_holding_all_data_is_central_training(world):
     reference = FederatedNetworks(space.spec, config).train()
     reference.write(rows, dense)
     for number in (1, 2):
-        optimiser = torch.optim.SGD(reference.parameters(), lr=local.learning_rate * local.decay ** (5 * number))
+        optimiser = torch.optim.SGD(reference.parameters(), lr=local.learning_rate * local.decay**number)
         order = np.random.default_rng([local.seed, 0, 5 * number]).permutation(len(whole.label))
         for at in range(0, len(order), local.batch_size):
             optimiser.zero_grad()

@@ -40,10 +40,28 @@ def app_of(made):
     return app
 
 
-def flower_round(of, made, lose=lambda phase, node: False):
-    grid = InProcessGrid(app_of(made), {node + 5000: node for node in range(CLIENTS)}, {}, lose)
+class LateGrid(InProcessGrid):
+    """Delivers one node's answer of one phase with the next phase's answers, in place of the one it gives then."""
+
+    phase, node, kept = "", 0, None
+
+    def pull_messages(self, message_ids):
+        found = list(super().pull_messages(message_ids))
+        of_node = [reply for reply in found if reply.metadata.src_node_id == self.node]
+        others = [reply for reply in found if reply.metadata.src_node_id != self.node]
+        if of_node and of_node[0].metadata.message_type.endswith(f".{self.phase}"):
+            self.kept = of_node[0]
+            return others
+        if self.kept is not None:
+            late, self.kept = self.kept, None
+            return [*others, late]
+        return found
+
+
+def flower_round(of, made, lose=lambda phase, node: False, grid_of=InProcessGrid, note=lambda text: None):
+    grid = grid_of(app_of(made), {node + 5000: node for node in range(CLIENTS)}, {}, lose)
     counted = ByteCount()
-    exchange = FlowerExchange(grid, sorted(grid.get_node_ids()), None, counted)
+    exchange = FlowerExchange(grid, sorted(grid.get_node_ids()), None, counted, note)
     server = RoundServer(of, 1, exchange, TABLES, np.zeros(DENSE, dtype=np.float32))
     return server.run(range(CLIENTS)), counted
 
@@ -63,6 +81,38 @@ def test_silence_and_errors_lose_a_client(tmp_path):
     made[103].trainer.train = lambda *arguments: 1 / 0
     found, _ = flower_round(of, made, lambda phase, node: phase == "train" and node == 5007)
     assert found.lost["train"] == [3, 7]
+
+
+@pytest.mark.parametrize("phase", ["union", "choose", "train"])
+def test_an_answer_that_comes_late_loses_the_client_and_is_never_taken_for_another(tmp_path, phase):
+    of, notes = plan("union", "cpp5"), []
+
+    class Late(LateGrid):
+        pass
+
+    Late.phase, Late.node = phase, 5004
+    found, _ = flower_round(of, clients(of, tmp_path / "late"), grid_of=Late, note=notes.append)
+    assert found.lost[phase] == [4]
+    without = LocalExchange(clients(of, tmp_path / "local"), {phase: {104}})
+    expected = run(of, without)
+    assert (found.rows == expected.rows).all()
+    assert (found.dense == expected.dense).all()
+    assert len(found.finished) == CLIENTS - 1
+
+
+def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_path):
+    of, notes = plan("union", "cpp5"), []
+    made = clients(of, tmp_path)
+    grid = InProcessGrid(app_of(made), {node + 5000: node for node in range(CLIENTS)}, {})
+    nodes = sorted(grid.get_node_ids())
+    exchange = FlowerExchange(grid, nodes, None, ByteCount(), notes.append)
+    asked = {0: {"round": np.array(1, np.int64), "clients": np.array(CLIENTS, np.int32)}}
+    assert list(exchange("keys", asked)) == [0]
+    grid.send_and_receive = lambda sent, timeout=None: [
+        Message(to_records({"a": np.zeros(1)}), reply_to=Message(
+            to_records({"a": np.zeros(1)}), nodes[0], "query.keys", group_id="1"))]
+    assert exchange("shares", {0: {"round": np.array(1, np.int64)}}) == {}
+    assert "too late" in notes[0]
 
 
 @pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5")])

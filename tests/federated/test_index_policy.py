@@ -12,4 +12,4 @@ def test_a_probability_beyond_one_is_refused():
 
 
 def test_only_answers_that_never_differ_share_a_scope():
-    assert {name for name, policy in POLICIES.items() if policy.whole_scope} == {"all", "cpp5"}
+    assert {name for name, policy in POLICIES.items() if policy.whole_scope} == {"all", "scope", "cpp5"}

@@ -8,7 +8,7 @@ from contracts.errors import ConfigError
 from contracts.feature_spec import FIRST_ID, PADDING, FeatureField
 from federated.local_training import row_samples
 from federated.networks import FederatedNetworks
-from federated.prepare import federated_spec, samples_by_user
+from federated.prepare import SamplesByUser, federated_spec
 from federated.row_space import RowSpace, require_federable
 from models.batches import ExampleSet
 from models.embedding import item_slot
@@ -19,7 +19,8 @@ from tests.federated import small_world
 def world(tmp_path):
     config, out = small_world.config(), small_world.write(tmp_path)
     spec = federated_spec(config, small_world.spec())
-    return config, RowSpace(spec, 10), samples_by_user(ExampleSet(out.examples("train"), spec))
+    samples = SamplesByUser(ExampleSet(out.examples("train"), spec))
+    return config, RowSpace(spec, 10), [samples.of(user) for user in samples.users]
 
 
 def test_private_tables_are_the_large_ones_without_their_unknown(world):
@@ -110,10 +111,3 @@ def test_any_model_with_a_row_per_id_goes(world, name):
     total, _ = networks.loss(clients[0])
     total.backward()
     assert all(table.grad is not None for table in networks.tables())
-
-
-def test_models_without_a_row_per_id_are_refused(world):
-    _, space, _ = world
-    linear = small_world.config(model="logistic_regression")
-    with pytest.raises(ConfigError, match="use din"):
-        FederatedNetworks(space.spec, linear)

@@ -73,6 +73,12 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert set(statistics["auc"]) == {"none", "table", "factorisation", "pcf_gnn"}
     assert statistics["bytes"]["pcf_gnn"] < statistics["bytes"]["dense"]
     assert all(auc > 0.5 for auc in statistics["auc"].values())
+    federated = found["federated"]
+    assert 0 < federated["auc"]["cpp2"] < 1
+    assert federated["bytes_per_client_round"]["cpp2"] > 0
+    assert federated["epsilon"]["cpp2"] == pytest.approx(2.708, abs=1e-3)
+    assert federated["seconds_per_round"] > 0
+    assert federated["dropouts"] == 0
     assert found["parity"]["mismatches"] == 0
     prerank = found["prerank"]
     for name in ("fscd", "dot_product", "full_ranker"):

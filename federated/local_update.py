@@ -1,0 +1,50 @@
+"""What a client's training found, and the words it becomes before masking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contracts.errors import ProtocolError
+from federated.averaging import dense_weight, row_weights
+from federated.fixed_point import as_words, signed
+from federated.masking import Layout
+from federated.plan import LOSS_SCALE, TAIL, Plan
+
+
+@dataclass(frozen=True)
+class LocalUpdate:
+    """`rows` [R, width] and `dense` [D] are new minus old; `row_samples` [R]: local samples that used the row.
+    `kept` of `held` samples were trained on; `loss` is the sum of their losses."""
+
+    rows: np.ndarray
+    row_samples: np.ndarray
+    dense: np.ndarray
+    kept: int
+    held: int
+    loss: float
+
+
+def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: LocalUpdate) -> np.ndarray:
+    """One client's words before masking: dense part, tail, then update and weight of each row, zero where padded."""
+    weight = dense_weight(plan.rule, update.kept)
+    weights = row_weights(plan.rule, update.row_samples, update.kept)
+    heaviest = max(int(weights.max(initial=0)), weight)
+    if heaviest > plan.largest_weight:
+        raise ProtocolError(f"a weight of {heaviest} exceeds federated.largest_weight {plan.largest_weight}")
+    counts = update.row_samples if plan.rule == "holders" else (update.row_samples > 0)
+    body = np.zeros((len(layout.places), layout.width), dtype=layout.dtype)
+    body[succinct, :-1] = plan.fixed.encode(update.rows, weights[:, None])
+    body[succinct, -1] = as_words(counts)
+    tail = as_words(np.array([weight, update.kept, update.held, round(update.loss * LOSS_SCALE)]))
+    assert len(tail) == TAIL
+    return np.concatenate([plan.fixed.encode(update.dense, weight), tail, body.ravel()])
+
+
+def shortened(words: np.ndarray, norm: float) -> np.ndarray:
+    """Words whose integers have an L2 norm of at most `norm`: all scaled alike and cut towards zero, so that a row's
+    update over its weight stays what it was."""
+    integers = signed(words).astype(np.float64)
+    length = float(np.linalg.norm(integers))
+    return as_words(np.trunc(integers * (norm / length))) if length > norm else words

@@ -1,0 +1,166 @@
+"""FedLaAvg through real rounds: the server's mean is the mean of what the clients remember, whoever was lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
+from federated.availability import alternating
+from federated.gradient_store import GradientStore
+from federated.index_policy import POLICIES
+from federated.local_update import LocalUpdate
+from federated.plan import ATTEMPTS
+from federated.private_set_union import from_digits, to_digits
+from federated.round_client import RoundClient
+from federated.training import FederatedRun
+from tests.federated.local_exchange import FixedTrainer, LocalExchange
+from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, plan
+
+CLIENTS = 12
+
+
+def made(of, folder):
+    """Clients of different numbers of samples; each holds nine private rows."""
+    clients = {}
+    for number in range(CLIENTS):
+        held = np.sort(np.random.default_rng(number).choice(of.private_places, 9, replace=False))
+        trainer = FixedTrainer(held, WIDTH, DENSE, number, samples=3 + number)
+        (folder / str(number)).mkdir(parents=True, exist_ok=True)
+        store = GradientStore(folder / str(number) / "gradient.safetensors", DENSE, WIDTH)
+        clients[number] = RoundClient(of, trainer, None, store)
+    return clients
+
+
+class Losing(LocalExchange):
+    """Loses clients of a round anew in each round: {round of the model: {phase: clients}}."""
+
+    def __init__(self, clients, losses):
+        super().__init__(clients)
+        self.losses = losses
+
+    def __call__(self, phase, messages):
+        number = int(next(iter(messages.values()))["round"][()]) // ATTEMPTS
+        replies = super().__call__(phase, messages)
+        return {client: reply for client, reply in replies.items()
+                if client not in self.losses.get(number, {}).get(phase, set())}
+
+
+def started(of, exchange, folder):
+    run = FederatedRun(of, exchange, CLIENTS, folder / "run", 1, np.zeros((SPACE, WIDTH), np.float32),
+                       np.zeros(DENSE, np.float32), available=alternating([n % 2 for n in range(CLIENTS)], 4))
+    run.count_population()
+    return run
+
+
+@pytest.mark.parametrize(("masking", "policy"), [("union", "cpp5"), ("none", "cpp5"), ("union", "all")])
+@pytest.mark.parametrize("lost", [{}, {2: {"train": {1, 3}}, 5: {"open_update": {2}, "train": {4}}, 6: {"union": {0}}}])
+def test_the_running_mean_is_that_of_what_the_clients_remember(tmp_path, masking, policy, lost):
+    of = plan(masking, policy, rule="latest", clients=4, clip=4.0)
+    exchange = Losing(made(of, tmp_path), lost)
+    run = started(of, exchange, tmp_path)
+    run.run(9, lambda rows, dense: {}, 99, lambda entry: None)
+    dense, rows = np.zeros(DENSE), np.zeros((SPACE, WIDTH))
+    for number, client in exchange.clients.items():
+        memory = client.gradients._memory
+        memory.settle(int(run.latest.accepted[number]))
+        dense += memory.committed.dense
+        rows += memory.committed.at(np.arange(SPACE))
+    state = run.latest.state()
+    assert state["mean_dense"] == pytest.approx(dense / CLIENTS, abs=1e-9)
+    assert state["mean_rows"] == pytest.approx(rows / run.latest.holders[:, None], abs=1e-9)
+    assert np.abs(dense).max() > 0.1
+
+
+def test_a_row_is_divided_by_its_holders_and_in_the_full_model_by_all(tmp_path):
+    for policy in ("cpp5", "all"):
+        of = plan("union", policy, rule="latest", clients=4)
+        run = started(of, LocalExchange(made(of, tmp_path / policy)), tmp_path)
+        held = [client.trainer.held() for client in run.exchange.clients.values()]
+        holders = np.bincount(np.concatenate(held), minlength=SPACE)[of.private_places]
+        expected = np.maximum(holders, 1) if policy == "cpp5" else np.full(len(holders), CLIENTS)
+        assert (run.latest.holders[of.private_places] == expected).all()
+        assert run.mean_samples == pytest.approx(np.mean([3 + n for n in range(CLIENTS)]))
+
+
+def test_a_server_started_again_ends_where_one_in_a_piece_does(tmp_path):
+    of = plan("union", "cpp5", rule="latest", clients=4)
+    ends = []
+    for name, stops in (("whole", (7,)), ("halves", (3, 7))):
+        for stop in stops:
+            run = started(of, LocalExchange(made(of, tmp_path / name)), tmp_path / name)
+            run.run(stop, lambda rows, dense: {}, 99, lambda entry: None)
+        ends.append((run.rows, run.dense, len(run.history)))
+    assert (ends[0][0] == ends[1][0]).all()
+    assert (ends[0][1] == ends[1][1]).all()
+    assert ends[0][2] == ends[1][2] == 7
+
+
+def test_a_row_used_no_more_is_declared_and_taken_back(tmp_path):
+    of = plan("none", "cpp1", rule="latest")
+    store = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
+    places, succinct = np.array([6, 9]), np.ones(2, dtype=bool)
+    first = LocalUpdate(np.ones((2, WIDTH)), np.ones(2, np.int64), np.ones(DENSE), 1, 1, 0.0)
+    store.difference(of, 1, 0, places, succinct, first)
+    again = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
+    assert again.places().tolist() == [6, 9]
+    nothing = LocalUpdate(np.zeros((2, WIDTH)), np.zeros(2, np.int64), np.zeros(DENSE), 1, 1, 0.0)
+    sent = again.difference(of, 2, 1, places, succinct, nothing)
+    assert sent.rows == pytest.approx(np.ones((2, WIDTH)), abs=of.fixed.step)  # the gradient was -1: minus that
+    again.difference(of, 3, 2, np.empty(0, np.int64), np.empty(0, bool), replace(
+        nothing, rows=np.zeros((0, WIDTH)), row_samples=np.zeros(0, np.int64)))
+    assert again.committed().places.size == 0
+
+
+def test_what_is_clipped_follows_with_the_next_upload(tmp_path):
+    of = plan("none", "all", rule="latest", clip=0.5)
+    store = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
+    big = LocalUpdate(np.zeros((0, WIDTH)), np.zeros(0, np.int64), np.full(DENSE, -1.2), 1, 1, 0.0)
+    sent = [store.difference(of, number, number - 1, np.empty(0, np.int64), np.empty(0, bool), big).dense[0]
+            for number in (1, 2, 3, 4)]
+    assert sent == pytest.approx([0.5, 0.5, 0.2, 0.0], abs=2 * of.fixed.step)
+
+
+def test_noise_would_stay_in_the_mean_for_ever():
+    with pytest.raises(ConfigError, match="adds up"):
+        plan("union", "all", rule="latest", noise=4.0)
+
+
+def test_a_client_without_a_memory_refuses():
+    with pytest.raises(ProtocolError, match="last gradient"):
+        RoundClient(plan("union", "all", rule="latest"), FixedTrainer(np.empty(0, int), WIDTH, DENSE, 1), None)
+
+
+def test_samples_are_added_digit_by_digit():
+    numbers = [0, 1, 17, 1000, 65_535, 1_048_575]
+    words = np.sum([to_digits(number).astype(np.int64) for number in numbers], axis=0)
+    assert from_digits(words) == sum(numbers)
+
+
+def test_a_public_scope_is_one_bucket_of_rows_the_same_for_all(tmp_path):
+    of = plan("union", "scope", buckets=4)
+    scopes = [of.public_scope(number) for number in range(40)]
+    for scope in scopes:
+        private = np.intersect1d(scope, of.private_places)
+        assert set(of.public_places) <= set(scope.tolist())
+        assert len(private) == pytest.approx(len(of.private_places) / 4, abs=1)
+    assert len({tuple(scope) for scope in scopes}) == 4
+    assert (np.unique(np.concatenate(scopes)) == np.arange(SPACE)).all()
+    assert POLICIES["scope"].public_rows
+
+
+def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
+    of = plan("union", "cpp5", rule="holders", clients=4)
+    run = FederatedRun(
+        of, LocalExchange(made(replace(of, rule="latest"), tmp_path)), CLIENTS, tmp_path / "run", 1,
+        np.zeros((SPACE, WIDTH), np.float32), np.zeros(DENSE, np.float32),
+        available=lambda slot: list(range(CLIENTS)) if slot % 3 == 0 else [0],
+    )
+    run.exchange.clients = {n: RoundClient(of, c.trainer, None) for n, c in run.exchange.clients.items()}
+    run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
+    assert [entry["round"] + entry["waited"] for entry in run.history] == [3, 6, 9]
+    run.available = lambda slot: [0]
+    with pytest.raises(RoundAbandoned, match="could be reached"):
+        run.run(4, lambda rows, dense: {}, 99, lambda entry: None)
