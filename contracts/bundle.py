@@ -12,7 +12,6 @@ of that name is either complete or not there.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
@@ -29,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors.numpy import load_file, save_file
 
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
+from contracts.folder_exchange import put_in_place
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -105,7 +105,7 @@ def publish(
         (staging / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
         verify(staging)
         _flush(staging)
-        _swap(staging, destination)
+        put_in_place(staging, destination)
     except (OSError, shutil.Error) as error:
         raise BundleError(f"cannot publish the bundle to {destination}: {error}; nothing was changed there") from error
     finally:
@@ -118,32 +118,6 @@ def _remove_abandoned(destination: Path) -> None:
     for path in destination.parent.glob(f".{destination.name}.????????"):
         if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _swap(staging: Path, destination: Path) -> None:
-    """One exchange where the system has it (Linux); elsewhere two renames, between which nothing is there."""
-    if not destination.exists():
-        staging.rename(destination)
-        return
-    if _exchange(staging, destination):
-        return  # the retired bundle now lies at `staging`, which the caller removes
-    retired = staging.with_name(staging.name + ".old")
-    destination.rename(retired)
-    try:
-        staging.rename(destination)
-    except OSError:
-        retired.rename(destination)
-        raise
-    shutil.rmtree(retired, ignore_errors=True)
-
-
-def _exchange(left: Path, right: Path) -> bool:
-    """Swaps two paths in one step by renameat2; False where the C library or the file system lacks it."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    if rename is None:
-        return False
-    at_working_folder, exchange = -100, 2
-    return rename(at_working_folder, os.fsencode(left), at_working_folder, os.fsencode(right), exchange) == 0
 
 
 def read_manifest(folder: Path) -> Manifest:

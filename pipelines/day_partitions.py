@@ -1,8 +1,8 @@
 """Folders of Parquet partitioned by `day`, written so that a killed job leaves no half-written day.
 
-Everything is first written aside, in the same parent folder; each day then takes its place by renames. A day that is
-being replaced is absent for the instant between two renames, never half there. A day whose rows are those that it held
-is left untouched, down to its files: a second run does nothing twice, and late data change the days they touch alone.
+Everything is first written aside, in the same parent folder; each day then takes its place in one step, so that it is
+never half there nor missing. A day whose rows are those that it held is left untouched, down to its files: a second run
+does nothing twice, and late data change the days they touch alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.artifacts import DAY
+from contracts.folder_exchange import put_in_place
 from pipelines.content_hash import day_hashes
 
 
@@ -37,7 +38,7 @@ def publish(spark: SparkSession, staging: Path, folder: Path, only: Sequence[str
     replaced = present if only is None else present & {f"{DAY}={day}" for day in only}
     written = sorted(staged - _unchanged(spark, staging, folder, staged & present))
     for name in written:
-        replace(staging / name, folder / name)
+        put_in_place(staging / name, folder / name)
     for name in sorted(replaced - staged):
         shutil.rmtree(folder / name)
     shutil.rmtree(staging)
@@ -69,14 +70,4 @@ def write_whole(frame: DataFrame, folder: Path) -> None:
     """Replaces a folder without days."""
     staging = folder.with_name(f".{folder.name}.staging")
     frame.write.mode("overwrite").parquet(str(staging))
-    replace(staging, folder)
-
-
-def replace(source: Path, target: Path) -> None:
-    """Puts the folder `source` in the place of `target`, on one file system."""
-    retired = target.with_name(f".{target.name}.old")
-    shutil.rmtree(retired, ignore_errors=True)
-    if target.exists():
-        target.rename(retired)
-    source.rename(target)
-    shutil.rmtree(retired, ignore_errors=True)
+    put_in_place(staging, folder)

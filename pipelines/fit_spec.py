@@ -18,8 +18,8 @@ from contracts.artifacts import BID, ITEM, POSITION, USER, Artifacts
 from contracts.config import Config, FieldConfig
 from contracts.errors import ConfigError
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.folder_exchange import put_in_place
 from pipelines import fit_bins
-from pipelines.day_partitions import replace
 from pipelines.encode_examples import radix_code, with_ids
 from pipelines.fit_vocabulary import fit_lists, fit_scalar
 from pipelines.training_window import training_rows
@@ -37,7 +37,7 @@ def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool =
     for name, keys in vocabularies.items():
         vocabulary.write(aside, name, keys)
     spec.write(aside)
-    replace(aside, out.encoding)
+    put_in_place(aside, out.encoding)
     return spec
 
 

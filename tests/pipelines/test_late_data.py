@@ -60,8 +60,8 @@ class Log:
         }), self.folder / "clicks" / f"{name}.parquet")
 
     def row_of(self, day: int) -> int:
-        """One that was not clicked, early on the day, of a user who comes again."""
-        return next(n for n in range(day * ROWS // DAYS, ROWS) if n not in self.clicked)
+        """One that was not clicked, some hours into the day, of a user who comes again."""
+        return next(n for n in range(day * ROWS // DAYS + 5, ROWS) if n not in self.clicked)
 
 
 def day(number: int) -> str:

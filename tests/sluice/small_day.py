@@ -158,7 +158,8 @@ def command(step: str, data: Path, out: Path) -> list[str]:
 @dataclass(frozen=True)
 class Kill:
     """The process group gets SIGKILL just before the n-th audit event `event` that matches `pattern`, once an event
-    that matches `after` has been seen. The event "exists" is a path that is there, looked for all the time.
+    that matches `after` has been seen. The event "exists" is a path that is there, looked for all the time; "call" is
+    the call of a function, FILE:NAME, and behind a blank what its arguments must match.
     """
 
     event: str

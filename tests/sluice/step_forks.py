@@ -67,6 +67,9 @@ def arm(event: str, pattern: str, n: int, after: str) -> None:
     if event == "exists":
         threading.Thread(target=wait_for, args=[pattern], daemon=True).start()
         return
+    if event == "call":
+        sys.setprofile(at_call(pattern, n))
+        return
     seen, armed = 0, not after
 
     def watch(name: str, arguments: tuple[Any, ...]) -> None:
@@ -81,6 +84,22 @@ def arm(event: str, pattern: str, n: int, after: str) -> None:
         armed = armed or bool(re.search(after, text))
 
     sys.addaudithook(watch)
+
+
+def at_call(pattern: str, n: int) -> Any:
+    function, _, rest = pattern.partition(" ")
+    seen = 0
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        nonlocal seen
+        if event != "call" or not re.search(function, f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}"):
+            return
+        if re.search(rest, " ".join(f"{name}={value}" for name, value in frame.f_locals.items())):
+            seen += 1
+            if seen == n:
+                os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    return watch
 
 
 def wait_for(pattern: str) -> None:

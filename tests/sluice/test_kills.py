@@ -16,12 +16,12 @@ from contracts.bundle import verify
 from models.bundle_registry import CHAMPION, BundleRegistry
 from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log
 
-TRAIN_DAY = r"\.staging.* .*examples/train/day="
+PLACED = r"folder_exchange\.py:put_in_place$ target=\S*"
 POINTS: dict[str, tuple[Kill, ...]] = {
     "features": (
         Kill("exists", "{out}/.features.staging/_temporary/0/**/*.parquet"),  # Spark is writing
-        Kill("os.rename", r"/encoding( |$)", after="/features/day="),  # features are new, the encoding is not
-        Kill("os.rename", TRAIN_DAY, n=2),  # one day of examples is there
+        Kill("call", PLACED + r"/encoding( |$)"),  # features are new, the encoding is not
+        Kill("call", PLACED + "examples/train/day=", n=2),  # one day of examples is there
     ),
     "quality": (
         Kill("open", r"/\.profile\.json"),
@@ -30,11 +30,11 @@ POINTS: dict[str, tuple[Kill, ...]] = {
     ),
     "crosses": (
         Kill("os.rename", r"crosses/crosses\.json"),
-        Kill("os.rename", r"/encoding( |$)"),
-        Kill("os.rename", TRAIN_DAY, n=2),  # the encoding has crosses that most examples lack
+        Kill("call", PLACED + r"/encoding( |$)"),
+        Kill("call", PLACED + "examples/train/day=", n=2),  # the encoding has crosses that most examples lack
     ),
     "pretrain": (
-        Kill("os.rename", r"statistics/nodes"),
+        Kill("call", PLACED + "statistics/nodes"),
         Kill("os.rename", r"feature_spec\.json"),
         Kill("os.rename", r"statistics/summary\.json"),
     ),
@@ -50,18 +50,18 @@ POINTS: dict[str, tuple[Kill, ...]] = {
     ),
     "bundle": (
         Kill("open", r"\.build/\S*vectors\.npy"),
-        Kill("os.rename", r"/bundle( |$)"),
+        Kill("call", PLACED + r"/bundle( |$)"),
         Kill("os.rename", r"bundle_step/summary\.json"),
     ),
     "register": (
         Kill("open", r"mlartifacts/\S+manifest\.json"),
-        Kill("sqlite3.connect", r"mlflow\.db", after=r"mlartifacts/\S+manifest\.json"),
+        Kill("call", r"bundle_registry\.py:BundleRegistry\.point$"),  # the version is there, its alias is not
         Kill("os.rename", r"registration/summary\.json"),
     ),
     "promote": (
         Kill("open", r"bundle/manifest\.json"),
         Kill("os.rename", r"gate/summary\.json"),
-        Kill("sqlite3.connect", r"mlflow\.db", after=r"gate/summary\.json"),
+        Kill("call", r"bundle_registry\.py:BundleRegistry\.point$"),  # it knows whom it replaces, and does not yet
     ),
 }
 

@@ -1,0 +1,43 @@
+"""A folder takes another's place, with the exchange of the system and without it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from contracts import folder_exchange
+from contracts.folder_exchange import put_in_place
+
+
+def folder(path: Path, text: str) -> Path:
+    path.mkdir()
+    (path / "file").write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("with_exchange", [True, False])
+def test_the_new_one_stands_there_and_nothing_else_is_left(tmp_path, monkeypatch, with_exchange):
+    if not with_exchange:
+        monkeypatch.setattr(folder_exchange, "exchanged", lambda left, right: False)
+    target = tmp_path / "day=1"
+    for text in ("one", "two", "three"):
+        put_in_place(folder(tmp_path / ".staging", text), target)
+        assert (target / "file").read_text() == text
+        assert os.listdir(tmp_path) == ["day=1"]
+
+
+def test_without_a_successor_the_old_one_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_exchange, "exchanged", lambda left, right: False)
+    target = folder(tmp_path / "day=1", "one")
+    with pytest.raises(FileNotFoundError):
+        put_in_place(tmp_path / "nothing", target)
+    assert (target / "file").read_text() == "one"
+
+
+def test_an_exchange_leaves_both(tmp_path):
+    left, right = folder(tmp_path / "left", "l"), folder(tmp_path / "right", "r")
+    if not folder_exchange.exchanged(left, right):
+        pytest.skip("this system has no exchange of folders")
+    assert [(path / "file").read_text() for path in (left, right)] == ["r", "l"]
