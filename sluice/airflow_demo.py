@@ -49,6 +49,7 @@ DAILY = "daily_ranking"
 FIELDS = (
     "age_band", "gender", "city", "occupation", "income_band", "tenure_days", "recent_clicks", "category", "brand",
     "brand_tier", "format", "price", "item_id", "item_clicks", "device", "placement", "hour",
+    "weekday",
 )
 
 
