@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.encoding import Encoder, bin_ids
@@ -38,6 +38,7 @@ def encoded(made, values: dict[str, str]) -> dict[str, int]:
 
 
 @given(KEYS, KEYS, KEYS, KEYS, st.data())
+@settings(deadline=None)
 def test_what_both_specs_know_keeps_its_row_and_the_rest_is_new(old_a, old_b, new_a, new_b, data):
     pairs = [(x, y) for x in "abcdefghij" for y in "abcdefghij"]
     chosen = st.lists(st.sampled_from(pairs), min_size=1, max_size=30)
@@ -75,6 +76,7 @@ EDGES = st.lists(st.floats(-9, 9), max_size=5, unique=True)
 
 
 @given(EDGES, EDGES.filter(len))
+@settings(deadline=None)
 def test_a_bin_is_what_held_its_middle(old, new):
     old, new = sorted(old), sorted(new)
     found = bin_map(old, new)

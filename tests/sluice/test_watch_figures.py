@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config import Watch
@@ -20,6 +20,7 @@ def failures(n: int, failed: int) -> np.ndarray:
 
 
 @given(st.integers(100, 5000), st.floats(0, 1))
+@settings(deadline=None)
 def test_the_interval_of_a_share_solves_wilsons_equation(n, share):
     failed = int(share * n)
     found = error_rate(failures(n, failed), SETTINGS)
