@@ -1,12 +1,14 @@
-# make demo | test | test-all | check | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | test | test-all | kill-test | check | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AIRFLOW := .venv-airflow
+AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-all check java chromium proto clean
+.PHONY: demo test test-all test-airflow kill-test check airflow airflow-up airflow-demo java chromium proto clean
 
 demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
@@ -14,13 +16,27 @@ demo: $(READY) java
 test: $(READY) java
 	$(BIN)/pytest -q -m "not slow"
 
-test-all: $(READY) java chromium
+test-all: $(READY) java chromium test-airflow
 	$(BIN)/pytest -q
+
+test-airflow: $(READY) $(AIRFLOW_READY) java
+	AIRFLOW_HOME=$(CURDIR)/build/airflow-tests $(AIRFLOW)/bin/python -m pytest -q tests/airflow_dags
+
+kill-test: $(READY) java
+	$(BIN)/python -m tests.sluice.random_kills --times 10
 
 check: $(READY)
 	$(BIN)/ruff check .
-	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks
+	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags
 	$(BIN)/pytest -q tests/test_layering.py
+
+airflow: $(AIRFLOW_READY)
+
+airflow-up: $(READY) $(AIRFLOW_READY) java
+	setup/airflow.sh standalone
+
+airflow-demo: $(READY) $(AIRFLOW_READY) java
+	$(BIN)/python -m sluice.airflow_demo --out out/airflow-demo
 
 java:
 	@setup/system_packages.sh java
@@ -36,6 +52,12 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
 	@touch $(READY)
+
+$(AIRFLOW_READY): constraints-airflow.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Sluice needs Python 3.11 or 3.12, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(AIRFLOW)
+	$(AIRFLOW)/bin/pip install --quiet $(PIP_ARGS) -c constraints-airflow.txt apache-airflow pytest
+	@touch $(AIRFLOW_READY)
 
 clean:
 	rm -rf out build .pytest_cache .mypy_cache .ruff_cache

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ from contracts.errors import BundleError, BundleVersionError, ChecksumError
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
+ABANDONED_SECONDS = 3600.0
 
 
 class Manifest(BaseModel):
@@ -84,6 +86,7 @@ def publish(
 
     Raises BundleError when the disk is full or the write fails; the destination is then as it was before.
     """
+    _remove_abandoned(destination)
     staging = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
         shutil.copytree(build, staging)
@@ -108,6 +111,13 @@ def publish(
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return manifest
+
+
+def _remove_abandoned(destination: Path) -> None:
+    """What publishing left behind that was killed, an hour ago or longer."""
+    for path in destination.parent.glob(f".{destination.name}.????????"):
+        if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _swap(staging: Path, destination: Path) -> None:

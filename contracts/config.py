@@ -45,6 +45,14 @@ def _utc(value: object) -> object:
     return value
 
 
+def instant(text: str | None) -> datetime | None:
+    """ISO 8601, UTC where it names no zone. Raises ConfigError."""
+    try:
+        return None if text is None else _utc(text)  # type: ignore[return-value]
+    except ValueError:
+        raise ConfigError(f"{text!r} is no time; write it as in 2026-01-05T12:00:00") from None
+
+
 Instant = Annotated[datetime, BeforeValidator(_utc)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Window = tuple[Instant, Instant] | Share
@@ -87,6 +95,9 @@ class Log(Source):
     )
     bid: str | None = Field(None, description="column: bid per click, for the auction")
     key: tuple[str, ...] = Field((), description="columns that identify an event; repeated events count once")
+    history: Duration | None = Field(
+        None, description="how far back a run reads from the end of its `--until` day; none given: all of the log"
+    )
     max_bad_share: Share = Field(0.01, description="rows that may go to quarantine before the step fails")
 
 
@@ -255,6 +266,10 @@ class Train(Section):
     dropout: float = Field(0.1, ge=0, lt=1)
     batch_size: int = Field(4096, ge=1)
     epochs: int = Field(4, ge=1, description="at most")
+    warm_start: str = Field(
+        "champion", description="the alias of the registry whose weights training starts from, where there is one; "
+        "empty: it always starts from nothing",
+    )
     patience: int = Field(1, ge=1, description="epochs without a better validation loss before training stops")
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["linear", "constant"] = Field(
@@ -534,6 +549,27 @@ class Gate(Section):
     latency_requests: int = Field(200, ge=10)
 
 
+class Watch(Section):
+    """When the served champion is to be rolled back, by its answers and the clicks on them.
+
+    A figure counts against it only where its whole 95% interval lies beyond the limit, so that few answers stay silent.
+    """
+
+    span: Duration = Field(86_400, description="of the answers looked at, unless the command says since when")
+    min_answers: int = Field(500, ge=100, description="fewer answers of the champion are not judged")
+    max_error_rate: float = Field(0.01, ge=0, lt=1, description="answers that failed by the server's fault")
+    max_p99_ms: float = Field(100.0, gt=0, description="milliseconds between a request's arrival and its answer")
+    max_p99_ratio: float = Field(2.0, gt=1, description="of that over the bundle's before it, in the same log")
+    max_miscalibration: float = Field(
+        0.25, gt=0, description="predicted over observed clicks may lie between 1 + this and its inverse"
+    )
+    min_clicks: int = Field(50, ge=10, description="of predicted or observed clicks; with fewer they are not judged")
+    click_wait: Duration = Field(
+        3_600, description="a click counts so long after its answer, at most the label window; younger answers wait"
+    )
+    draws: int = Field(500, ge=20, description="of the bootstrap over users")
+
+
 class Quality(Section):
     """What a day's data may look like: limits are learned from earlier days, up to `history_days` of them.
 
@@ -575,6 +611,7 @@ class Simulation(Section):
     start: Instant = datetime(2026, 1, 5, tzinfo=UTC)
     click_rate: float = Field(0.035, gt=0, lt=1, description="aimed at")
     shares: dict[str, float] = Field({}, description="of the logit's variance, by term")
+    drift: float = Field(0.0, ge=0, description="radians a day by which tastes turn into others; 0: they stay")
 
 
 class Config(Section):
@@ -600,6 +637,7 @@ class Config(Section):
     federated: Federated = Federated()
     gate: Gate = Gate()
     quality: Quality = Quality()
+    watch: Watch = Watch()
     simulation: Simulation | None = None
 
     @property

@@ -16,7 +16,8 @@
     ├── FederatedError           exit 1   federated training cannot go on
     │   ├── ProtocolError                 a client or the server refuses a message of the other
     │   └── RoundAbandoned                too few clients were left; the round changed nothing
-    └── GateRefused              exit 3   a quality gate said no
+    ├── GateRefused              exit 3   a quality gate said no
+    └── RollBackWanted           exit 4   the watch found what is served wanting
 
 A message names what was found, where, the limit, and the cure, in one or two sentences.
 """
@@ -94,3 +95,7 @@ class RoundAbandoned(FederatedError):
 
 class GateRefused(SluiceError):
     exit_code = 3
+
+
+class RollBackWanted(SluiceError):
+    exit_code = 4

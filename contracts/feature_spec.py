@@ -12,6 +12,7 @@ Shapes: an id block is [B, sum of widths], a dense block [B, D]. Ids are local t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -193,7 +194,10 @@ class FeatureSpec(BaseModel):
         raise DataError(f"the feature spec has no id slot {name!r}")
 
     def write(self, folder: Path) -> None:
-        (folder / SPEC_FILE).write_text(self.model_dump_json(indent=1), encoding="utf-8")
+        """Replaces the folder's spec in one rename."""
+        aside = folder / f".{SPEC_FILE}.{os.getpid()}"
+        aside.write_text(self.model_dump_json(indent=1), encoding="utf-8")
+        aside.replace(folder / SPEC_FILE)
 
     @classmethod
     def read(cls, folder: Path) -> FeatureSpec:

@@ -25,6 +25,7 @@ from contracts import bundle
 from contracts.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
 from contracts.feature_spec import FeatureField, FeatureSpec
+from models import mlflow_database
 from models.tracking import URI
 
 Alias = Literal["champion", "challenger", "shadow"]
@@ -92,7 +93,7 @@ class BundleRegistry:
         for name in ("mlflow", "alembic"):  # after the import, which sets them to INFO
             logging.getLogger(name).setLevel(logging.WARNING)
         self.uri = uri
-        self._client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+        self._client = MlflowClient(tracking_uri=mlflow_database.made(uri), registry_uri=uri)
 
     def register(self, folder: Path, lineage: Lineage, alias: str = CHALLENGER) -> RegisteredBundle:
         """Copies a verified bundle into the store, unless it is there already, and points `alias` at it.

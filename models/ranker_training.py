@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts import bundle, summary
+from contracts import bundle, summary, vocabulary
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Artifacts
 from contracts.bundle import save_array, save_weights
 from contracts.config import Config
@@ -31,6 +31,7 @@ from models.evaluate import evaluate
 from models.metrics import auc, require_both_classes
 from models.tracking import Run, Tracker
 from models.validation_half import ValidationHalf, halves
+from models.warm_start import Build, Parent, WarmStart
 
 WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
 TEST_LOGITS, TEST_ROWS, PICTURE = "test_logits.npy", "test_rows.npy", "training.png"
@@ -40,7 +41,7 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What every model of one run shares. `progress(what, done, all)` counts batches."""
+    """What every model of one run shares. `progress(what, done, all)` counts batches; `parent` None starts cold."""
 
     config: Config
     out: Artifacts
@@ -49,6 +50,7 @@ class Job:
     tracker: Tracker
     force: bool
     progress: OnProgress
+    parent: Parent | None = None
 
     def examples(self, window: str, fresh: bool = False) -> ExampleSet:
         return ExampleSet(self.out.examples(window), self.spec, fresh)
@@ -61,10 +63,12 @@ class Job:
         paths = [path for window in WINDOWS for path in self.out.examples(window).glob("day=*/*.parquet")]
         files = sorted((path.relative_to(self.out.out).as_posix(), bundle.digest(path)) for path in paths)
         config = self.config
-        settings = [config.train.model_dump(mode="json", exclude={"models", "ranker"}),
+        settings = [config.train.model_dump(mode="json", exclude={"models", "ranker", "warm_start"}),
                     config.prerank_kind, config.prerank.model_dump(mode="json", include={"keep", "hidden"}),
                     config.retrieve.candidates, config.features.negative_rate]
         parts = [name, self.seed, settings, self.spec.model_dump(mode="json"), files]
+        if self.parent is not None and self.parent.weights(name.removesuffix(FRESH)):
+            parts.append(self.parent.manifest.content_hash)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def settings(self, name: str) -> dict[str, Any]:
@@ -85,6 +89,10 @@ class Job:
         data_parallel.by_first(lambda: (self.out.model(name) / summary.FILE).unlink(missing_ok=True))
         return self.tracker.start(name, self.settings(name))
 
+    def warm(self, name: str, build: Build) -> WeightsTaken:
+        """What `training_loop.fit` calls to give a network the parent's weights, and what it said then."""
+        return WeightsTaken(self, name, build)
+
     def batch_counter(self, name: str, epochs: int) -> Callable[[int, int], None]:
         """Turns the batches of each epoch into one count over all epochs."""
         finished = 0
@@ -95,6 +103,21 @@ class Job:
             finished += done == batches
 
         return count
+
+
+class WeightsTaken:
+    """`figures` is empty where training started cold."""
+
+    def __init__(self, job: Job, name: str, build: Build) -> None:
+        self._job, self._name, self._build = job, name, build
+        self.figures: dict[str, Any] = {}
+
+    def __call__(self, network: torch.nn.Module) -> None:
+        job = self._job
+        if job.parent is not None:
+            keys = vocabulary.read_all(job.out.encoding)
+            carry = WarmStart(job.parent, job.spec, keys, job.config.train)
+            self.figures = carry(network, self._name, self._build)
 
 
 def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
@@ -112,17 +135,20 @@ def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
     run = job.start(folder_name)
     torch.manual_seed(job.seed)
     network = registry.build(name, job.spec, job.config.train)
+    warm = job.warm(name, lambda spec, config: registry.build(name, spec, config.train))
     pair_weights.load_into(network, job.spec, job.out.statistics)
     fitted = training_loop.fit(
         network, train, job.early_stopping(fresh), job.config.train, job.seed, positions=job.spec.positions,
+        start=warm,
         on_epoch=lambda entry: run.metrics({k: v for k, v in entry.items() if k != "epoch"}, entry["epoch"]),
         on_batch=job.batch_counter(folder_name, job.config.train.epochs),
     )
-    return data_parallel.by_first(lambda: _finish(job, folder_name, network, fitted, fresh, run))
+    return data_parallel.by_first(lambda: _finish(job, folder_name, network, fitted, fresh, run, warm.figures))
 
 
 def _finish(
-    job: Job, folder_name: str, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, run: Run
+    job: Job, folder_name: str, network: torch.nn.Module, fitted: training_loop.FitResult, fresh: bool, run: Run,
+    warm: dict[str, Any],
 ) -> dict[str, Any]:
     """Judges and writes the files of a fitted model; answers its summary."""
     folder = job.out.model(folder_name)
@@ -138,7 +164,7 @@ def _finish(
     found = {
         **figures, "seconds": fitted.seconds, "rows_per_second": fitted.rows_per_second, "epochs": len(fitted.history),
         "best_epoch": fitted.best_epoch, "history": fitted.history, "position_bias": fitted.position_bias,
-        "digest": job.digest(folder_name),
+        "warm_start": warm, "digest": job.digest(folder_name),
     }
     summary.write(folder, found)
     return found

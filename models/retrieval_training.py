@@ -13,7 +13,8 @@ import torch
 from contracts import summary
 from contracts.artifacts import LABEL
 from contracts.bundle import save_weights
-from contracts.feature_spec import SPEC_FILE
+from contracts.config import Train
+from contracts.feature_spec import SPEC_FILE, FeatureSpec
 from models import checkpoint, data_parallel, retrieval_recall, training_loop
 from models.evaluate import evaluate
 from models.pre_ranker import PreRanker, TowersPreRanker
@@ -36,21 +37,21 @@ def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
     known = {name: job.done(name) for name in wanted}
     if all(known.values()) and all((job.out.model(name) / CALIBRATION).exists() for name in wanted):
         return {PRE_RANKER: None, **known}
-    towers, tower_fit = _fit_towers(job)
+    towers, tower_fit, warm = _fit_towers(job)
     second = _fit_pre_ranker(job, towers) if PRE_RANKER in wanted else None
-    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, second))
+    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, second, warm))
 
 
 def _finish(
     job: Job, towers: TwoTower, tower_fit: training_loop.FitResult,
-    second: tuple[PreRanker, training_loop.FitResult] | None,
+    second: tuple[PreRanker, training_loop.FitResult] | None, warm: dict[str, Any],
 ) -> dict[str, dict[str, Any] | None]:
     """Measures and calibrates what was trained and writes the summaries."""
     items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
     clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
     found = {
         TOWER: {**_figures(tower_fit), **_calibrate(job, TOWER, towers, []),
-                "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids)},
+                "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids), "warm_start": warm},
     }
     if second is not None:
         network, fitted = second
@@ -63,25 +64,32 @@ def _finish(
     return {PRE_RANKER: None, **found}
 
 
-def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult]:
+def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult, dict[str, Any]]:
     s, run = job.config.train, job.start(TOWER)
     torch.manual_seed(job.seed)
-    towers = TwoTower(job.spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
+    towers = build_towers(job.spec, s)
+    warm = job.warm(TOWER, lambda spec, config: build_towers(spec, config.train))
     fitted = training_loop.fit_towers(
         towers, job.examples("train"), job.early_stopping(), s, job.seed,
-        on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
+        start=warm, on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
     )
     data_parallel.by_first(lambda: _save(job, TOWER, towers, run))
-    return towers, fitted
+    return towers, fitted, warm.figures
+
+
+def build_towers(spec: FeatureSpec, settings: Train) -> TwoTower:
+    s = settings
+    return TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
 
 
 def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loop.FitResult]:
     s, run = job.config.train, job.start(PRE_RANKER)
     torch.manual_seed(job.seed)
     pre_ranker = PreRanker(s.tower_dim, job.config.prerank.hidden)
+    warm = job.warm(PRE_RANKER, lambda _, config: PreRanker(config.train.tower_dim, config.prerank.hidden))
     fitted = training_loop.fit_pre_ranker(
         pre_ranker, towers, job.examples("train"), job.early_stopping(), s, job.seed, positions=job.spec.positions,
-        on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
+        start=warm, on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
     )
     data_parallel.by_first(lambda: _save(job, PRE_RANKER, pre_ranker, run))
     return pre_ranker.eval(), fitted

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from contracts.errors import ConfigError
+from models import mlflow_database
 
 URI = "MLFLOW_TRACKING_URI"
 LONGEST_VALUE = 6000  # what MLflow keeps of a setting; the whole configuration lies in the bundle's manifest
@@ -70,7 +71,7 @@ class MlflowStore:
             logging.getLogger(name).setLevel(logging.WARNING)
         out.mkdir(parents=True, exist_ok=True)
         chosen = os.environ.get(URI)
-        self.client = MlflowClient(chosen or f"sqlite:///{out.resolve() / 'mlflow.db'}")
+        self.client = MlflowClient(mlflow_database.made(chosen or f"sqlite:///{out.resolve() / 'mlflow.db'}"))
         found = self.client.get_experiment_by_name(experiment)
         place = None if chosen else (out.resolve() / "mlartifacts").as_uri()
         self.experiment = found.experiment_id if found else self.client.create_experiment(experiment, place)

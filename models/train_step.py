@@ -22,6 +22,7 @@ from models.pair_buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker
 from models.retrieval_training import train_retrieval
 from models.tracking import Tracker
+from models.warm_start import Parent
 
 TRIVIAL = "popularity"
 LEFT_TO_THE_MODEL = ("curves", "digest")
@@ -29,11 +30,12 @@ LEFT_TO_THE_MODEL = ("curves", "digest")
 
 def run(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
-    force: bool = False,
+    force: bool = False, parent: Parent | None = None,
 ) -> dict[str, Any]:
     """Trains what `config.train` names and writes OUT/models/summary.json, which it also returns.
 
-    `on_progress(model, batches done, batches in all)`; `force` trains again what is there already. Raises
+    `on_progress(model, batches done, batches in all)`; `force` trains again what is there already;
+    `parent` is the bundle whose weights training starts from. Raises
     OneClassError when a window holds one class, ConfigError when no model may be the ranker.
     """
     _check_ranker(config)
@@ -42,7 +44,8 @@ def run(
     chosen_seed = config.seed if seed is None else seed
     world = data_parallel.join(resolve(config.train.device))
     with Tracker(out.out, config.name, silent=world.rank > 0) as tracker:
-        job = Job(config, out, spec, chosen_seed, tracker, force, on_progress or (lambda what, done, total: None))
+        job = Job(config, out, spec, chosen_seed, tracker, force, on_progress or (lambda what, done, total: None),
+                  parent)
         models: dict[str, dict[str, Any]] = {name: train_ranker(job, name) for name in config.train.models}
         ranker = choose(config, models)
         found: dict[str, Any] = {
@@ -53,6 +56,7 @@ def run(
             "co_occurrence": co_occurrence(out, spec, models),
             "outside": data_parallel.by_first(lambda: outside_figures(job)),
             "seed": chosen_seed,
+            "parent": parent.manifest.version if parent else None,
         }
     found["seconds"] = time.perf_counter() - begin
     data_parallel.by_first(lambda: summary.write(out.out / "models", found))

@@ -29,6 +29,7 @@ from models.row_adam import RowAdam, row_gradient
 EVALUATION_BATCH = 16_384
 OnEpoch = Callable[[dict[str, Any]], None]
 OnBatch = Callable[[int, int], None]
+Start = Callable[[nn.Module], object]  # gives a prepared network the weights that it starts from
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class FitResult:
 
 def fit(
     network: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *, positions: int = 0,
-    on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
 ) -> FitResult:
     """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
 
     `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
     """
-    network.prepare(train)  # type: ignore[operator]
+    _prepare(network, train, start)
     bias = PositionBias(positions if any(True for _ in network.parameters()) else 0)
     bias.start_at(train)
     loop = Loop(ClickLoss(network, bias), [network, bias], settings, seed, settings.epochs)
@@ -59,24 +60,31 @@ def fit(
 
 def fit_towers(
     two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *,
-    on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
 ) -> FitResult:
     """As `fit`, on the sampled softmax of clicks against the items shown, for `tower_epochs`."""
-    two_tower.prepare(train)  # type: ignore[operator]
+    _prepare(two_tower, train, start)
     loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch)
 
 
 def fit_pre_ranker(
     pre_ranker: nn.Module, two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int,
-    *, positions: int = 0, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    *, positions: int = 0, start: Start | None = None, on_epoch: OnEpoch | None = None,
+    on_batch: OnBatch | None = None,
 ) -> FitResult:
     """As `fit`, for the pre-ranker on frozen tower vectors."""
-    pre_ranker.prepare(train)  # type: ignore[operator]
+    _prepare(pre_ranker, train, start)
     bias = PositionBias(positions)
     bias.start_at(train)
     loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.epochs)
     return loop.run(train, validation, on_epoch, on_batch, bias)
+
+
+def _prepare(network: nn.Module, train: ExampleSet, start: Start | None) -> None:
+    network.prepare(train)  # type: ignore[operator]
+    if start:
+        start(network)
 
 
 @torch.inference_mode()

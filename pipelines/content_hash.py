@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from contracts.artifacts import DAY
 
 
 def content_hash(frame: DataFrame) -> str:
@@ -15,10 +17,25 @@ def content_hash(frame: DataFrame) -> str:
     A sum, not an exclusive or, so that a row that is there twice counts twice.
     """
     names = sorted(frame.columns)
-    total = F.sum(row_hash(frame, names).cast("decimal(38,0)"))
-    row = frame.select(F.count(F.lit(1)), total).collect()[0]
+    row = frame.select(*_sums(frame, names)).collect()[0]
+    return _digest(frame, names, row)
+
+
+def day_hashes(frame: DataFrame) -> dict[str, str]:
+    """The hash of each day's rows, without the column `day` itself."""
+    names = sorted(set(frame.columns) - {DAY})
+    rows = frame.groupBy(DAY).agg(*_sums(frame, names)).collect()
+    return {row[DAY]: _digest(frame, names, row) for row in rows}
+
+
+def _sums(frame: DataFrame, names: list[str]) -> list[Column]:
+    hashes = F.sum(row_hash(frame, names).cast("decimal(38,0)"))
+    return [F.count(F.lit(1)).alias("rows"), hashes.alias("hashes")]
+
+
+def _digest(frame: DataFrame, names: list[str], row: Row) -> str:
     schema = ",".join(f"{name} {frame.schema[name].dataType.simpleString()}" for name in names)
-    return hashlib.sha256(f"{schema}|{row[0]}|{row[1]}".encode()).hexdigest()
+    return hashlib.sha256(f"{schema}|{row['rows']}|{row['hashes']}".encode()).hexdigest()
 
 
 def row_hash(frame: DataFrame, names: list[str]) -> Column:

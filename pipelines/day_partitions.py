@@ -1,18 +1,21 @@
 """Folders of Parquet partitioned by `day`, written so that a killed job leaves no half-written day.
 
 Everything is first written aside, in the same parent folder; each day then takes its place by renames. A day that is
-being replaced is absent for the instant between two renames, never half there.
+being replaced is absent for the instant between two renames, never half there. A day whose rows are those that it held
+is left untouched, down to its files: a second run does nothing twice, and late data change the days they touch alone.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from contracts.artifacts import DAY
+from pipelines.content_hash import day_hashes
 
 
 def stage(frame: DataFrame, folder: Path) -> Path:
@@ -23,26 +26,50 @@ def stage(frame: DataFrame, folder: Path) -> Path:
     return staging
 
 
-def publish(staging: Path, folder: Path, only: Sequence[str] | None = None) -> list[str]:
+def publish(spark: SparkSession, staging: Path, folder: Path, only: Sequence[str] | None = None) -> list[str]:
     """Moves staged days into `folder`; days of `only` (all days, when None) that were not staged are removed.
 
-    Answers the days that were written.
+    Answers the days that were written: those that are new or have changed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     staged = {path.name for path in staging.glob(f"{DAY}=*")}
     present = {path.name for path in folder.glob(f"{DAY}=*")}
     replaced = present if only is None else present & {f"{DAY}={day}" for day in only}
-    for name in sorted(staged):
+    written = sorted(staged - _unchanged(spark, staging, folder, staged & present))
+    for name in written:
         replace(staging / name, folder / name)
     for name in sorted(replaced - staged):
         shutil.rmtree(folder / name)
     shutil.rmtree(staging)
-    return [name.removeprefix(f"{DAY}=") for name in sorted(staged)]
+    return [name.removeprefix(f"{DAY}=") for name in written]
 
 
 def write_days(frame: DataFrame, folder: Path, only: Sequence[str] | None = None) -> list[str]:
     """Replaces whole days: those of `only`, or the whole folder. The frame holds rows of these days alone."""
-    return publish(stage(frame, folder), folder, only)
+    return publish(frame.sparkSession, stage(frame, folder), folder, only)
+
+
+def _unchanged(spark: SparkSession, staging: Path, folder: Path, names: Collection[str]) -> set[str]:
+    """The folders of these days that hold the same rows in both places."""
+    comparable = [name for name in names if _schema(staging / name) == _schema(folder / name)]
+    if not comparable:
+        return set()
+    new, old = (day_hashes(spark.read.option("basePath", str(place)).parquet(*[str(place / n) for n in comparable]))
+                for place in (staging, folder))
+    return {f"{DAY}={day}" for day, found in new.items() if old.get(day) == found}
+
+
+def _schema(day: Path) -> object:
+    """Column names and types; days of an older configuration may have others."""
+    first = next(day.glob("*.parquet"), None)
+    return None if first is None else pq.read_schema(first).remove_metadata()
+
+
+def write_whole(frame: DataFrame, folder: Path) -> None:
+    """Replaces a folder without days."""
+    staging = folder.with_name(f".{folder.name}.staging")
+    frame.write.mode("overwrite").parquet(str(staging))
+    replace(staging, folder)
 
 
 def replace(source: Path, target: Path) -> None:

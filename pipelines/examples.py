@@ -28,7 +28,7 @@ def write(
     windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], config: Config, out: Artifacts,
     day: str | None = None,
 ) -> dict[str, list[str]]:
-    """Replaces all days, or exactly `day`, of every window; answers the days written by window.
+    """Replaces all days, or exactly `day`, of every window; answers the days that changed by window.
 
     `windowed` are features as pipelines/training_window.py hands them out.
     """
@@ -41,7 +41,7 @@ def write(
     for window in WINDOWS:
         staged = staging / f"{WINDOW}={window}"
         staged.mkdir(exist_ok=True)
-        written[window] = publish(staged, out.examples(window), only)
+        written[window] = publish(windowed.sparkSession, staged, out.examples(window), only)
     shutil.rmtree(staging)
     return written
 

@@ -68,8 +68,9 @@ def session(config: Config) -> Iterator[SparkSession]:
 
 def run(
     config: Config, data: Path | None, out: Artifacts, day: str | None = None, on_progress: Progress | None = None,
+    until: str | None = None,
 ) -> dict[str, Any]:
-    """Does the whole step and writes features/summary.json; answers it.
+    """Does the whole step and writes features/summary.json; answers it. `until`: as when that day ended.
 
     Raises what the steps raise; OneClassError when training or validation has labels of one class or too few users;
     DataError when a day is asked for before there was a whole run.
@@ -79,14 +80,14 @@ def run(
     steps = Steps(on_progress)
     config = with_crosses(config, out.crosses)
     with session(config) as spark:
-        steps.run("ingest", lambda: ingest(spark, config, data, out, day))
+        steps.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         if day is None:
             steps.run("windows", lambda: _resolve(spark, config, out))
         steps.run("features", lambda: build_features(spark, config, out, [day] if day else None))
         _encode(spark, config, out, day, steps)
         if config.log.user_id or config.log.item_id:
             steps.run("online", lambda: write_online(spark, config, out))
-    answer = {"name": config.name, "day": day, **steps.figures, "seconds": steps.seconds}
+    answer = {"name": config.name, "day": day, "until": until, **steps.figures, "seconds": steps.seconds}
     summary.write(out.features, answer)
     return answer
 
@@ -110,9 +111,13 @@ def encode_again(config: Config, out: Artifacts, on_progress: Progress | None = 
 
 
 def has_found_crosses(config: Config, out: Artifacts) -> bool:
-    """Whether the written encoding holds exactly the crosses that the configuration and the search ask for."""
+    """Whether the written examples hold exactly the crosses that the configuration and the search ask for.
+
+    The summary says so, which is written last: encoding and examples may be apart where a run was killed.
+    """
     wanted = {one.name for one in with_crosses(config, out.crosses).fields if one.kind == "cross"}
-    return wanted == {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
+    encoded = {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
+    return wanted == encoded == set(summary.read(out.features).get("crosses", encoded))
 
 
 def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, Any]:
@@ -137,8 +142,10 @@ def _encode(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
     steps.figures["vocabularies"] = {name: len(keys) for name, keys in vocabularies.items()}
-    steps.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
-    steps.figures["examples"] = {window: describe(spark, out, window) for window in WINDOWS}
+    changed = steps.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
+    steps.figures["examples"] = {window: describe(spark, out, window) | {"written": changed[window]}
+                                 for window in WINDOWS}
+    steps.figures["crosses"] = [field.name for field in spec.fields if field.kind == "cross"]
     steps.figures["parity_rows"] = steps.run(
         "parity", lambda: parity_sample.write(rows, spec, vocabularies, config.serve.parity_rows, out)
     )

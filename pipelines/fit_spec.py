@@ -19,6 +19,7 @@ from contracts.config import Config, FieldConfig
 from contracts.errors import ConfigError
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from pipelines import fit_bins
+from pipelines.day_partitions import replace
 from pipelines.encode_examples import radix_code, with_ids
 from pipelines.fit_vocabulary import fit_lists, fit_scalar
 from pipelines.training_window import training_rows
@@ -30,11 +31,13 @@ def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool =
     """Reads the features of the training window; replaces the folder `encoding`. `keep_fields` fits crosses alone."""
     train = training_rows(spark, config, out)
     spec, vocabularies = fit_again(train, config, out) if keep_fields else fit_fields(train, config)
-    shutil.rmtree(out.encoding, ignore_errors=True)
-    out.encoding.mkdir(parents=True)
+    aside = out.encoding.with_name(f".{out.encoding.name}.staging")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
     for name, keys in vocabularies.items():
-        vocabulary.write(out.encoding, name, keys)
-    spec.write(out.encoding)
+        vocabulary.write(aside, name, keys)
+    spec.write(aside)
+    replace(aside, out.encoding)
     return spec
 
 

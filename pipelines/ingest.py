@@ -25,6 +25,7 @@ from pipelines.duplicates import add_row, drop_duplicates, number_copies
 from pipelines.failures import explained
 from pipelines.hashed_windows import add_test_rows
 from pipelines.key_tables import write_table
+from pipelines.known_by import KnownBy
 from pipelines.log_columns import kept_columns
 from pipelines.sources import CORRUPT
 from pipelines.step import check_columns
@@ -32,7 +33,7 @@ from pipelines.step import check_columns
 
 @dataclass(frozen=True)
 class Job:
-    """One run of ingest; `day` is None for the whole log."""
+    """One run of ingest; `day` is None for the whole log, `until` for all that is known of it by now."""
 
     spark: SparkSession
     config: Config
@@ -40,6 +41,7 @@ class Job:
     out: Artifacts
     held: ExitStack
     day: str | None = None
+    until: KnownBy | None = None
 
     def read(self, source: Source, what: str) -> DataFrame:
         """Kept until the run ends, where the source keeps its rows."""
@@ -57,15 +59,19 @@ class Job:
 
 
 def ingest(
-    spark: SparkSession, config: Config, data: Path | None, out: Artifacts, day: str | None = None
+    spark: SparkSession, config: Config, data: Path | None, out: Artifacts, day: str | None = None,
+    until: str | None = None,
 ) -> dict[str, Any]:
     """Writes events, users, items and quarantine below `out`; answers the figures.
 
     With `day` ("YYYY-MM-DD") exactly that day's events are replaced; rows without a readable day are only counted.
+    With `until` the log and the clicks are read as they stood when that day ended.
     Raises ConfigError and every DataError but WindowError; the events are then as they were before.
     """
+    day = _checked_day(config, day)
+    known_by = None if until is None else KnownBy.end_of(str(_checked_day(config, until)), config.log.history)
     with ExitStack() as held:
-        return _run(Job(spark, config, data, out, held, _checked_day(config, day)))
+        return _run(Job(spark, config, data, out, held, day, known_by))
 
 
 def _run(job: Job) -> dict[str, Any]:
@@ -119,7 +125,7 @@ def _events(job: Job, raw: DataFrame, kept: Sequence[str]) -> dict[str, Any]:
     except DataError:
         shutil.rmtree(staging)
         raise
-    publish(staging, job.out.events, job.only)
+    summary["written"] = publish(job.spark, staging, job.out.events, job.only)
     return summary | clicks | ({"undated": undated.count()} if undated is not None else {})
 
 
@@ -146,6 +152,8 @@ def _identified(job: Job, clean: DataFrame, columns: Sequence[str]) -> DataFrame
 
 def _of_day(job: Job, marked: DataFrame) -> tuple[DataFrame, DataFrame | None]:
     """(rows of the day, rows without a readable day); the whole log when no day is asked for."""
+    if job.until is not None:
+        marked = job.until.rows(marked, TIME, KNOWN)
     if job.day is None:
         return marked, None
     return marked.where(F.col(DAY) == job.day), marked.where(F.isnull(DAY)).select(DAY, CORRUPT)
@@ -169,6 +177,8 @@ def _labelled(job: Job, events: DataFrame) -> tuple[DataFrame, dict[str, Any]]:
     path = job.config.path(config, job.data)
     raw = job.read(config, "label.clicks")
     marked = quarantine.mark(labels.add_click_roles(raw, config), labels.click_rules(config))
+    if job.until is not None:
+        marked = job.until.rows(marked, labels.CLICK_TIME, labels.CLICK_KNOWN)
     if job.day is not None:
         marked = _clicks_of_day(marked, job.day, config)
     with explained("label.clicks", path):

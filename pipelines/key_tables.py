@@ -11,7 +11,7 @@ from contracts.config import Table
 from contracts.errors import DataError
 from pipelines import quarantine
 from pipelines.content_hash import row_hash
-from pipelines.day_partitions import replace
+from pipelines.day_partitions import write_whole
 from pipelines.failures import explained
 from pipelines.roles import key_rules, key_text
 from pipelines.sources import CORRUPT
@@ -36,9 +36,7 @@ def write_table(raw: DataFrame, table: Table, key: str, folder: Path, aside: Pat
         order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
         ranked = quarantine.clean(marked).withColumn(_RANK, F.row_number().over(order))
         one = ranked.where(F.col(_RANK) == 1)
-        staging = folder.with_name(f".{what}.staging")
-        one.select(key, *[c for c in columns if c != table.key]).write.mode("overwrite").parquet(str(staging))
-    replace(staging, folder)
+        write_whole(one.select(key, *[c for c in columns if c != table.key]), folder)
     rows = raw.sparkSession.read.parquet(str(folder)).count()
     if rows == 0:
         raise DataError(f"{what}: no row with a usable {table.key!r} at {table.path}; check {what}.key")

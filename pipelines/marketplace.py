@@ -5,6 +5,7 @@
     raw/clicks/part-DDD.parquet        request_id, user_id, item_id, event_time, known_time
     raw/users, raw/items               one row per id
     truth/                             what `pipelines.marketplace_truth.Truth` reads; no part of raw/
+    truth/day-DDD/                     the same of each day, where tastes drift
 
 One seed and one `Simulation` give byte-identical files. Memory holds the world and one day.
 """
@@ -21,8 +22,9 @@ import pyarrow.parquet as pq
 
 from contracts.config import Simulation
 from contracts.errors import ConfigError
+from pipelines.marketplace_drift import Drift
 from pipelines.marketplace_log import DAY_US, Policy, Shown, click, click_table, impression_table, show
-from pipelines.marketplace_terms import declared, draft, make_truth
+from pipelines.marketplace_terms import Draft, declared, draft, make_truth
 from pipelines.marketplace_truth import Truth
 from pipelines.marketplace_world import SLATE, Codes, Population, item_table, populate, user_table
 
@@ -32,16 +34,32 @@ WEEKDAY_TRAFFIC = np.array([1.0, 0.97, 0.96, 1.0, 1.06, 1.12, 1.08])
 
 def build_world(settings: Simulation, seed: int) -> tuple[Population, Policy, Truth]:
     """The world before its log. Raises ConfigError for a world too small or shares that do not add up."""
-    shares = declared(settings.shares)
+    population, drawn, policy = _inhabited(settings, seed)
+    return population, policy, _truth(settings, seed, population, drawn, policy)
+
+
+def build_drift(settings: Simulation, seed: int) -> Drift:
+    """How the tastes of the same world change."""
+    population, drawn, policy = _inhabited(settings, seed)
+    other = draft(population, np.random.default_rng([seed, 4]))
+    first, second = (_truth(settings, seed, population, one, policy) for one in (drawn, other))
+    return Drift(first, second, settings.drift)
+
+
+def _inhabited(settings: Simulation, seed: int) -> tuple[Population, Draft, Policy]:
     population = populate(settings, np.random.default_rng([seed, 0]))
     drawn = draft(population, np.random.default_rng([seed, 1]))
-    policy = Policy.of(population, drawn)
+    return population, drawn, Policy.of(population, drawn)
+
+
+def _truth(settings: Simulation, seed: int, population: Population, drawn: Draft, policy: Policy) -> Truth:
+    shares = declared(settings.shares)
 
     def sample() -> tuple[np.ndarray, np.ndarray, Codes, np.ndarray]:
         shown = show(np.random.default_rng([seed, 2]), population, policy, 0, SAMPLED, 0)
         return shown.users, shown.items, shown.context, shown.position
 
-    return population, policy, make_truth(population, drawn, sample, shares, settings.click_rate)
+    return make_truth(population, drawn, sample, shares, settings.click_rate)
 
 
 def _events_per_day(settings: Simulation) -> np.ndarray:
@@ -64,6 +82,7 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> dict[st
     if settings.events < least:
         raise ConfigError(f"simulation.events is {settings.events}; {settings.days} days need at least {least}")
     population, policy, world_truth = build_world(settings, seed)
+    drift = build_drift(settings, seed) if settings.drift else None
     world_truth.save(truth)
     rows = {
         "users": _write(user_table(population), raw / "users", "users"),
@@ -76,7 +95,10 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> dict[st
         rng = np.random.default_rng([seed, 3, day])
         shown = show(rng, population, policy, first, int(events), start + day * DAY_US)
         first += -(-int(events) // SLATE)
-        impressions, clicks = _write_day(rng, population, world_truth, shown, raw, day)
+        today = drift.on(day) if drift else world_truth
+        if drift:
+            today.save(truth / f"day-{day:03d}")
+        impressions, clicks = _write_day(rng, population, today, shown, raw, day)
         rows["impressions"] += impressions
         rows["clicks"] += clicks
     return _summary(settings, seed, rows, world_truth, time.perf_counter() - started)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import BID, ITEM, PUBLISHED_AT, USER, Artifacts
 from contracts.config import Config, FieldConfig, Side
 from contracts.errors import ConfigError, EmptyLogError
+from pipelines.day_partitions import write_whole
 from pipelines.history_features import HistoryFeatures
 from pipelines.ingested_tables import read_tables
 from pipelines.latest_attributes import latest_attributes
@@ -54,7 +55,7 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
             table, folder = (
                 (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
             )
-            side.rows(known, table, moment, clock).write.mode("overwrite").parquet(str(folder))
+            write_whole(side.rows(known, table, moment, clock), folder)
             figures[folder.name] = spark.read.parquet(str(folder)).count()
     finally:
         impressions.unpersist()

@@ -15,7 +15,6 @@ sums on each side of the shuffle, so a value that stands in most rows costs no m
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from contracts.errors import EmptyLogError
 from contracts.feature_spec import PADDING, FeatureSpec
 from pipelines.chosen_pairs import Pair
 from pipelines.content_hash import content_hash
+from pipelines.day_partitions import write_whole
 from pipelines.encode_examples import ID, with_ids
 from pipelines.exposure import EXPOSURE, with_exposure
 from pipelines.graph_relations import Relation, relations_to_count, telling
@@ -139,8 +139,7 @@ def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
 
 def _store(frame: DataFrame, out: Artifacts, name: str) -> dict[str, Any]:
     folder = out.statistics / name
-    shutil.rmtree(folder, ignore_errors=True)
-    frame.write.parquet(str(folder))
+    write_whole(frame, folder)
     written = frame.sparkSession.read.parquet(str(folder))
     return {"rows": written.count(), "content_hash": content_hash(written)}
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import ITEM, ROW, USER, Artifacts
 from contracts.feature_spec import FeatureSpec
+from pipelines.day_partitions import write_whole
 from pipelines.encode_examples import ID, SIDES, with_ids
 from pipelines.windows import WINDOW
 
@@ -27,5 +28,5 @@ def write(
     raw = [field.name for field in spec.fields if field.kind not in ("cross", "statistic")]
     ids = [ID + slot.name for slot in spec.id_slots(*SIDES)]
     encoded = with_ids(chosen.select(*keys, *raw), spec, vocabularies).select(*keys, *raw, *ids)
-    encoded.coalesce(1).sortWithinPartitions(ROW).write.mode("overwrite").parquet(str(out.parity))
+    write_whole(encoded.coalesce(1).sortWithinPartitions(ROW), out.parity)
     return encoded.sparkSession.read.parquet(str(out.parity)).count()

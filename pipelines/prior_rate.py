@@ -52,5 +52,7 @@ def prior_of_run(tables: Tables, config: Config, out: Artifacts, refit: bool) ->
         return float(json.loads(path.read_text(encoding="utf-8"))["prior_rate"])
     prior = fit_prior(tables.impressions([], config.label_window), statistics_window(out, "rate counters"))
     out.features.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"prior_rate": prior}) + "\n", encoding="utf-8")
+    aside = path.with_name(f".{PRIOR_FILE}")
+    aside.write_text(json.dumps({"prior_rate": prior}) + "\n", encoding="utf-8")
+    aside.replace(path)
     return prior

@@ -48,10 +48,10 @@ def build_features(
         prior = prior_of_run(tables, config, out, refit=days is None)
         rows = impressions.filter(F.col(DAY).isin(list(rows_of_day))) if days else impressions
         features = point_in_time(rows, impressions, HistoryFeatures(config, columns, prior), seen.reserved)
-        write_days(features, out.features, only=days)
+        written = write_days(features, out.features, only=days)
     finally:
         impressions.unpersist()
-    return {"rows": sum(rows_of_day.values()), "rows_of_day": rows_of_day, "prior_rate": prior}
+    return {"rows": sum(rows_of_day.values()), "rows_of_day": rows_of_day, "prior_rate": prior, "written": written}
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:

@@ -19,6 +19,7 @@ from contracts.config import SparkSettings
 from contracts.errors import SluiceError
 
 JAVA_NEEDED = 17
+MASTER = "SLUICE_SPARK_MASTER"
 CURE = f"install a Java runtime {JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME at one"
 
 # What the results depend on; settings of the configuration cannot change these.
@@ -49,6 +50,7 @@ def open_session(settings: SparkSettings, name: str) -> SparkSession:
 
     Raises SluiceError when there is no Java to run Spark on, or when a setting contradicts what results depend on.
     """
+    settings = reached(settings)
     options = session_options(settings)
     if settings.master.startswith("local"):
         check_java()
@@ -59,6 +61,11 @@ def open_session(settings: SparkSettings, name: str) -> SparkSession:
     for key, value in options.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def reached(settings: SparkSettings) -> SparkSettings:
+    """The environment's SLUICE_SPARK_MASTER, where it is set, takes the place of the configured master."""
+    return settings.model_copy(update={"master": os.environ.get(MASTER, settings.master)})
 
 
 def session_options(settings: SparkSettings) -> dict[str, str]:

@@ -18,14 +18,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="A multi-stage ranking platform: raw logs in, a gRPC server out.\n\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate.",
+    "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate, 4 the watch wants a roll-back.",
 )
 
 ConfigPath = Annotated[Path, typer.Argument(help="the run's TOML file", metavar="CONFIG")]
 Out = Annotated[Path, typer.Option(help="where everything is written")]
 Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands for in the configuration")]
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
+Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object as the last line")]
+Registry = Annotated[
+    str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")
+]
+Warm = Annotated[
+    str | None, typer.Option(help="start from this bundle: a folder, or models:/NAME@ALIAS; else from the champion")
+]
+Cold = Annotated[bool, typer.Option("--cold", help="start training from nothing")]
 BundlePath = Annotated[Path, typer.Argument(help="a bundle's folder", metavar="BUNDLE")]
 
 
@@ -98,8 +106,11 @@ def init(
 
 @app.command()
 @_reported
-def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Logs to bundle: features, crosses, pretrain, train, bundle.
+def run(
+    config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
+    registry: Registry = None, as_json: AsJson = False,
+) -> None:
+    """Logs to bundle: features, crosses, pretrain, train, bundle. Training starts from the champion, if there is one.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
@@ -107,8 +118,9 @@ def run(config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, as_j
     from contracts.config import load
     from sluice import steps
     from sluice.tables import print_models
+    from sluice.warm_parent import Warmth
 
-    result = steps.run(load(config), data, Artifacts(out), _console(), seed)
+    result = steps.run(load(config), data, Artifacts(out), _console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], _console())
     _print(result, as_json)
 
@@ -122,6 +134,7 @@ def features(
     day: Annotated[
         str | None, typer.Option(help="re-run exactly this day (YYYY-MM-DD), with the fitted encoding")
     ] = None,
+    until: Until = None,
     as_json: AsJson = False,
 ) -> None:
     """Ingest, labels, point-in-time features, encoded examples, online tables.
@@ -132,7 +145,7 @@ def features(
     from contracts.config import load
     from sluice import steps
 
-    _print(steps.features(load(config), data, Artifacts(out), _console(), day), as_json)
+    _print(steps.features(load(config), data, Artifacts(out), _console(), day, until), as_json)
 
 
 @app.command()
@@ -196,8 +209,11 @@ def crosses(
 
 @app.command()
 @_reported
-def train(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Train and evaluate every configured model, the two towers and the pre-ranker.
+def train(
+    config: ConfigPath, out: Out, seed: Seed = None, warm: Warm = None, cold: Cold = False, registry: Registry = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train and evaluate every configured model and the two towers, starting from the champion if there is one.
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
@@ -205,8 +221,9 @@ def train(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = Fal
     from contracts.config import load
     from sluice import steps
     from sluice.tables import print_models
+    from sluice.warm_parent import Warmth
 
-    result = steps.train(load(config), Artifacts(out), _console(), seed)
+    result = steps.train(load(config), Artifacts(out), _console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], _console())
     _print(result, as_json)
 
@@ -272,7 +289,9 @@ def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
 
 @app.command()
 @_reported
-def federate(config: ConfigPath, out: Out, data: Data = None, as_json: AsJson = False) -> None:
+def federate(
+    config: ConfigPath, out: Out, data: Data = None, until: Until = None, as_json: AsJson = False
+) -> None:
     """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
 
     Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
@@ -282,7 +301,7 @@ def federate(config: ConfigPath, out: Out, data: Data = None, as_json: AsJson = 
     from sluice import steps
     from sluice.tables import print_federated
 
-    result = steps.federate(load(config), data, Artifacts(out), _console())
+    result = steps.federate(load(config), data, Artifacts(out), _console(), until)
     print_federated(result["federated"], _console())
     _print(result, as_json)
 
@@ -308,9 +327,6 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     _print(result, as_json)
 
 
-Registry = Annotated[
-    str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")
-]
 RunFolder = Annotated[Path, typer.Argument(help="the --out folder of a run", metavar="OUT")]
 
 
@@ -372,6 +388,42 @@ def rollback(
     found = registration.rollback(name, registry, only)
     typer.echo(f"champion of {name} is version {found['number']}, {found['champion']}")
     _print(found, as_json)
+
+
+Instant = Annotated[str | None, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")]
+
+
+@app.command()
+@_reported
+def watch(
+    config: ConfigPath,
+    out: Out,
+    answers: Annotated[Path, typer.Option(help="the answer log of `sluice serve --log-answers`")],
+    clicks: Annotated[Path | None, typer.Option(help="instead of the configured table of clicks")] = None,
+    data: Data = None,
+    since: Instant = None,
+    until: Instant = None,
+    registry: Registry = None,
+    bundle: Annotated[str | None, typer.Option(help="judge this version, not the registry's champion")] = None,
+    roll_back: Annotated[bool, typer.Option("--roll-back", help="do so where it is wanted")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the champion by its answers and the clicks on them; exit code 4 when it should be rolled back.
+
+    Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
+    """
+    from contracts.config import instant, load
+    from contracts.errors import RollBackWanted
+    from sluice.watch import Watched, lines
+    from sluice.watch import watch as judge
+
+    asked = Watched(out, answers, clicks, data, instant(since), instant(until), registry, bundle)
+    found = judge(load(config), asked, roll_back)
+    for line in lines(found):
+        typer.echo(line)
+    _print(found, as_json)
+    if found["reasons"]:
+        raise RollBackWanted(f"{found['bundle']} should be rolled back: " + "; ".join(found["reasons"]))
 
 
 @app.command()

@@ -7,7 +7,6 @@ serving's code times the result. Times are reported and never decide: what decid
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from serving.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.prerank_scorers import DotProductScorer, FscdScorer, Scorer
 from serving.query import RankQuery
+from sluice.emptied_folder import emptied
 
 REPETITIONS = 100
 TRACKED = ("recall", "hit_rate", "auc", "cost", "us_per_1000", "fields_kept")
@@ -49,6 +49,7 @@ def run(
     known = summary.read(out.prerank)
     if known.get("digest") == digest and (out.model("fscd") / "weights.safetensors").exists() and not force:
         return known
+    (out.prerank / summary.FILE).unlink(missing_ok=True)
     spec = FeatureSpec.read(out.encoding)
     loaded, asked = candidates(config, out, spec, chosen, progress)
     measured = None if costs is None else MeasuredCosts.read(costs)
@@ -85,10 +86,10 @@ def candidates(
 def as_of_bundle(config: Config, out: Artifacts) -> LoadedBundle:
     """Everything but the pre-ranker, with the items as the test window found them; held in memory alone."""
     plain = config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "dot_product"})})
-    with tempfile.TemporaryDirectory(dir=out.out, prefix=".as-of-") as folder:
-        assemble(plain, AsOfTest(out.out), Path(folder, "build"))
-        bundle.publish(Path(folder, "build"), Path(folder, "bundle"), config.name)
-        return LoadedBundle.load(Path(folder, "bundle"), check_parity=False)
+    with emptied(out.out / ".as-of") as folder:
+        assemble(plain, AsOfTest(out.out), folder / "build")
+        bundle.publish(folder / "build", folder / "bundle", config.name)
+        return LoadedBundle.load(folder / "bundle", check_parity=False)
 
 
 def with_times(

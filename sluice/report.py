@@ -72,6 +72,7 @@ def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:
         "Calibration of the ranker": report_plots.reliability(curves.get("reliability", {})),
         "Training": report_plots.training_curves(models),
         "Federated rounds": report_plots.federated_curves(run.get("settings", {})),
+        "Days with drifting tastes": report_plots.day_lines(run.get("days", [])),
         "Slates as shares of the oracle's": report_plots.slate_bars(run.get("slate", {})),
         "Where the funnel loses value": report_plots.stage_losses(run.get("slate", {}).get("loss", {})),
         "Pre-ranking: quality against cost": report_plots.prerank_frontier(run.get("prerank")),

@@ -114,6 +114,21 @@ def federated_curves(settings: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
+def day_lines(days: list[Mapping[str, Any]]) -> str:
+    """Share of the oracle's clicks of each platform, day by day, with standard errors over visits."""
+    if not days:
+        return ""
+    figure, axes = _canvas()
+    for platform in days[0]["share_of_oracle"]:
+        shares = [day["share_of_oracle"][platform] for day in days]
+        errors = [day["standard_error"][platform] for day in days]
+        axes.errorbar([day["day"] for day in days], shares, errors, fmt="o-", markersize=3, capsize=2, label=platform)
+    axes.set_xlabel("day")
+    axes.set_ylabel("share of the oracle's clicks")
+    axes.legend(frameon=False)
+    return _svg(figure)
+
+
 def slate_bars(slate: Mapping[str, Any]) -> str:
     policies = {
         f"{kind}: {policy}": float(share)

@@ -36,7 +36,10 @@ class Outcome:
 
 
 class SteadyLoad:
-    """`with SteadyLoad(target, users, 50) as load: ...`; afterwards, or meanwhile, `load.outcomes`."""
+    """`with SteadyLoad(target, users, 50) as load: ...`; afterwards, or meanwhile, `load.outcomes`.
+
+    What callers ask and what they do with an answer is a subclass's to say.
+    """
 
     def __init__(self, target: str, users: Sequence[str], per_second: float, seed: int = 0) -> None:
         self.outcomes: list[Outcome] = []
@@ -62,6 +65,14 @@ class SteadyLoad:
     @property
     def failed(self) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if outcome.code != "OK"]
+
+    def request(self, user: str) -> Any:
+        from serving.proto import sluice_pb2 as pb
+
+        return pb.RankRequest(user_id=user)
+
+    def answered(self, request: Any, answer: Any) -> None:
+        """Called with each answer, in the thread of the callers."""
 
     def _run(self) -> None:
         try:
@@ -89,12 +100,11 @@ class SteadyLoad:
     async def _ask(self, user: str, kept: Any, due: float) -> None:
         import grpc
 
-        from serving.proto import sluice_pb2 as pb
         from serving.proto.sluice_pb2_grpc import RankingStub
 
-        channel, version = kept or _channel(self._target), ""
+        channel, version, request = kept or _channel(self._target), "", self.request(user)
         try:
-            answer = await RankingStub(channel).Rank(pb.RankRequest(user_id=user), timeout=DEADLINE_SECONDS)
+            answer = await RankingStub(channel).Rank(request, timeout=DEADLINE_SECONDS)
             code, version = "OK", answer.bundle_version
         except grpc.aio.AioRpcError as error:
             code = f"{error.code().name}: {error.details()}"
@@ -103,6 +113,8 @@ class SteadyLoad:
                 await channel.close()
         self.outcomes.append(
             Outcome(due, "kept" if kept else "new", code, time.monotonic() - due, version))
+        if code == "OK":
+            self.answered(request, answer)
 
 
 def _channel(target: str) -> Any:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -15,19 +14,24 @@ from contracts import bundle, summary
 from contracts.artifacts import Artifacts
 from contracts.config import Config
 from contracts.errors import DataError
+from sluice.emptied_folder import emptied
 from sluice.progress import step
 from sluice.skipped import skipped
+
+if TYPE_CHECKING:  # the registry is asked by training alone
+    from sluice.warm_parent import Warmth
 
 NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
 
 
 def features(
-    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None
+    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None,
+    until: str | None = None,
 ) -> dict[str, Any]:
     from pipelines import feature_step
 
     with step(console, "features") as progress:
-        found = feature_step.run(config, data, out, day=day, on_progress=progress.note)
+        found = feature_step.run(config, data, out, day=day, on_progress=progress.note, until=until)
     return found if day else {**found, "leaks": leaks(config, out, console)}
 
 
@@ -74,12 +78,19 @@ def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None 
         return pretrain_step.run(config, out, graph, seed=seed, on_progress=progress.advance)
 
 
-def train(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+def train(
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, warmth: Warmth | None = None
+) -> dict[str, Any]:
+    """`warmth` None starts from nothing."""
     _need(out.encoding, "sluice features")
     from models import train_step
+    from models.warm_start import Parent
+    from sluice.warm_parent import parent_of
 
+    folder = parent_of(config, out, warmth) if warmth else None
     with step(console, "train") as progress:
-        return train_step.run(config, out, seed=seed, on_progress=progress.advance)
+        return train_step.run(config, out, seed=seed, on_progress=progress.advance,
+                              parent=Parent.read(folder) if folder else None)
 
 
 def prerank(
@@ -101,13 +112,14 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     from serving.assemble import assemble
 
     started = time.perf_counter()
-    with step(console, "bundle"), tempfile.TemporaryDirectory(dir=out.out, prefix=".build-") as build:
-        metrics = assemble(config, parts, Path(build))
+    with step(console, "bundle"), emptied(out.out / ".build") as build:
+        metrics = assemble(config, parts, build)
         trained = summary.read(parts.out / "models")
         manifest = bundle.publish(
-            Path(build),
+            build,
             out.bundle,
             config.name,
+            parents=(trained["parent"],) if trained.get("parent") else (),
             settings=config.model_dump(mode="json"),
             metrics={**metrics, "models": _final_metrics(trained)},
         )
@@ -123,12 +135,14 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     return result
 
 
-def federate(config: Config, data: Path | None, out: Artifacts, console: Console) -> dict[str, Any]:
+def federate(
+    config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None
+) -> dict[str, Any]:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
     from federated import federate_step
 
     if not out.encoding.exists():
-        features(config, data, out, console)
+        features(config, data, out, console, until=until)
     with step(console, "federate") as progress:
         found = federate_step.run(config, out, progress.advance)
     parts = Artifacts(out.out / federate_step.FOLDER / "parts")
@@ -148,7 +162,10 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
         run.artifact(out.bundle)
 
 
-def run(config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+def run(
+    config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
+    warmth: Warmth | None = None,
+) -> dict[str, Any]:
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
     merged: dict[str, Any] = {"name": config.name, "features": features(config, data, out, console)}
@@ -157,7 +174,7 @@ def run(config: Config, data: Path | None, out: Artifacts, console: Console, see
         merged["crosses"] = crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
     merged["pretrain"] = pretrain(config, out, console, seed)
-    trained = train(config, out, console, seed)
+    trained = train(config, out, console, seed, warmth)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     if config.prerank_kind == "fscd":
         merged["prerank"] = prerank(config, out, console, seed=seed)

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "federated": {"contracts", "models"},
     "serving": {"contracts", "models"},
     "sluice": {"contracts", "pipelines", "models", "federated", "serving"},
+    "airflow_dags": set(),
 }
 HEAVY = {
     "torch": {"models", "federated", "serving"},
@@ -27,6 +28,7 @@ HEAVY = {
     "grpc": {"serving"},
     "flwr": {"federated"},
     "mlflow": set(),
+    "airflow": {"airflow_dags"},
     "sklearn": set(),
     "matplotlib": set(),
 }
@@ -80,6 +82,7 @@ def test_each_layer_imports_only_what_it_may(layer):
         ("pipelines", "def f():\n    from models.dnn import Dnn"),
         ("models", "import mlflow"),
         ("sluice", "import torch"),
+        ("airflow_dags", "from sluice.airflow_demo import Demo"),
     ],
 )
 def test_a_forbidden_import_is_found(layer, source):

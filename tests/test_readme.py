@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "sluice", "benchmarks")
+LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "airflow_dags", "sluice", "benchmarks")
 
 
 def tree() -> set[str]:

@@ -217,3 +217,13 @@ def test_weights_and_arrays_come_back(tmp_path: Path) -> None:
 def test_objects_are_never_pickled(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pickle"):
         save_array(tmp_path / "x.npy", np.array([{}], dtype=object))
+
+
+def test_what_a_killed_publisher_left_goes_after_an_hour(tmp_path):
+    build, old, young = tmp_path / "build", tmp_path / ".bundle.0123abcd", tmp_path / ".bundle.4567cdef"
+    for folder in (build, old, young):
+        folder.mkdir()
+        (folder / "file").write_text("x")
+    os.utime(old, (1, 1))
+    publish(build, tmp_path / "bundle", "shop")
+    assert (old.exists(), young.exists()) == (False, True)

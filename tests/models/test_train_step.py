@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from contracts import summary
+from contracts import bundle, summary, vocabulary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle import load_array, load_weights
 from contracts.config import Config
@@ -24,6 +24,7 @@ from models.calibration import Calibration
 from models.pre_ranker import PreRanker, TowersPreRanker
 from models.train_step import run
 from models.two_tower import TwoTower
+from models.warm_start import Parent
 
 POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
 EFFECT = np.random.default_rng(5).normal(0, 1.5, 64)
@@ -268,3 +269,49 @@ def test_runs_go_where_the_tracking_uri_says(trained) -> None:
     experiment = client.get_experiment_by_name("tiny")
     assert len(client.search_runs([experiment.experiment_id])) >= len(found["models"])
     assert not (out.out / "mlflow.db").exists()
+
+
+@pytest.fixture
+def write_keys(spec: FeatureSpec) -> Callable[[Path], None]:
+    """The spec with a vocabulary for each field of keys, below `folder`."""
+    keyed = [one.name for one in spec.fields if one.kind in ("categorical", "multi_valued", "sequence")]
+    named = spec.model_copy(update={"fields": tuple(
+        one.model_copy(update={"vocabulary": one.vocabulary or one.name} if one.name in keyed else {})
+        for one in spec.fields)})
+
+    def make(folder: Path) -> None:
+        named.write(folder)
+        for field in named.fields:
+            if field.vocabulary:
+                vocabulary.write(folder, field.vocabulary, np.arange(field.size - 2))
+
+    return make
+
+
+def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, write_keys, tmp_path) -> None:
+    """With a learning rate of next to nothing the parent's logits come out; cold, they do not."""
+    first, _ = trained
+    build = tmp_path / "build"
+    build.mkdir()
+    write_keys(build)
+    for name, place in (("dnn", "rank"), ("two_tower", "retrieval")):
+        (build / place).mkdir()
+        target = "weights" if name == "dnn" else "towers"
+        shutil.copyfile(first.model(name) / "weights.safetensors", build / place / f"{target}.safetensors")
+    bundle.publish(build, tmp_path / "bundle", "tiny", metrics={"ranker": "dnn"},
+                   settings=config().model_dump(mode="json"))
+    parent = Parent.read(tmp_path / "bundle")
+    still = config(models=("dnn",), learning_rate=1e-12, weight_decay=0.0, epochs=1, tower_epochs=1)
+    logits = {}
+    for kind, start in (("warm", parent), ("cold", None)):
+        out = write_examples(tmp_path / kind)
+        write_keys(out.encoding)
+        found = run(still, out, parent=start)
+        assert found["parent"] == (parent.manifest.version if start else None)
+        assert bool(found["models"]["dnn"]["warm_start"]) == bool(start)
+        logits[kind] = load_array(out.model("dnn") / "test_logits.npy")
+        again = run(still, out, parent=start)
+        assert again["models"]["dnn"] == found["models"]["dnn"]
+    before = load_array(first.model("dnn") / "test_logits.npy")
+    np.testing.assert_allclose(logits["warm"], before, atol=1e-5)
+    assert np.abs(logits["cold"] - before).max() > 0.1

@@ -45,5 +45,31 @@ def test_a_write_that_dies_changes_nothing(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         write_days(broken, folder)
     assert content(spark, folder) == {"2026-01-05": 1}
-    publish(stage(days(spark, {"2026-01-05": 4}), folder), folder)
+    publish(spark, stage(days(spark, {"2026-01-05": 4}), folder), folder)
     assert content(spark, folder) == {"2026-01-05": 4}
+
+
+def stamps(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
+
+
+def test_days_whose_rows_are_the_same_are_left_untouched(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    rows = [("2026-01-05", n % 3) for n in range(9)] + [("2026-01-06", None), ("2026-01-07", 4)]
+    write_days(spark.createDataFrame(rows, "day string, x int"), folder)
+    before = stamps(folder)
+    again = spark.createDataFrame(rows[::-1], "day string, x int").repartition(3)
+    assert write_days(again, folder) == []
+    assert stamps(folder) == before
+    changed = [*rows[:8], ("2026-01-05", 7), ("2026-01-06", 0), ("2026-01-07", 4)]
+    assert write_days(spark.createDataFrame(changed, "day string, x int"), folder) == ["2026-01-05", "2026-01-06"]
+    assert {path for path, when in before.items() if stamps(folder).get(path) == when} == set(
+        (folder / "day=2026-01-07").glob("*.parquet"))
+
+
+def test_a_day_of_other_columns_is_written_anew(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    write_days(days(spark, {"2026-01-05": 1, "2026-01-06": 1}), folder)
+    wider = days(spark, {"2026-01-05": 1, "2026-01-06": 1}).withColumn("y", F.lit(2))
+    assert write_days(wider.where("day = '2026-01-06'"), folder, ["2026-01-06"]) == ["2026-01-06"]
+    assert write_days(wider, folder) == ["2026-01-05"]

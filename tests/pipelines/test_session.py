@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from contracts.config import SparkSettings
 from contracts.errors import SluiceError
-from pipelines.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, session_options
+from pipelines.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, reached, session_options
 
 
 def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> None:
@@ -20,6 +20,13 @@ def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> 
 def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
     assert session_options(SparkSettings(master="")) == {**DEFAULTS, **FIXED}
     assert LOCAL_DEFAULTS.keys() <= session_options(SparkSettings()).keys()
+
+
+@pytest.mark.parametrize("master", ["spark://master:7077", ""])
+def test_the_environment_names_another_master(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    assert reached(SparkSettings()).master == "local[*]"
+    monkeypatch.setenv("SLUICE_SPARK_MASTER", master)
+    assert reached(SparkSettings(settings={"a": "b"})) == SparkSettings(master=master, settings={"a": "b"})
 
 
 def test_settings_win_over_defaults_but_not_over_what_is_fixed() -> None:

@@ -125,3 +125,11 @@ def test_a_federated_run_has_its_tables_and_its_curve(tmp_path):
     assert "221.5" in page
     assert "Federated rounds" in page
     assert "train" in page
+
+
+def test_days_with_drifting_tastes_are_a_plot(tmp_path):
+    day = {"day": 8, "share_of_oracle": {"updates itself": 0.8, "trained once": 0.7},
+           "standard_error": {"updates itself": 0.01, "trained once": 0.01}}
+    summary.write(tmp_path, {"name": "days", "seconds": 1.0, "days": [day, {**day, "day": 9}]})
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "Days with drifting tastes" in page

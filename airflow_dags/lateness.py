@@ -1,0 +1,35 @@
+"""What happens when a run misses its deadline: an error line, and a message to whom the Variable sluice_alerts names.
+
+`sluice_alerts` is an address that takes JSON by POST, as chat and pager services do; without it the line is all.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import urllib.request
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DeadlineAlert, DeadlineReference, SyncCallback, Variable
+
+log = logging.getLogger(__name__)
+
+
+def report_late(dag: str, hours: float, **_: Any) -> None:
+    said = f"{dag} has not ended {hours:g} hours after it was queued; its page says which failure matters at night"
+    log.error("%s", said)
+    address = Variable.get("sluice_alerts", default="")
+    if address:
+        body = json.dumps({"text": said}).encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=10).close()
+
+
+def due_within(dag: str, limit: timedelta) -> DeadlineAlert:
+    """Counted from the moment the run was queued."""
+    hours = limit.total_seconds() / 3600
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=limit,
+        callback=SyncCallback(report_late, kwargs={"dag": dag, "hours": hours}),
+    )

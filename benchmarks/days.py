@@ -1,0 +1,172 @@
+"""Days with drifting tastes: a platform that updates itself every day against one trained once.
+
+    sluice bench days --out OUT
+
+Before each day the whole daily chain runs on what was known by then: features of the last eight days, training that
+starts from the champion, a bundle, the registry, the gate. The bundle that is champion then, and the first one of all,
+answer the same visits of the day; expected clicks of their slates by the truth of that day, as shares of the best
+slates'. Both learn from the log of the simulator's own policy. OUT/report.html shows the plot; the last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from contracts import summary
+from contracts.artifacts import Artifacts
+from contracts.config import Config, Simulation, Windows, load
+from contracts.errors import GateRefused
+from models.bundle_registry import CHAMPION, BundleRegistry
+from pipelines.feature_step import session
+from pipelines.marketplace import simulate
+from pipelines.marketplace_truth import Truth
+from serving.deadline import Deadline
+from serving.funnel import Funnel
+from serving.loaded_bundle import LoadedBundle
+from serving.query import RankQuery
+from sluice import registration, steps
+from sluice.judge import market
+from sluice.live_requests import Visit
+from sluice.report import write_report
+from sluice.warm_parent import Warmth
+
+CONFIG = Path(__file__).with_suffix(".toml")
+HISTORY, TRAIN = 8, (1, 6)  # days of log a run reads; those of them that it trains on
+UPDATED, ONCE = "updates itself", "trained once"
+
+
+def run(config: Config, folder: Path, days: int, visits: int, cold: bool) -> list[dict[str, Any]]:
+    assert config.simulation is not None
+    simulate(config.simulation, config.seed, folder / "raw", folder / "truth")
+    store, found, first = BundleRegistry(f"sqlite:///{folder.resolve() / 'mlflow.db'}"), [], None
+    with session(config):
+        for day in range(HISTORY, HISTORY + days):
+            begun = time.perf_counter()
+            refused = _update(config, folder, day, store, cold)
+            champion = store.by_alias(config.name, CHAMPION)
+            assert champion is not None
+            newest = store.fetch(champion, folder / "bundles")
+            first = first or newest
+            entry = _judged(config, folder, day, {UPDATED: newest, ONCE: first}, visits)
+            found.append({**entry, "champion": champion.version, "refused": refused,
+                          "seconds": round(time.perf_counter() - begun, 1)})
+            print(json.dumps(found[-1]), flush=True)
+    return found
+
+
+def _update(config: Config, folder: Path, day: int, store: BundleRegistry, cold: bool) -> str:
+    """The daily chain before `day`; the gate's reason where it refused."""
+    out, console = Artifacts(folder / f"day-{day:03d}"), Console(quiet=True)
+    dated = config.model_copy(update={"windows": _windows(config, day)})
+    steps.features(dated, _known_by(config, folder, day), out, console)
+    steps.train(dated, out, console, warmth=Warmth(cold=cold, registry=store.uri))
+    steps.build_bundle(dated, out, console)
+    registration.register(out.out, store.uri, "challenger", "")
+    try:
+        registration.promote(out.out, store.uri, force=False)
+    except GateRefused as refused:
+        return str(refused)
+    return ""
+
+
+def _start(config: Config, day: int) -> Any:
+    assert config.simulation is not None
+    return config.simulation.start + timedelta(days=day)
+
+
+def _windows(config: Config, day: int) -> Windows:
+    cuts = [_start(config, day - HISTORY + offset) for offset in (0, *TRAIN, HISTORY - 1, HISTORY)]
+    return Windows(statistics=(cuts[0], cuts[1]), train=(cuts[1], cuts[2]), validation=(cuts[2], cuts[3]),
+                   test=(cuts[3], cuts[4]))
+
+
+def _known_by(config: Config, folder: Path, day: int) -> Path:
+    """The log of the last days as it was known when `day` began."""
+    now, target = pa.scalar(_start(config, day), pa.timestamp("us", "UTC")), folder / f"day-{day:03d}" / "data"
+    for table in ("impressions", "clicks"):
+        (target / table).mkdir(parents=True, exist_ok=True)
+        for past in range(day - HISTORY, day):
+            name = f"part-{past:03d}.parquet"
+            rows = pq.read_table(folder / "raw" / table / name)
+            pq.write_table(rows.filter(pc.less_equal(rows["known_time"], now)), target / table / name)
+    for table in ("users", "items"):
+        if not (target / table).exists():
+            (target / table).symlink_to((folder / "raw" / table).resolve())
+    return target
+
+
+def _visits(config: Config, folder: Path, day: int, count: int) -> list[Visit]:
+    """Requests of the day, as they came."""
+    log = pq.read_table(folder / "raw" / "impressions" / f"part-{day:03d}.parquet")
+    log = log.filter(pc.equal(log["position"], 1)).append_column("hour", pc.hour(log.filter(
+        pc.equal(log["position"], 1))["event_time"]))
+    chosen = np.random.default_rng([config.seed, day]).permutation(log.num_rows)[:count]
+    rows = log.select(["user_id", "device", "placement", "hour"]).take(chosen).to_pylist()
+    return [Visit(row.pop("user_id"), row) for row in rows]
+
+
+def _judged(config: Config, folder: Path, day: int, bundles: dict[str, Path], count: int) -> dict[str, Any]:
+    truth, visits = Truth.load(folder / "truth" / f"day-{day:03d}"), _visits(config, folder, day, count)
+    shares, errors = {}, {}
+    for name, place in bundles.items():
+        bundle = LoadedBundle.load(place, check_parity=False)
+        funnel, limit = Funnel(bundle), config.serve.default_limit
+        got, best = np.empty(len(visits)), np.empty(len(visits))
+        for number, visit in enumerate(visits):
+            world = market(truth, bundle, visit, config)
+            answer = funnel.rank(RankQuery(user=visit.user, limit=limit, context=visit.context, rerank=False,
+                                           explain=False), Deadline(None))
+            got[number] = world.total("clicks", bundle.items.rows([item.item for item in answer.items]))
+            best[number] = world.total("clicks", world.best("clicks"))
+        shares[name] = float(got.sum() / best.sum())
+        errors[name] = float((got - shares[name] * best).std() / best.mean() / np.sqrt(len(visits)))
+    return {"day": day, "share_of_oracle": shares, "standard_error": errors}
+
+
+def _table(days: list[dict[str, Any]]) -> str:
+    lines = [f"| day | {UPDATED} | {ONCE} | gate |", "|---|---|---|---|"]
+    for one in days:
+        cells = [f"{one['share_of_oracle'][name]:.3f} ± {one['standard_error'][name]:.3f}" for name in (UPDATED, ONCE)]
+        lines.append(f"| {one['day']} | {cells[0]} | {cells[1]} | {'refused' if one['refused'] else 'passed'} |")
+    means = [np.mean([one["share_of_oracle"][name] for one in days]) for name in (UPDATED, ONCE)]
+    return "\n".join([*lines, f"| mean | {means[0]:.3f} | {means[1]:.3f} | |"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--days", type=int, default=14)
+    parser.add_argument("--visits", type=int, default=300)
+    parser.add_argument("--events-per-day", type=int, default=12_000)
+    parser.add_argument("--drift", type=float, help="radians a day, instead of the configured ones")
+    parser.add_argument("--cold", action="store_true", help="every day's training starts from nothing")
+    asked = parser.parse_args()
+    config, span = load(CONFIG), HISTORY + asked.days
+    assert config.simulation is not None
+    changes = {"days": span, "events": span * asked.events_per_day}
+    simulation = Simulation.model_validate(config.simulation.model_dump() | changes | (
+        {} if asked.drift is None else {"drift": asked.drift}))
+    config = config.model_copy(update={"simulation": simulation})
+    begun = time.perf_counter()
+    days = run(config, asked.out, asked.days, asked.visits, asked.cold)
+    merged = {"name": config.name, "marketplace_version": config.version, "days": days,
+              "seconds": round(time.perf_counter() - begun, 1)}
+    summary.write(asked.out, merged)
+    write_report(asked.out)
+    print(_table(days))
+    print(json.dumps(merged))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Names of the columns in which a network reads its inputs, so that two networks of unequal specs can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from contracts.feature_spec import FeatureSpec
+from models.embedding import BlockReader, FusedEmbedding
+
+
+def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]:
+    """Every layout that a layer of the network may read: kind -> a name per column. Empty without embeddings."""
+    embedding = getattr(network, "embedding", None)
+    if not isinstance(embedding, FusedEmbedding):
+        return {}
+    shared_dense = [slot.name for slot in spec.block_dense("shared")]
+    own_dense = [slot.name for slot in spec.block_dense("own")][: embedding.own.width]
+    if embedding.products is None and embedding.statistics is None:
+        own_dense = own_dense[: embedding.own_numbers]
+    channels = embedding.statistics.width // len(embedding.statistics.parts) if embedding.statistics else 0
+    statistics = [name for one in spec.statistics() for name in _several(one.name, channels)]
+    width = embedding.products.weight.shape[1] if embedding.products else 0
+    products = [name for one in spec.products() for name in _several(one.name, width)]
+    left = _slots(embedding.shared, embedding.dim), shared_dense
+    right = _slots(embedding.own, embedding.dim), [*products, *own_dense, *statistics]
+    shared, own = left[0] + left[1], right[0] + right[1]
+    attended = [f"attention {name}" for pair, _ in getattr(network, "pairs", ())
+                for name in _several(pair.name, embedding.dim)]
+    return {
+        "shared": shared, "own": own + attended, "both": shared + own, "shared numbers": left[1],
+        "own numbers": right[1], "plain own numbers": [*own_dense, *statistics], "numbers": left[1] + right[1],
+        "slots": [slot.name for reader in (embedding.shared, embedding.own) for slot in reader.slots],
+    }
+
+
+def _slots(reader: BlockReader, dim: int) -> list[str]:
+    return [name for slot in reader.slots for name in _several(slot.name, dim)]
+
+
+def _several(name: str, count: int) -> Sequence[str]:
+    return [f"{name}[{number}]" for number in range(count)]

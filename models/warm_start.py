@@ -1,0 +1,179 @@
+"""Training that starts from the weights of an older bundle.
+
+    embeddings      a row goes over by what its id means (models/id_maps.py); rows of new values stay as initialised
+    input layers    a column goes over by the name of its input; columns of new fields stay as initialised
+    other layers    as they are, where the shape is the same
+    not carried     what the new training window sets (priors of popularity, log frequencies, scales), statistics of
+                    pairs, which are pre-trained anew, and layers of another shape
+
+Where a layer is as wide as two different things, it starts anew rather than mixed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from contracts import bundle, vocabulary
+from contracts.bundle import Manifest
+from contracts.config import Config, Train
+from contracts.errors import BundleError
+from contracts.feature_spec import FeatureSpec
+from models import checkpoint
+from models.embedding import FusedEmbedding
+from models.id_maps import NEW, Vocabularies, id_maps
+from models.input_columns import input_columns
+
+STATISTICS = "embedding.statistics."
+EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"
+Build = Callable[[FeatureSpec, Config], nn.Module]
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A bundle as the start of training."""
+
+    folder: Path
+    manifest: Manifest
+    spec: FeatureSpec
+    vocabularies: Vocabularies
+    config: Config
+
+    @classmethod
+    def read(cls, folder: Path) -> Parent:
+        """Raises BundleError (or a kind of it) when the folder is no whole bundle, or one without its settings."""
+        manifest = bundle.verify(folder)
+        try:
+            config = Config.model_validate(manifest.settings)
+        except ValidationError as error:
+            raise BundleError(f"{folder} does not say how it was trained ({error.errors()[0]['msg']}); start with "
+                              "--cold, or from another bundle") from None
+        return cls(folder, manifest, FeatureSpec.read(folder), vocabulary.read_all(folder), config)
+
+    def weights(self, name: str) -> Path | None:
+        """Of the ranker that it serves, the two towers and the towers' pre-ranker; None of anything else."""
+        kept = {self.manifest.metrics.get("ranker"): "rank/weights.safetensors",
+                "two_tower": "retrieval/towers.safetensors"}
+        if self.config.prerank_kind == "towers":
+            kept["pre_ranker"] = "prerank/weights.safetensors"
+        path = self.folder / kept[name] if name in kept else None
+        return path if path and path.exists() else None
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What a network of `spec` takes over from its parent; called once the network is prepared."""
+
+    parent: Parent
+    spec: FeatureSpec
+    vocabularies: Vocabularies
+    settings: Train
+
+    @torch.no_grad()
+    def __call__(self, network: nn.Module, name: str, build: Build) -> dict[str, Any]:
+        """Figures: the parent's version, rows carried of all rows, layers that start anew."""
+        path = self.parent.weights(name)
+        if path is None:
+            return {}
+        with torch.random.fork_rng(devices=[]):
+            old = build(self.parent.spec, self.parent.config)
+        checkpoint.load(old, path)
+        rows = self._rows(network, old)
+        columns = input_columns(old, self.parent.spec), input_columns(network, self.spec)
+        before, anew = dict(old.named_parameters()), []
+        for key, parameter in network.named_parameters():
+            if key.startswith(STATISTICS):
+                continue
+            axes = self._axes(key, before.get(key), parameter, rows, columns)
+            if axes is None:
+                anew.append(key)
+            else:
+                _copy(before[key], parameter, axes)
+        kept = rows.get(EMBEDDING, np.empty(0))
+        return {"parent": self.parent.manifest.version, "rows": len(kept), "rows_carried": int((kept != NEW).sum()),
+                "anew": anew}
+
+    def _axes(
+        self, key: str, old: Tensor | None, new: Tensor, rows: dict[str, np.ndarray],
+        columns: tuple[dict[str, list[str]], dict[str, list[str]]],
+    ) -> list[np.ndarray] | None:
+        """For each axis the old place of each new one; None where nothing can be carried."""
+        if old is None or old.ndim != new.ndim:
+            return None
+        axes = [rows[key] if key in rows and axis == 0 else self._axis(old.shape[axis], size, *columns)
+                for axis, size in enumerate(new.shape)]
+        return None if any(axis is None for axis in axes) else axes  # type: ignore[return-value]
+
+    def _axis(
+        self, old: int, new: int, before: dict[str, list[str]], now: dict[str, list[str]]
+    ) -> np.ndarray | None:
+        s, found = self.settings, []
+        if old == new and old in {1, s.embedding_dim, s.cross_rank, s.tower_dim, *s.hidden, *s.tower_hidden}:
+            found.append(np.arange(new))
+        for kind in before.keys() & now.keys():
+            if (len(before[kind]), len(now[kind])) == (old, new):
+                places = {name: place for place, name in enumerate(before[kind])}
+                found.append(np.array([places.get(name, NEW) for name in now[kind]], dtype=np.int64))
+        if not found:
+            return np.arange(new) if old == new else None
+        return found[0] if all((one == found[0]).all() for one in found) else None
+
+    def _rows(self, network: nn.Module, old: nn.Module) -> dict[str, np.ndarray]:
+        """Parameter -> the old row of each new row."""
+        new_table, old_table = getattr(network, "embedding", None), getattr(old, "embedding", None)
+        if not isinstance(new_table, FusedEmbedding) or not isinstance(old_table, FusedEmbedding):
+            return {}
+        maps = id_maps(self.parent.spec, self.parent.vocabularies, self.spec, self.vocabularies)
+        found = {EMBEDDING: _embedding_rows(new_table, old_table, maps)}
+        if new_table.products is not None and old_table.products is not None:
+            found[PRODUCTS] = _product_rows(self.spec, self.parent.spec, maps)
+        return found
+
+
+def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np.ndarray]) -> np.ndarray:
+    rows = np.full(len(new.weight), NEW, dtype=np.int64)
+    before = {slot.name: start for slot, start in _starts(old)}
+    for slot, start in _starts(new):
+        if slot.name in before:
+            ids = maps[slot.name][1:]
+            rows[start + 1 : start + slot.size] = np.where(ids == NEW, NEW, ids + before[slot.name])
+    rows[0] = 0
+    return rows
+
+
+def _starts(embedding: FusedEmbedding) -> list[tuple[Any, int]]:
+    """Slots with the offset of their ids; of slots that share a table the target comes last."""
+    slots = [(slot, int(reader.offsets[reader.places[slot.name]])) for reader in (embedding.shared, embedding.own)
+             for slot in reader.slots]
+    return sorted(slots, key=lambda one: not one[0].sequence)
+
+
+def _product_rows(new: FeatureSpec, old: FeatureSpec, maps: dict[str, np.ndarray]) -> np.ndarray:
+    before, start = {}, 0
+    for cross in old.products():
+        for part in cross.parts:
+            before[cross.name, part] = start
+            start += old.slot(part).size
+    parts = []
+    for cross in new.products():
+        for part in cross.parts:
+            ids, first = maps[part], before.get((cross.name, part))
+            parts.append(np.full(len(ids), NEW) if first is None else np.where(ids == NEW, NEW, ids + first))
+    return np.concatenate(parts)
+
+
+def _copy(old: Tensor, new: Tensor, axes: list[np.ndarray]) -> None:
+    """new[i, j, ...] = old[axes[0][i], axes[1][j], ...] wherever none of them is NEW."""
+    into = [torch.from_numpy(np.flatnonzero(axis != NEW)) for axis in axes]
+    out_of = [torch.from_numpy(axis[axis != NEW]) for axis in axes]
+    if not axes:
+        new.copy_(old)
+    else:
+        new[torch.meshgrid(*into, indexing="ij")] = old[torch.meshgrid(*out_of, indexing="ij")]

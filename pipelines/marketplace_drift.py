@@ -1,0 +1,37 @@
+"""Tastes that change from day to day: the planted crosses, what segments like, and what is in fashion among items.
+
+On day d the table of such a term is cos(a d) A + sin(a d) B: A as on day 0, B an independent draw of the same share of
+the logit's variance, a radians a day. So every day is as hard as any other, and after (pi / 2) / a days nothing of the
+first day's tastes is left. Users, items and the logging policy stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from pipelines.marketplace_truth import Term, Truth
+
+COMPONENTS = ("crosses_order_2", "crosses_order_3", "segment_taste")
+FASHIONS = ("category", "brand_tier", "format")  # main effects
+
+
+@dataclass(frozen=True)
+class Drift:
+    """`first` and `other` are truths of one population with the same terms in the same order."""
+
+    first: Truth
+    other: Truth
+    radians_a_day: float
+
+    def on(self, day: int) -> Truth:
+        angle = self.radians_a_day * day
+        terms = tuple(
+            replace(one, table=math.cos(angle) * one.table + math.sin(angle) * other.table) if turns(one) else one
+            for one, other in zip(self.first.terms, self.other.terms, strict=True)
+        )
+        return replace(self.first, terms=terms)
+
+
+def turns(term: Term) -> bool:
+    return term.component in COMPONENTS or (term.component == "fields" and term.fields[0] in FASHIONS)

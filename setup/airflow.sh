@@ -1,0 +1,22 @@
+#!/bin/sh
+# Runs Airflow in the environment that `make airflow` makes, on loopback, with everything that it writes below
+# AIRFLOW_HOME (out/airflow unless given); AIRFLOW_PORT is the web page's.      usage: setup/airflow.sh COMMAND...
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+port=${AIRFLOW_PORT:-8080}
+if [ ! -x "$root/.venv-airflow/bin/airflow" ]; then
+    echo "there is no Airflow in $root/.venv-airflow: run make airflow" >&2
+    exit 1
+fi
+export AIRFLOW_HOME="${AIRFLOW_HOME:-$root/out/airflow}"
+export AIRFLOW__CORE__DAGS_FOLDER="$root/airflow_dags"
+export AIRFLOW__CORE__LOAD_EXAMPLES=False
+export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True # the page listens on loopback alone
+export AIRFLOW__CORE__EXECUTION_API_SERVER_URL="http://127.0.0.1:$port/execution/"
+export AIRFLOW__API__HOST=127.0.0.1 AIRFLOW__API__PORT="$port" AIRFLOW__API__WORKERS=1
+export AIRFLOW__API__BASE_URL="http://127.0.0.1:$port"
+export AIRFLOW__SCHEDULER__ENABLE_TRACEMALLOC=False
+export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED=False
+export PATH="$root/.venv-airflow/bin:$PATH"
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+exec airflow "$@"

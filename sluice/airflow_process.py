@@ -1,0 +1,59 @@
+"""An Airflow of one's own: scheduler, DAG processor, triggerer, API server and web page, started and stopped as one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from contracts.errors import SluiceError
+from serving.port_takeover import reserved
+from sluice.airflow_api import AirflowApi
+
+ROOT = Path(__file__).resolve().parents[1]
+START_SECONDS, STOP_SECONDS = 600.0, 30.0
+PRIORITY = ["nice", "-n", "10"]  # what serves goes first
+
+
+class AirflowProcess:
+    """`with AirflowProcess(home, log) as airflow: airflow.api...`; every run waits until it is triggered.
+
+    `home` keeps its data base and logs. Raises SluiceError when it does not come up.
+    """
+
+    def __init__(self, home: Path, log: Path) -> None:
+        with reserved("127.0.0.1", 0) as port:
+            self.api = AirflowApi(f"http://127.0.0.1:{port}")
+        environment = os.environ | {"AIRFLOW_HOME": str(home.resolve()), "AIRFLOW_PORT": str(port),
+                                    "SLUICE_SCHEDULED": "no"}
+        with log.open("w") as sink:
+            self._process = subprocess.Popen(
+                [*PRIORITY, str(ROOT / "setup" / "airflow.sh"), "standalone"], stdout=sink, stderr=subprocess.STDOUT,
+                env=environment, start_new_session=True)
+        self._log = log
+
+    def __enter__(self) -> AirflowProcess:
+        end = time.monotonic() + START_SECONDS
+        while not (self.api.healthy() and "daily_ranking" in self.api.dags()):
+            if self._process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                raise SluiceError(f"Airflow did not come up; {self._log} says why")
+            time.sleep(1)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """All of its processes: they are a group of their own."""
+        for number in (signal.SIGINT, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)

@@ -1,0 +1,54 @@
+"""What the answer log wrote is read back: by time, by bundle, without what callers did wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from contracts.errors import DataError
+from serving import answer_history
+from serving.answer_log import AnsweredRequest, AnswerLog
+
+NIGHT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
+
+
+def answer(minute: int, version: str, status: str = "OK") -> AnsweredRequest:
+    items = ["a", "b"] if status == "OK" else []
+    return AnsweredRequest(
+        f"r{minute}", NIGHT + timedelta(minutes=minute), f"u{minute % 3}", {}, items, [1, 2][: len(items)],
+        [1.0] * len(items), [0.25, 0.5][: len(items)], [1.0] * len(items), version, NIGHT, status, 1000 * minute)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    log = AnswerLog(tmp_path / "answers")
+    for minute in range(10):
+        log.append(answer(minute, "one" if minute < 4 else "two", "INTERNAL" if minute == 5 else "OK"))
+    log.append(answer(2, "one", "INVALID_ARGUMENT"))
+    log.append(answer(3, "one", "CANCELLED"))
+    log.close()
+    return tmp_path / "answers"
+
+
+def test_a_stretch_over_midnight(folder):
+    found = answer_history.read(folder, NIGHT + timedelta(minutes=2), NIGHT + timedelta(minutes=7))
+    assert found.table["request_id"].to_pylist() == ["r2", "r3", "r4", "r5", "r6"]
+    assert found.versions == ["one", "two"]
+    assert found.of("two").failed.tolist() == [False, True, False]
+    assert found.of("two").milliseconds.tolist() == [4.0, 6.0]
+
+
+def test_shown_items_in_rows(folder):
+    found = answer_history.read(folder, NIGHT, NIGHT + timedelta(days=1))
+    rows = answer_history.shown(found, NIGHT + timedelta(minutes=2), first_only=False).to_pylist()
+    assert [(row["request_id"], row["user"], row["item"], row["probability"]) for row in rows] == [
+        ("r0", "u0", "a", 0.25), ("r0", "u0", "b", 0.5), ("r1", "u1", "a", 0.25), ("r1", "u1", "b", 0.5)]
+    assert answer_history.shown(found, NIGHT + timedelta(days=1), first_only=True)["item"].to_pylist() == ["a"] * 9
+
+
+def test_an_empty_log_has_no_answers_and_a_missing_one_is_said(tmp_path):
+    (tmp_path / "answers").mkdir()
+    assert len(answer_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))) == 0
+    with pytest.raises(DataError, match="--log-answers"):
+        answer_history.read(tmp_path / "none", NIGHT, NIGHT + timedelta(days=1))

@@ -1,0 +1,48 @@
+"""Clicks on shown items, against a loop over all pairs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.config import Config
+from contracts.errors import ConfigError, SchemaError
+from sluice import click_log
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def config(**clicks) -> Config:
+    return Config.model_validate({
+        "name": "loop", "log": {"path": "log", "request_id": "request", "item_id": "ad", "event_time": "time"},
+        "label": {"clicks": {"path": "clicks", "on": ["ad", "request"], "event_time": "at", **clicks}},
+        "fields": [{"name": "ad", "kind": "categorical", "side": "item"}],
+    })
+
+
+def test_each_shown_item_finds_its_own_clicks(tmp_path):
+    draw, n = np.random.default_rng(5), 300
+    keys = [(f"r{draw.integers(20)}", f"i{draw.integers(8)}", int(draw.integers(100))) for _ in range(n)]
+    when = [(f"r{draw.integers(22)}", f"i{draw.integers(9)}", int(draw.integers(100))) for _ in range(400)]
+    shown = pa.table({"request_id": [k[0] for k in keys], "item": [k[1] for k in keys],
+                      "time": pa.array([NOON + timedelta(seconds=k[2]) for k in keys], click_log.TIME)})
+    pq.write_table(pa.table({"ad": [w[1] for w in when], "request": [w[0] for w in when],
+                             "at": [(NOON + timedelta(seconds=w[2])).replace(tzinfo=None) for w in when]}),
+                   tmp_path / "part.parquet")
+    found = click_log.clicked(shown, click_log.read(config(), tmp_path), 30)
+    expected = [any(w[:2] == k[:2] and 0 <= w[2] - k[2] <= 30 for w in when) for k in keys]
+    assert 0 < sum(expected) < n
+    assert found.tolist() == expected
+
+
+def test_what_cannot_be_joined_is_said(tmp_path):
+    pq.write_table(pa.table({"ad": ["i"]}), tmp_path / "part.parquet")
+    with pytest.raises(SchemaError, match="'request'"):
+        click_log.read(config(), tmp_path)
+    for other in ({"format": "csv"}, {"on": ["ad"]}):
+        with pytest.raises(ConfigError, match=r"label\.clicks\.on"):
+            click_log.read(config(**other), tmp_path)

@@ -1,0 +1,119 @@
+"""Every step of a day is killed at three named points, re-run, and comes out as if nothing had happened.
+
+The kills follow one another in one folder, so that each run finds what the killed one before it left behind.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+from contracts import found_crosses, summary
+from contracts.artifacts import WINDOWS, Artifacts
+from contracts.bundle import verify
+from models.bundle_registry import CHAMPION, BundleRegistry
+from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log
+
+TRAIN_DAY = r"\.staging.* .*examples/train/day="
+POINTS: dict[str, tuple[Kill, ...]] = {
+    "features": (
+        Kill("exists", "{out}/.features.staging/_temporary/0/**/*.parquet"),  # Spark is writing
+        Kill("os.rename", r"/encoding( |$)", after="/features/day="),  # features are new, the encoding is not
+        Kill("os.rename", TRAIN_DAY, n=2),  # one day of examples is there
+    ),
+    "quality": (
+        Kill("open", r"/\.profile\.json"),
+        Kill("os.rename", r"/profile\.json", n=3),
+        Kill("os.rename", r"quality/day=\S+/summary\.json"),
+    ),
+    "crosses": (
+        Kill("os.rename", r"crosses/crosses\.json"),
+        Kill("os.rename", r"/encoding( |$)"),
+        Kill("os.rename", TRAIN_DAY, n=2),  # the encoding has crosses that most examples lack
+    ),
+    "pretrain": (
+        Kill("os.rename", r"statistics/nodes"),
+        Kill("os.rename", r"feature_spec\.json"),
+        Kill("os.rename", r"statistics/summary\.json"),
+    ),
+    "train": (
+        Kill("open", r"logistic_regression/test_rows\.npy"),
+        Kill("os.rename", r"models/two_tower/summary\.json"),
+        Kill("os.rename", r"models/summary\.json"),
+    ),
+    "prerank": (
+        Kill("open", r"candidates/validation/rows\.npy"),
+        Kill("open", r"fscd/weights\.safetensors"),
+        Kill("os.rename", r"prerank/summary\.json"),
+    ),
+    "bundle": (
+        Kill("open", r"\.build/\S*vectors\.npy"),
+        Kill("os.rename", r"/bundle( |$)"),
+        Kill("os.rename", r"bundle_step/summary\.json"),
+    ),
+    "register": (
+        Kill("open", r"mlartifacts/\S+manifest\.json"),
+        Kill("sqlite3.connect", r"mlflow\.db", after=r"mlartifacts/\S+manifest\.json"),
+        Kill("os.rename", r"registration/summary\.json"),
+    ),
+    "promote": (
+        Kill("open", r"bundle/manifest\.json"),
+        Kill("os.rename", r"gate/summary\.json"),
+        Kill("sqlite3.connect", r"mlflow\.db", after=r"gate/summary\.json"),
+    ),
+}
+
+
+def result(out: Artifacts) -> dict[str, object]:
+    """Everything that a day leaves behind, without times."""
+    store = BundleRegistry(f"sqlite:///{out.out / 'mlflow.db'}")
+    found = verify(out.bundle)
+    champion = store.by_alias(found.name, CHAMPION)
+    crosses = found_crosses.read(out.crosses)
+    return {
+        "examples": {window: summary.read(out.features)["examples"][window]["content_hash"] for window in WINDOWS},
+        "crosses": crosses, "bundle": found.content_hash,
+        "quality": summary.read(next(path.parent for path in out.quality.glob("day=*/summary.json")))["figures"],
+        "versions": len(store._client.search_model_versions(f"name = '{found.name}'")),
+        "champion": (champion.number, champion.tags["content_hash"], champion.tags["replaced"]) if champion else None,
+        "days": sorted(path.name for path in out.examples("train").glob("day=*")),
+        "rows": ds.dataset(out.examples("train")).count_rows(),
+    }
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob(".*")
+                  if "staging" in path.name or path.name.startswith((".build", ".as-of", ".day=")))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kills")
+    forks = Forks(folder / "said.log")
+    yield write_log(folder / "data"), folder, forks
+    forks.close()
+
+
+def through(forks: Forks, data: Path, out: Path, points: dict[str, tuple[Kill, ...]]) -> None:
+    for step in STEPS:
+        for kill in points.get(step, ()):
+            there = Kill(kill.event, kill.pattern.replace("{out}", str(out)), kill.n, kill.after)
+            assert forks.run(command(step, data, out), there) == KILLED, (step, kill, forks.said()[-2000:])
+        assert forks.run(command(step, data, out)) == 0, (step, forks.said()[-3000:])
+
+
+@pytest.mark.slow
+def test_killed_at_three_points_of_every_step_a_day_gives_what_it_gives_undisturbed(world):
+    data, folder, forks = world
+    through(forks, data, folder / "quiet", {})
+    through(forks, data, folder / "killed", POINTS)
+    quiet, killed = (result(Artifacts(folder / name)) for name in ("quiet", "killed"))
+    assert quiet["crosses"].crosses  # or else the second encoding was never made
+    assert killed == quiet
+    assert (quiet["versions"], left_behind(folder / "killed")) == (1, [])
+
+
+def test_every_step_has_three_points():
+    assert {step: len(points) for step, points in POINTS.items()} == dict.fromkeys(STEPS, 3)

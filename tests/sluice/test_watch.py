@@ -1,0 +1,156 @@
+"""The watch as a command: answers written by the answer log, clicks drawn from known probabilities, a real registry."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contracts import summary
+from models.bundle_registry import CHAMPION, BundleRegistry, Lineage
+from serving.answer_log import AnsweredRequest, AnswerLog
+from tests.sluice.market_run import market_run
+
+ROOT = Path(__file__).parents[2]
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BEFORE, CONFIG = "market-before", """
+name = "market"
+[log]
+path = "log"
+user_id = "user"
+item_id = "item"
+request_id = "request_id"
+event_time = "time"
+position = "position"
+[label.clicks]
+path = "{data}/clicks"
+on = ["request_id", "item"]
+event_time = "clicked"
+[watch]
+span = "2h"
+min_answers = 300
+click_wait = "10m"
+[[fields]]
+name = "item"
+kind = "categorical"
+side = "item"
+"""
+
+
+class Traffic:
+    """Answers of a bundle, one a second, and clicks on position 1 with `truth` times the promised probability."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.draw, self.second = folder, np.random.default_rng(7), 0
+        self.clicks: list[tuple[str, str, datetime]] = []
+        (folder / "watch.toml").write_text(CONFIG)
+
+    def serve(self, version: str, count: int, truth: float = 1.0, failed: float = 0.0, slow: float = 1.0) -> None:
+        log = AnswerLog(self.folder / "answers")
+        for _ in range(count):
+            self.second += 1
+            name, when = f"r{self.second}", NOON + timedelta(seconds=self.second)
+            ok, chance = self.draw.random() >= failed, float(self.draw.uniform(0.1, 0.4))
+            items = [f"i{self.draw.integers(9)}", "ia"] if ok else []
+            log.append(AnsweredRequest(
+                name, when, f"u{self.draw.integers(60)}", {}, items, [1, 2][: len(items)], [1.0] * len(items),
+                [chance, 0.9][: len(items)], [1.0] * len(items), version, NOON, "OK" if ok else "INTERNAL",
+                round(5000 * slow * self.draw.exponential())))
+            if ok and self.draw.random() < truth * chance:
+                self.clicks.append((name, items[0], when + timedelta(seconds=float(self.draw.uniform(0, 300)))))
+        log.close()
+
+    def watch(self, *options: str) -> tuple[int, dict, str]:
+        (self.folder / "clicks").mkdir(exist_ok=True)
+        columns = dict(zip(("request_id", "item", "clicked"), map(list, zip(*self.clicks, strict=True)), strict=True))
+        pq.write_table(pa.table(columns), self.folder / "clicks" / "part.parquet")
+        until = (NOON + timedelta(seconds=self.second + 1)).isoformat()
+        command = ["watch", self.folder / "watch.toml", "--out", self.folder, "--answers", self.folder / "answers",
+                   "--data", self.folder, "--until", until, "--json", *options]
+        done = subprocess.run([sys.executable, "-m", "sluice.cli", *map(str, command)], capture_output=True, text=True,
+                              cwd=ROOT, timeout=120)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, summary.read(self.folder / "watch"), done.stdout + done.stderr
+
+
+@pytest.fixture
+def traffic(tmp_path):
+    found = Traffic(tmp_path)
+    found.serve(BEFORE, 800)
+    return found
+
+
+def test_a_sound_bundle_is_left_alone(traffic):
+    traffic.serve("market-now", 2000)
+    code, found, said = traffic.watch("--bundle", "market-now")
+    assert (code, found["reasons"], found["not_judged"]) == (0, [], [])
+    assert [one["name"] for one in found["figures"]] == ["error_rate", "p99_ms", "p99_ratio", "predicted_over_observed"]
+    assert found["previous"] == BEFORE
+    assert said.count("fine ") == 4
+    assert json.loads(said.splitlines()[-1])["bundle"] == "market-now"
+
+
+@pytest.mark.parametrize(("wrong", "figure"), [
+    ({"failed": 0.05}, "error_rate"), ({"slow": 6.0}, "p99_ratio"), ({"slow": 30.0}, "p99_ms"),
+    ({"truth": 0.5}, "predicted_over_observed"), ({"truth": 2.0}, "predicted_over_observed"),
+])
+def test_each_fault_is_found_by_its_figure(traffic, wrong, figure):
+    traffic.serve("market-now", 2000, **wrong)
+    code, found, said = traffic.watch("--bundle", "market-now")
+    assert code == 4
+    assert figure in [one["name"] for one in found["figures"] if one["against"]]
+    assert "WRONG" in said
+    assert "should be rolled back" in said
+
+
+def test_too_little_to_judge_is_said(traffic):
+    traffic.serve("market-now", 120, failed=1.0)
+    code, found, said = traffic.watch("--bundle", "market-now")
+    assert (code, found["figures"], found["not_judged"]) == (0, [], ["too few answers: 120 of 300"])
+    assert "too few answers: 120 of 300" in said
+    traffic.serve("market-now", 300)
+    code, found, _ = traffic.watch("--bundle", "market-now", "--clicks", str(traffic.folder / "nowhere"))
+    assert any("no clicks at" in one for one in found["not_judged"])
+
+
+def test_clicks_that_have_not_come_in_yet_are_not_held_against_the_bundle(traffic):
+    traffic.serve("market-now", 2000, truth=0.0)
+    code, found, _ = traffic.watch("--bundle", "market-now")
+    assert code == 0
+    assert any("too few clicks: 0.0 predicted" in one for one in found["not_judged"])
+
+
+def test_the_champion_is_rolled_back_in_the_registry_once(traffic, tmp_path):
+    store = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    first, second = (store.register(market_run(tmp_path / name, honest=name == "a").bundle, Lineage()) for name in "ab")
+    store.promote(first)
+    store.promote(second)
+    traffic.serve(first.version, 700)
+    traffic.serve(second.version, 2000, truth=0.3)
+    code, found, _ = traffic.watch()
+    assert (code, found["bundle"], found["previous"]) == (4, second.version, first.version)
+    assert store.by_alias("market", CHAMPION).number == second.number
+    code, found, said = traffic.watch("--roll-back")
+    assert (code, found["roll_back"]["champion"]) == (4, first.version)
+    assert f"champion is {first.version}" in said
+    assert store.by_alias("market", CHAMPION).number == first.number
+    code, found, _ = traffic.watch("--roll-back")
+    assert (code, found["bundle"], store.by_alias("market", CHAMPION).number) == (0, first.version, first.number)
+
+
+def test_wrong_use_is_said(tmp_path):
+    traffic = Traffic(tmp_path)
+    traffic.clicks.append(("r", "i", NOON))
+    assert "no answer log" in traffic.watch("--bundle", "market-now")[2]
+    code, _, said = traffic.watch("--bundle", "b", "--since", "noon")
+    assert (code, "'noon' is no time" in said) == (2, True)
+    code, _, said = traffic.watch("--bundle", "b", "--since", "2027-01-01")
+    assert (code, "is empty" in said) == (2, True)
+    assert "has no champion" in traffic.watch()[2]
