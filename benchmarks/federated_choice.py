@@ -24,7 +24,7 @@ from federated import client_files, prepare, simulate
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}
-RATES, EPOCHS, CLIPS = (0.3, 1.0, 3.0, 10.0), (1, 3), (2.0, 0.2)
+RATES, EPOCHS, CLIPS = (0.3, 1.0, 3.0, 10.0), (1, 5), (2.0, 0.2)
 WHAT = ("learning_rate", "local_epochs", "clip")
 
 
