@@ -18,13 +18,18 @@ ROOT = FOLDER.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 EVENTS, SECONDS = 1_500, 3_000
 WRITE_LOG = """
-import sys
+import sys, tomllib
 from pathlib import Path
 from rich.console import Console
+from sluice import daily_config
 from sluice.airflow_demo import HISTORY, Demo
 demo = Demo(Path(sys.argv[1]), int(sys.argv[2]), Console(stderr=True))
 for number in range(HISTORY):
     demo.days.deliver(number)
+path = Path(sys.argv[1]) / "daily.toml"
+few_clicks = {"gate": {"max_miscalibration": 9.0}}  # the calibration of so small a day is what it may be
+config = daily_config.merged(tomllib.loads(path.read_text()), few_clicks)
+path.write_text("".join(f"{key} = {daily_config.toml(value)}\\n" for key, value in config.items()))
 print(demo.days.date(HISTORY - 1))
 """
 
