@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import urllib.request
 from datetime import timedelta
 from typing import Any
@@ -26,8 +27,12 @@ def report_late(dag: str, hours: float, **_: Any) -> None:
         urllib.request.urlopen(request, timeout=10).close()
 
 
-def due_within(dag: str, limit: timedelta) -> DeadlineAlert:
-    """Counted from the moment the run was queued."""
+def due_within(dag: str, limit: timedelta) -> DeadlineAlert | None:
+    """Counted from the moment the run was queued. None where the environment says SLUICE_DEADLINES=no: at the end of a
+    good run `airflow dags test` of Airflow 3.3 looks deadlines up that it has not written, and fails.
+    """
+    if os.environ.get("SLUICE_DEADLINES") == "no":
+        return None
     hours = limit.total_seconds() / 3600
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=limit,

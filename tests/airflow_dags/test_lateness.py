@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from airflow_dags import lateness
 from airflow_dags.lateness import report_late
 
 GOT: list[dict[str, str]] = []
@@ -35,3 +37,9 @@ def test_with_an_address_a_message_is_posted(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", f"http://127.0.0.1:{server.server_port}/")
         report_late("retention", 3.0, context={})
     assert "retention has not ended 3 hours" in GOT[0]["text"]
+
+
+def test_deadlines_are_left_out_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lateness.due_within("daily", timedelta(hours=2)) is not None
+    monkeypatch.setenv("SLUICE_DEADLINES", "no")
+    assert lateness.due_within("daily", timedelta(hours=2)) is None
