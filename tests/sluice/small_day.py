@@ -189,6 +189,4 @@ class Forks:
         return self._log.read_text()
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
+        self._process.communicate(timeout=30)
