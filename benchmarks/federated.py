@@ -2,14 +2,14 @@
 phase.
 
     sluice bench federated [--levels cpp1 cpp2 ...] [--lost 0.2] [--json]
-    sluice bench federated --auc CONFIG --out OUT [--data DIR] [--no-wire] [--levels] [--json]
+    sluice bench federated --auc CONFIG --out OUT [--data DIR] [--unmasked] [--seeds N] [--levels] [--json]
 
 The second form adds test AUC of the configuration's settings, by user, beside central training: CONFIG is
 examples/movielens_100k.toml with its data, or examples/marketplace_longtail.toml, whose log is simulated.
 
-100 clients, 40 neighbours each; a share of them is lost, half before the union, half before the upload. Bytes are
-those of
-Flower's messages on the wire, both directions, of a client that takes part to the end. Local training is left out.
+In the first, 100 clients have 40 neighbours each; a share of them is lost, half before the union, half before the
+upload. Bytes are those of Flower's messages on the wire, both directions, of a client that takes part to the end. Local
+training is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.federated_auc import auc_table
 from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_app, index_sets
 from contracts.artifacts import Artifacts
-from contracts.config import load
+from contracts.config import Config, Federated, load
 from federated import privacy_cost
 from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
@@ -80,6 +80,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--auc", type=Path, metavar="CONFIG")
     parser.add_argument("--no-wire", action="store_true", help="AUC without serialising and counting messages: faster")
+    parser.add_argument("--unmasked", action="store_true", help="AUC without masks, whose sums are the same: faster")
+    parser.add_argument("--seeds", type=int, default=1, help="of the AUC: clients, weights and answers drawn anew")
+    parser.add_argument("--settings", nargs="+", help="of the AUC, in place of the configuration's")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", action="store_true")
@@ -95,7 +98,8 @@ def main() -> None:
               f"| {figures['rows']:.0f} | {figures['union']} | {figures['seconds']:.1f} |", flush=True)
     quality: dict[str, Any] = {}
     if arguments.auc:
-        quality = auc_table(load(arguments.auc), arguments.data, Artifacts(arguments.out), not arguments.no_wire)
+        quality = auc_table(asked(load(arguments.auc), arguments.settings, arguments.unmasked), arguments.data,
+                            Artifacts(arguments.out), not (arguments.no_wire or arguments.unmasked), arguments.seeds)
     if arguments.json:
         print(json.dumps({"federated": {
             "auc": quality.pop("auc", {}), "of_config": quality,
@@ -108,6 +112,14 @@ def main() -> None:
             "bytes_per_phase": {level: figures["phases"] for level, figures in found.items()},
             "dropouts": sum(CLIENTS - figures["clients"] for figures in found.values()), "lost": arguments.lost,
         }}))
+
+
+def asked(config: Config, settings: list[str] | None, unmasked: bool) -> Config:
+    """The configuration with what was asked for; settings that it does not know raise ConfigError."""
+    federated = config.federated.model_dump() | {"masked": not unmasked}
+    if settings:
+        federated |= {"settings": tuple(settings), "served": settings[0]}
+    return config.model_copy(update={"federated": Federated.model_validate(federated)})
 
 
 def _finite(epsilon: float) -> float | None:

@@ -14,13 +14,13 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config import Config
-from federated import client_files, federate_step
+from federated import client_files, federate_step, prepare, simulate
 from federated.row_space import RowSpace
 from sluice import steps
 from sluice.progress import step
 
 KEYS = ("auc", "bytes_per_client_round", "epsilon", "epsilon_composed", "kept", "seconds_per_round", "dropouts")
-UNIONS = 20
+UNIONS, ROUNDS_SHOWN = 20, 8
 
 
 def with_data(config: Config, data: Path | None, out: Artifacts, console: Console) -> None:
@@ -35,26 +35,62 @@ def with_data(config: Config, data: Path | None, out: Artifacts, console: Consol
     steps.features(config, data, out, console)
 
 
-def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool) -> dict[str, Any]:
-    """Prints the table as the runs end; answers the figures with the keys of `sluice federate`."""
+def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool, seeds: int) -> dict[str, Any]:
+    """Prints the table as the runs end; answers the figures, those of the first seed with the keys of `sluice
+    federate`. A seed draws clients, weights and answers anew; the log stays. Runs go on where they were stopped."""
     console = Console(stderr=True)
     with_data(config, data, out, console)
-    with step(console, "federate") as progress:
-        found = federate_step.run(config, out, progress.advance, bundle=False, wire=wire)
-    folder = out.out / federate_step.FOLDER
-    figures = {key: found["federated"][key] for key in KEYS} | {"single_holders": single_holders(config, folder)}
-    print(f"\n{config.name}: {found['clients']} clients, {config.federated.clients} a round; of a round's union "
-          f"{figures['single_holders']:.0%} is held by one client\n")
+    found = {}
+    for seed in range(config.seed, config.seed + seeds):
+        with step(console, f"federate, seed {seed}") as progress:
+            found[seed] = one_seed(config.model_copy(update={"seed": seed}), out, progress.advance, wire)
+    first = found[config.seed]
+    figures = {key: first["federated"][key] for key in KEYS}
+    figures |= {"single_holders": first["single_holders"], "auc_of_seeds": {
+        name: [one["federated"]["auc"][name] for one in found.values()] for name in config.federated.settings}}
+    print(f"\n{config.name}: {first['clients']} clients, {config.federated.clients} a round; of a round's union "
+          f"{first['single_holders']:.0%} is held by one client\n")
     print("| setting | validation AUC | test AUC | best round | of rounds | share kept | KiB a client and round | "
-          "epsilon a row |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, one in found["settings"].items():
-        size = figures["bytes_per_client_round"].get(name)
-        epsilon = figures["epsilon"].get(name)
-        print(f"| {name} | {one['auc_validation']:.4f} | {one['auc']:.4f} | {one['best_round']} | {one['rounds']} "
-              f"| {one['kept']:.3f} | {'' if size is None else f'{size / 1024:.0f}'} "
-              f"| {'' if epsilon is None else f'{epsilon:.2f}'} |")
+          "epsilon a row |\n|---|---|---|---|---|---|---|---|")
+    for name in config.federated.settings:
+        print(_row(name, [one["settings"][name] for one in found.values()]), flush=True)
+    print()
+    print(_against_rounds({name: [one["settings"][name]["history"] for one in found.values()]
+                           for name in config.federated.settings}))
     return figures
+
+
+def one_seed(config: Config, out: Artifacts, on_progress: simulate.OnProgress, wire: bool) -> dict[str, Any]:
+    folder = out.out / "federated_auc" / str(config.seed)
+    clients = prepare.prepare(config, out, folder)
+    found = simulate.run(config, out, folder, on_progress, wire)
+    return {"federated": federate_step.summary_of(config, found), "clients": clients, "settings": found,
+            "single_holders": single_holders(config, folder)}
+
+
+def _row(name: str, seeds: list[dict[str, Any]]) -> str:
+    first = seeds[0]
+    size, epsilon = first["bytes_per_client_round"], first["epsilon"]
+    return (f"| {name} | {spread([one['auc_validation'] for one in seeds])} | {spread([one['auc'] for one in seeds])} "
+            f"| {', '.join(str(one['best_round']) for one in seeds)} | {first['rounds']} | {first['kept']:.3f} "
+            f"| {f'{size / 1024:.0f}' if size else ''} | {'' if epsilon is None else f'{epsilon:.2f}'} |")
+
+
+def _against_rounds(histories: dict[str, list[list[dict[str, Any]]]]) -> str:
+    """Mean test AUC over seeds at some of the rounds that were judged."""
+    lines = ["| setting | test AUC after rounds |", "|---|---|"]
+    for name, runs in histories.items():
+        judged = [entry["round"] for entry in runs[0] if "auc" in entry]
+        shown = judged[:: max(len(judged) // ROUNDS_SHOWN, 1)] + judged[-1:]
+        means = {number: np.mean([run[number - 1]["auc"] for run in runs]) for number in dict.fromkeys(shown)}
+        lines.append(f"| {name} | " + ", ".join(f"{number}: {mean:.4f}" for number, mean in means.items()) + " |")
+    return "\n".join(lines)
+
+
+def spread(values: list[float]) -> str:
+    """Mean, and the standard deviation over seeds where there are several."""
+    said = f"{np.mean(values):.4f}"
+    return said if len(values) == 1 else f"{said} ± {np.std(values, ddof=1):.4f}"
 
 
 def single_holders(config: Config, folder: Path) -> float:

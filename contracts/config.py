@@ -490,6 +490,10 @@ class Federated(Section):
     clip: float = Field(2.0, gt=0, description="largest entry of a client's update")
     largest_weight: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
     largest_heat: float = Field(50.0, gt=0, description="clip of N / n_j in FedSubAvg")
+    masked: bool = Field(
+        True, description="false: every setting without masks, so the server sees each update; for experiments, since "
+                          "the sums and so the model are the same, sooner"
+    )
     neighbours: int = Field(40, ge=2, description="clients that each masks with")
     least_clients: int = Field(3, ge=3, description="a smaller round is refused by every client")
     public_up_to: int = Field(64, ge=0, description="tables of up to so many ids belong to every submodel")

@@ -43,6 +43,9 @@ def run(
     if bundle and not config.federated.retrieval:
         raise ConfigError("federated.retrieval is false, so nothing is trained to retrieve with and there is no "
                           "bundle; set it to true, or run `sluice bench federated --auc`")
+    if bundle and not config.federated.masked:
+        raise ConfigError("federated.masked is false, which opens every client's update to the server and is for "
+                          "experiments; set it to true, or run `sluice bench federated --auc`")
     folder = out.out / FOLDER
     clients = prepare.prepare(config, out, folder)
     found = simulate.run(config, out, folder, on_progress, wire)
@@ -50,7 +53,7 @@ def run(
     if bundle:
         on_progress("score histograms", 0, 1)
         write_parts(config, out, folder)
-    result = {"federated": _summary(config, found), "clients": clients, "settings": found,
+    result = {"federated": summary_of(config, found), "clients": clients, "settings": found,
               "seconds": round(time.perf_counter() - started, 1)}
     summary.write(folder, result)
     return result
@@ -61,7 +64,7 @@ def served_config(config: Config) -> Config:
     return config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "towers"})})
 
 
-def _summary(config: Config, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def summary_of(config: Config, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
     secure = {name: figures for name, figures in found.items() if name != "central"}
     return {
         "auc": {name: figures["auc"] for name, figures in found.items()},

@@ -42,6 +42,7 @@ def plan_of(name: str, config: Config, space: RowSpace, networks: FederatedNetwo
     """Raises ConfigError when sums of this many clients could overflow, and on parts that do not fit together."""
     s = config.federated.of(name)
     policy, masking, rule = parts_of(name)
+    masking = masking if s.masked else "none"
     if policy.name == "scope" and not s.scope_buckets:
         raise ConfigError(f"setting {name!r} trains one bucket of rows a round; give federated.scope_buckets")
     if name == "central":

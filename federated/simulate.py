@@ -28,7 +28,7 @@ from federated.plan import TAIL
 from federated.prepare import pooled
 from federated.round_client import RoundClient
 from federated.row_space import RowSpace
-from federated.settings import local_settings, parts_of, plan_of
+from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun
 from models import training_loop
 from models.batches import ExampleSet
@@ -92,7 +92,7 @@ def figures(training: FederatedRun, name: str, config: Config, folder: Path) -> 
     history, policy, best = training.history, training.plan.policy, training.best()
     _, spec = client_files.read_public(folder)
     held = rows_held(RowSpace(spec, config.federated.public_up_to), folder)
-    private = parts_of(name)[1] != "none"
+    private = training.plan.masking != "none"
     per_row = privacy_cost.any_rounds(policy) if private else np.inf
     dropouts: dict[str, int] = {}
     for entry in history:

@@ -9,7 +9,7 @@ import pytest
 from contracts import bundle, summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import load_array
-from contracts.errors import RoundAbandoned
+from contracts.errors import ConfigError, RoundAbandoned
 from federated import client_files, federate_step, prepare, simulate
 from federated.training import HISTORY, MODEL
 from serving.assemble import assemble
@@ -106,3 +106,16 @@ def test_a_round_that_cannot_be_finished_changes_nothing(tmp_path):
         simulate.run_setting("cpp5", config, out, tmp_path / "federated", quiet)
     assert not (tmp_path / "federated" / "runs" / "cpp5" / MODEL).exists()
     assert not (tmp_path / "federated" / "runs" / "cpp5" / HISTORY).exists()
+
+
+def test_without_masks_the_model_is_the_same_and_nothing_may_be_served(tmp_path):
+    config, out = small_world.config(settings=("cpp1",), served="cpp1"), small_world.write(tmp_path / "out")
+    open_ = config.model_copy(update={"federated": config.federated.model_copy(update={"masked": False})})
+    made = {}
+    for name, one in (("masked", config), ("open", open_)):
+        prepare.prepare(one, out, tmp_path / name)
+        made[name] = simulate.run_setting("cpp1", one, out, tmp_path / name, quiet)
+    assert (made["masked"].rows == made["open"].rows).all()
+    assert (made["masked"].dense == made["open"].dense).all()
+    with pytest.raises(ConfigError, match="masked is false"):
+        federate_step.run(open_, out, quiet)

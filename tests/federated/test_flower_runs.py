@@ -31,8 +31,8 @@ def prepared(tmp_path, clients):
     return tmp_path / "federated"
 
 
-def settings(folder, nodes):
-    return f'folder="{folder}" setting="cpp2" rounds={ROUNDS} nodes={nodes}'
+def settings(folder, nodes, setting="cpp2"):
+    return f'folder="{folder}" setting="{setting}" rounds={ROUNDS} nodes={nodes}'
 
 
 @pytest.mark.slow
@@ -42,9 +42,12 @@ def test_flwr_run_completes_rounds_in_the_simulation_engine(tmp_path):
     name_superlink(home, port, "insecure = true")
     with process(home, "superlink", "flower-superlink", "--insecure", "--simulation", "--port", str(port)):
         wait_for_port(port, home / "superlink.log")
-        flwr(home, "run", str(ROOT), NAME, "-c", settings(folder, 4), "--federation-config", "num-supernodes=4")
-        wait_for_file(folder / "runs" / "cpp2-flower" / summary.FILE, 900, home)
-    assert summary.read(folder / "runs" / "cpp2-flower")["rounds"] == ROUNDS
+        for setting in ("cpp2", "fedlaavg"):
+            flwr(home, "run", str(ROOT), NAME, "-c", settings(folder, 4, setting), "--federation-config",
+                 "num-supernodes=4")
+            wait_for_file(folder / "runs" / f"{setting}-flower" / summary.FILE, 900, home)
+    for setting in ("cpp2", "fedlaavg"):
+        assert summary.read(folder / "runs" / f"{setting}-flower")["rounds"] == ROUNDS
 
 
 @pytest.mark.slow
