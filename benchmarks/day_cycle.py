@@ -20,8 +20,9 @@ from rich.console import Console
 
 from benchmarks.federated_auc import with_data
 from contracts.artifacts import Artifacts
-from contracts.config import Config, FederatedOwn, load
+from contracts.config import Config, load
 from contracts.errors import FederatedError
+from contracts.sections.federated import FederatedOwn
 from federated import prepare, simulate
 
 METHODS = {"fedlaavg": "cpp5-none-latest", "fedlaavg_full": "all-none-latest", "fedavg": "fedavg", "fedprox": "fedprox"}

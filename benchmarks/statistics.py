@@ -32,9 +32,10 @@ import torch
 from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config, Statistics, load
+from contracts.config import Config, load
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
+from contracts.sections.training import Statistics
 from models import pair_network, pair_pretraining
 from models.batches import ExampleSet
 from models.metrics import auc

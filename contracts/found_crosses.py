@@ -13,8 +13,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from contracts.config import Config, FieldConfig
+from contracts.config import Config
 from contracts.errors import DataError
+from contracts.sections.fields import FieldConfig
 
 FILE = "crosses.json"
 

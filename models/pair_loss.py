@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from contracts.config import Statistics
+from contracts.sections.training import Statistics
 
 
 def target(clicks: Tensor, exposure: Tensor, prior: Tensor, settings: Statistics) -> tuple[Tensor, Tensor]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from contracts.artifacts import DAY
-from contracts.config import Config, FieldConfig
+from contracts.config import Config
 from contracts.errors import SchemaError
+from contracts.sections.fields import FieldConfig
 from pipelines.step import nearest
 
 

@@ -16,8 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import TIME
-from contracts.config import Config, Window
+from contracts.config import Config
 from contracts.errors import DataError, EmptyLogError, WindowError
+from contracts.sections.section import Window
 
 WINDOW = "_window"
 Span = tuple[datetime, datetime]

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from contracts.config import Config, Prerank, Rerank, Retrieve, Section, Serve, Train
+from contracts.config import Config
 from contracts.errors import BundleError
 from contracts.feature_spec import FeatureSpec
+from contracts.sections.section import Section
+from contracts.sections.stages import Prerank, Rerank, Retrieve, Serve
+from contracts.sections.training import Train
 
 FILE = "settings.json"
 

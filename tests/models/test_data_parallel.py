@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from contracts.bundle import load_weights
-from contracts.config import Train
 from contracts.feature_spec import FeatureSpec
+from contracts.sections.training import Train
 from models.data_parallel import World, join
 
 WORKER = """
 import sys
 from pathlib import Path
 import torch
-from contracts.config import Train
+from contracts.sections.training import Train
 from contracts.feature_spec import FeatureSpec
 from models import checkpoint, registry, training_loop
 from models.batches import ExampleSet

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.config import Statistics
 from contracts.errors import SluiceError
+from contracts.sections.training import Statistics
 from models import pair_network, pair_pretraining
 from models.pair_pretraining import hold_out
 
@@ -100,7 +100,7 @@ def test_a_loss_that_is_not_finite_names_the_learning_rate(pair_graph):
 KILLED = """
 import sys, time, torch
 from pathlib import Path
-from contracts.config import Statistics
+from contracts.sections.training import Statistics
 from models import pair_network, pair_pretraining
 from models.pair_graph import PairGraph
 graph, settings = PairGraph.read(Path({folder!r})), Statistics.model_validate_json({settings!r})

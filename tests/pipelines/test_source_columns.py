@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from contracts.config import Config, FieldConfig
+from contracts.config import Config
 from contracts.errors import SchemaError
+from contracts.sections.fields import FieldConfig
 from pipelines.source_columns import Located, SourceColumns, typed
 
 

@@ -1,0 +1,72 @@
+"""The log, its labels and tables, and the Spark that reads them."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from contracts.duration import Duration
+from contracts.sections.section import Section, Share
+
+
+class SparkSettings(Section):
+    """How to reach Spark. An empty master leaves it to spark-submit."""
+
+    master: str = Field("local[*]", description="as Spark takes it; empty: spark-submit decides")
+    settings: dict[str, str] = Field({}, description="Spark's own settings")
+
+
+class Source(Section):
+    """Any table Spark can read: format and options go to the reader as they are."""
+
+    path: str = Field(description="a file or folder; `{data}` is filled in")
+    format: str = Field("parquet", description="name of a Spark reader")
+    options: dict[str, str] = Field({}, description="of the reader")
+    schema_ddl: str | None = Field(None, description="Spark DDL; needed where the file carries no types, such as CSV")
+    derive: dict[str, str] = Field({}, description="new column -> Spark SQL expression over the raw columns")
+
+
+class Log(Source):
+    """The impressions (or plain rows): one row per shown item. `key` are the columns that identify an event."""
+
+    user_id: str | None = Field(None, description="column")
+    item_id: str | None = Field(None, description="column")
+    request_id: str | None = Field(None, description="column: what was shown together")
+    event_time: str | None = Field(None, description="column: when it was shown")
+    known_time: str | None = Field(None, description="column: when the log learned of it")
+    position: str | None = Field(
+        None, description="column: slot from 1; its effect is learned, and left out when serving"
+    )
+    bid: str | None = Field(None, description="column: bid per click, for the auction")
+    key: tuple[str, ...] = Field((), description="columns that identify an event; repeated events count once")
+    history: Duration | None = Field(
+        None, description="how far back a run reads from the end of its `--until` day; none given: all of the log"
+    )
+    max_bad_share: Share = Field(0.01, description="rows that may go to quarantine before the step fails")
+
+
+class Clicks(Source):
+    """Later events that turn an impression into a positive when they come within `window` of it."""
+
+    on: tuple[str, ...] = Field(description="columns that join a click to its impression")
+    event_time: str = Field("event_time", description="column")
+    known_time: str | None = Field(None, description="column")
+    window: Duration = Field(86_400, description="how long after an impression a click counts")
+
+
+class Label(Section):
+    """Exactly one of a Spark SQL expression over the log, or a table of later clicks."""
+
+    expression: str | None = Field(None, description="Spark SQL over the log's columns, 0 or 1")
+    clicks: Clicks | None = Field(None, description="a table of later events")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Label:
+        if (self.expression is None) == (self.clicks is None):
+            raise ValueError("give exactly one of label.expression and label.clicks")
+        return self
+
+
+class Table(Source):
+    """A table of users or items, one row per key."""
+
+    key: str = Field(description="column that the log's user or item column refers to")

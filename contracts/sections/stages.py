@@ -1,0 +1,89 @@
+"""The stages of a request: retrieve, pre-rank, re-rank, and the server around them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from contracts.sections.section import Section
+
+
+class Retrieve(Section):
+    """Quotas per channel; their merge without duplicates is cut to `candidates`."""
+
+    candidates: int = Field(1000, ge=1, description="handed to the pre-ranker")
+    two_tower: int = Field(800, ge=0, description="quota")
+    item_to_item: int = Field(100, ge=0, description="quota: neighbours of recent items")
+    popularity: int = Field(100, ge=0, description="quota")
+    neighbours: int = Field(20, ge=1, description="similar items kept per item for the item-to-item channel")
+    flat_below: int = Field(100_000, ge=0, description="exact search up to this many items, IVF beyond")
+    max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
+    filter_fields: tuple[str, ...] = Field((), description="item columns a request may filter by")
+
+
+class Prerank(Section):
+    """Which score cuts the retrieved candidates to `keep`, and how FSCD (models/fscd.py) is chosen and trained.
+
+    kind          the score
+    fscd          a network over the fields that pay for themselves
+    towers        a small perceptron over the two towers' vectors
+    dot_product   the two towers' inner product, as retrieval left it
+    """
+
+    kind: Literal["fscd", "towers", "dot_product"] | None = Field(
+        None, description="none given: fscd where the log has items and times, else towers"
+    )
+    keep: int = Field(200, ge=1, description="handed to the ranker")
+    hidden: tuple[int, ...] = Field((64, 32), min_length=1, description="widths of the perceptron")
+    item_part: Literal["precomputed", "fresh"] = Field(
+        "precomputed", description="where the item half of the first layer comes from: the bundle, or the request"
+    )
+    embedding_dim: int = Field(8, ge=1, description="width of a value's vector")
+    requests: int = Field(1000, ge=1, description="requests of the training window whose candidates are learned from")
+    judged_requests: int = Field(150, ge=1, description="requests of validation, and of test, that judge")
+    list_length: int = Field(128, ge=2, description="candidates drawn of each request to learn from")
+    batch_size: int = Field(1024, ge=2, description="candidates per step; the penalty does not depend on it")
+    warm_steps: int = Field(150, ge=0, description="steps with gates and no penalty")
+    sweep_steps: int = Field(60, ge=1, description="steps with gates at each penalty")
+    tune_steps: int = Field(60, ge=0, description="steps without gates for each point of the frontier")
+    final_steps: int = Field(300, ge=0, description="further steps without gates for the chosen point")
+    learning_rate: float = Field(5e-3, gt=0)
+    gate_rate: float = Field(5e-2, gt=0, description="learning rate of the gates' logits")
+    penalties: tuple[float, ...] = Field(
+        (0.01, 0.03, 0.06, 0.12, 0.25, 0.5, 1.2, 3.0), min_length=1,
+        description="nats per sample that all fields together are charged; over the sum of their c it is reg_scale",
+    )
+    clicks: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
+    distillation: float = Field(1.0, ge=0, description="weight of the log loss against the ranker's probabilities")
+    consistency: float = Field(1.0, ge=0, description="weight of the list-wise loss against the ranker's order")
+    top: int = Field(10, ge=1, description="m of the recall of the ranker's top m")
+    budget: float | None = Field(
+        None, gt=0, description="largest price: microseconds per 1,000 candidates with a cost file, else summed cost"
+    )
+    tolerance: float = Field(0.005, ge=0, description="recall that the cheapest good point may lack; without a budget")
+    computation_weight: float = Field(1.0, ge=0, description="g1 of the paper")
+    dimension_weight: float = Field(1e-2, ge=0, description="g2 of the paper")
+    key_weight: float = Field(1e-7, ge=0, description="g3 of the paper")
+
+    @model_validator(mode="after")
+    def _rising(self) -> Prerank:
+        if list(self.penalties) != sorted(set(self.penalties)) or self.penalties[0] < 0:
+            raise ValueError(f"prerank.penalties {list(self.penalties)} must rise from 0 or more")
+        return self
+
+
+class Rerank(Section):
+    """'auto' = auction where the log has bids, MMR otherwise."""
+
+    kind: Literal["auto", "auction", "mmr", "none"] = "auto"
+    reserve_price: float = Field(0.0, ge=0, description="smallest eCPM (bid x probability x 1000) that may be shown")
+    diversity: float = Field(0.1, ge=0, le=1, description="weight of the diversity in MMR")
+
+
+class Serve(Section):
+    default_limit: int = Field(10, ge=1)
+    max_limit: int = Field(100, ge=1, description="most items of one answer")
+    max_candidates: int = Field(2000, ge=1, description="most explicit candidates of one request")
+    deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")
+    parity_rows: int = Field(256, ge=1, description="kept in the bundle")

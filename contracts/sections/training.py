@@ -1,0 +1,106 @@
+"""Rankers, statistics of pairs and the search for crosses."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from contracts.sections.section import ModelName, Section
+
+
+class Train(Section):
+    models: tuple[ModelName, ...] = Field(
+        ("popularity", "logistic_regression", "dnn", "dcn_v2", "din"), description="trained side by side"
+    )
+    ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
+    embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
+    hidden: tuple[int, ...] = Field((256, 128), description="widths of the perceptron")
+    cross_layers: int = Field(3, ge=1, description="of DCNv2")
+    cross_rank: int = Field(64, ge=1, description="of DCNv2")
+    edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
+    dropout: float = Field(0.1, ge=0, lt=1)
+    batch_size: int = Field(4096, ge=1)
+    epochs: int = Field(4, ge=1, description="at most")
+    warm_start: str = Field(
+        "champion", description="the alias of the registry whose weights training starts from, where there is one; "
+        "empty: it always starts from nothing",
+    )
+    patience: int = Field(1, ge=1, description="epochs without a better validation loss before training stops")
+    learning_rate: float = Field(1e-3, gt=0)
+    schedule: Literal["linear", "constant"] = Field(
+        "linear", description="linear: the learning rate falls to 0 over the planned epochs"
+    )
+    weight_decay: float = Field(1e-5, ge=0)
+    clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")
+    precision: Literal["fp32", "bf16"] = "fp32"
+    device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
+    calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
+    outside_rows: int = Field(
+        100_000, ge=0, description="training rows of LightGBM, the reference from outside; 0: none"
+    )
+    tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
+    tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
+    tower_epochs: int = Field(6, ge=1)
+    temperature: float = Field(0.1, gt=0, description="of the towers' softmax")
+
+
+class Statistics(Section):
+    """Cross statistics: the click rate of value pairs, known before training begins, as inputs of every ranker.
+
+    A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` the
+    order-2 crosses that the cross search found are taken; where there are none either, there are no statistics.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = Field((), description="of fields")
+    model: Literal["pcf_gnn", "factorisation", "two_tower", "table", "none"] = "pcf_gnn"
+    dim: int = Field(16, ge=1, description="width of a value's vector")
+    layers: int = Field(2, ge=0, le=4, description="rounds of message passing")
+    neighbours: int = Field(15, ge=1, description="sampled per value and relation")
+    aggregation: Literal["mean", "attention"] = Field("mean", description="over sampled neighbours")
+    weighting: Literal["n", "sqrt", "log", "one"] = Field("n", description="weight of a pair shown n times")
+    smoothing: float = Field(50.0, ge=0, description="pseudo-impressions at the prior rate in a rate that is looked up")
+    pseudo_impressions: float = Field(1.0, ge=0, description="the same in a pair's rate that is fitted; 0: raw rates")
+    epochs: int = Field(12, ge=1, description="at most")
+    patience: int = Field(3, ge=1, description="epochs without a better held-out loss before it stops")
+    batch_size: int = Field(1024, ge=1, description="pairs of values")
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(1e-2, ge=0)
+    fine_tune: bool = Field(False, description="train the vectors and heads on with the ranker")
+    initialise_embeddings: bool = Field(False, description="start the rankers' embeddings at the vectors")
+
+
+class Crosses(Section):
+    """The search of cross features (models/fives.py) inside the training window; `budget` = 0 leaves it out.
+
+    The graph network proposes `proposals` crosses by importance; those that gain at least `min_gain` nats on its held
+    rows, given the crosses before them, are kept until a budget is spent.
+    """
+
+    budget: int = Field(18, ge=0, description="largest number of crosses")
+    max_keys: int = Field(2_000_000, ge=1, description="largest number of keys of all crosses together")
+    min_count: int = Field(5, ge=1, description="rows a key of a cross must have in the training window")
+    layers: int = Field(2, ge=1, le=5, description="crosses join up to layers + 1 fields")
+    dim: int = Field(16, ge=1, description="width of a value's vector")
+    hidden: tuple[int, ...] = (64,)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    readout: Literal["all", "last"] = Field("all", description="layers that the predictor reads")
+    epochs: int = Field(2, ge=1)
+    batch_size: int = Field(1024, ge=1)
+    learning_rate: float = Field(2e-3, gt=0)
+    structure_rate: float = Field(2e-2, gt=0, description="learning rate of the edges")
+    weight_decay: float = Field(1e-6, ge=0)
+    temperature_end: float = Field(0.1, gt=0, le=1, description="of the edges' gates, from 1")
+    held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
+    thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5, then 0")
+    proposals: int = Field(2000, ge=1, description="crosses of each order that pruning looks at, by importance")
+    min_gain: float = Field(3.0, ge=0, description="nats on the held rows")
+    sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
+    representation: Literal["embedding", "product"] = Field("embedding", description="of the crosses kept")
+    compare_rows: int = Field(50_000, ge=0, description="rows for the comparison with rivals; 0: none")
+
+    @model_validator(mode="after")
+    def _a_threshold_per_layer(self) -> Crosses:
+        if self.thresholds and len(self.thresholds) != self.layers:
+            raise ValueError(f"{len(self.thresholds)} thresholds for {self.layers} layers; give one per layer, or none")
+        return self
