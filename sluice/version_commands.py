@@ -1,0 +1,106 @@
+"""Which version is champion: the model registry, and the watch over what it serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice.command import AsJson, ConfigPath, Data, Out, Registry, RunFolder, app, reported, show
+
+Instant = Annotated[str | None, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")]
+
+
+@app.command()
+@reported
+def register(
+    out: RunFolder,
+    registry: Registry = None,
+    alias: Annotated[str, typer.Option(help="what to point at it: challenger, shadow or a name of your own")] = (
+        "challenger"
+    ),
+    commit: Annotated[str | None, typer.Option(help="of the code; found by git where it can be")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Enter a run's bundle into the model registry, once, with signature and lineage.
+
+    Example: sluice register out/demo
+    """
+    from sluice import registration
+
+    found = registration.register(out, registry, alias, commit)
+    typer.echo(f"{found['tags']['bundle_version']} is version {found['number']} of {found['name']}, {alias}")
+    show(found, as_json)
+
+
+@app.command()
+@reported
+def promote(
+    out: RunFolder,
+    registry: Registry = None,
+    force: Annotated[bool, typer.Option(help="promote in spite of the gate's reasons")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a run's registered bundle champion, unless the gate refuses (exit code 3).
+
+    Example: sluice promote out/demo
+    """
+    from sluice import registration
+
+    found = registration.promote(out, registry, force)
+    typer.echo(f"version {found['number']} {'is now champion' if found['promoted'] else 'was champion already'}")
+    show(found, as_json)
+
+
+@app.command()
+@reported
+def rollback(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="of the registered model")],
+    registry: Registry = None,
+    only: Annotated[str | None, typer.Option(help="roll back only while this bundle version is champion")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the version that the champion replaced champion again.
+
+    Example: sluice rollback marketplace --registry sqlite:///out/demo/mlflow.db
+    """
+    from sluice import registration
+
+    found = registration.rollback(name, registry, only)
+    typer.echo(f"champion of {name} is version {found['number']}, {found['champion']}")
+    show(found, as_json)
+
+
+@app.command()
+@reported
+def watch(
+    config: ConfigPath,
+    out: Out,
+    answers: Annotated[Path, typer.Option(help="the answer log of `sluice serve --log-answers`")],
+    clicks: Annotated[Path | None, typer.Option(help="instead of the configured table of clicks")] = None,
+    data: Data = None,
+    since: Instant = None,
+    until: Instant = None,
+    registry: Registry = None,
+    bundle: Annotated[str | None, typer.Option(help="judge this version, not the registry's champion")] = None,
+    roll_back: Annotated[bool, typer.Option("--roll-back", help="do so where it is wanted")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the champion by its answers and the clicks on them; exit code 4 when it should be rolled back.
+
+    Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
+    """
+    from contracts.config import load
+    from contracts.errors import RollBackWanted
+    from contracts.sections.section import instant
+    from sluice.watch import Watched, lines
+    from sluice.watch import watch as judge
+
+    asked = Watched(out, answers, clicks, data, instant(since), instant(until), registry, bundle)
+    found = judge(load(config), asked, roll_back)
+    for line in lines(found):
+        typer.echo(line)
+    show(found, as_json)
+    if found["reasons"]:
+        raise RollBackWanted(f"{found['bundle']} should be rolled back: " + "; ".join(found["reasons"]))
