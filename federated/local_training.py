@@ -65,7 +65,7 @@ class ClientTrainer:
         held, kept = len(self.batch.label), len(samples.label)
         if not kept:
             return LocalUpdate(np.zeros_like(rows), np.zeros(len(places), np.int64), np.zeros_like(dense), 0, held, 0.0)
-        torch.manual_seed(hash((self.local.seed, self.client, round_number)) % 2**31)
+        torch.default_generator.manual_seed(hash((self.local.seed, self.client, round_number)) % 2**31)
         small = RowSpace(self.space.submodel_spec(kept_ids), self.space.public_up_to)
         networks = FederatedNetworks(small.spec, self.config)
         networks.write(rows, dense)

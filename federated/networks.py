@@ -67,14 +67,16 @@ class FederatedNetworks(nn.Module):
         s, name = config.train, config.federated.model
         self.ranker = registry.build(name, spec, s)
         self.bias = PositionBias(spec.positions)
-        self.towers = TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
-        self.pre_ranker = PreRanker(s.tower_dim, config.prerank.hidden)
         self._retrieval = config.federated.retrieval
         self._losses: tuple[nn.Module, ...] = (ClickLoss(self.ranker, self.bias),)
+        mlps = [getattr(self.ranker, "mlp", None)]
         if self._retrieval:
+            self.towers = TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
+            self.pre_ranker = PreRanker(s.tower_dim, config.prerank.hidden)
             self._losses += (RetrievalLoss(self.towers), PreRankLoss(self.pre_ranker, self.towers, self.bias))
+            mlps.append(self.pre_ranker.mlp)
         prior = float(np.log(config.federated.prior / (1 - config.federated.prior)))
-        for mlp in (getattr(self.ranker, "mlp", None), self.pre_ranker.mlp):
+        for mlp in mlps:
             if isinstance(mlp, Mlp):
                 nn.init.constant_(mlp.output_bias, prior)
         bias = getattr(self.ranker, "bias", None)
@@ -93,9 +95,7 @@ class FederatedNetworks(nn.Module):
 
     def dense_parameters(self) -> list[nn.Parameter]:
         tables = self.tables()
-        trained = [self] if self._retrieval else [self.ranker, self.bias]
-        return [p for module in trained for p in module.parameters()
-                if not any(p is table for table in tables) and p.numel()]
+        return [p for p in self.parameters() if not any(p is table for table in tables) and p.numel()]
 
     def damped(self) -> dict[int, float]:
         """id of a parameter -> what plain descent multiplies its step by: a weight that enters times S, as the position

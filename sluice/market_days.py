@@ -114,9 +114,13 @@ def _spread(table: pa.Table, count: int) -> pa.Table:
 
 
 def read_answers(folder: Path, since: datetime, until: datetime, most: int) -> pa.Table:
-    """Answers that came between two instants, by time, at most `most` of them, evenly spread."""
+    """Answers to visits that came between two instants, by time, at most `most` of them, evenly spread.
+
+    A visit names its hour; who only asks which bundle is served, as the daily run does, names none.
+    """
     between = (pc.field("time") >= pa.scalar(since)) & (pc.field("time") < pa.scalar(until))
     log = ds.dataset(folder, format="parquet", partitioning="hive", exclude_invalid_files=True)
     columns = ["request_id", "time", "user", "context", "items", "positions", "bundle_version"]
     found = log.to_table(columns=columns, filter=between & (pc.field("status") == "OK"))
-    return _spread(found.sort_by("time"), most)
+    hours = pc.map_lookup(found["context"], "hour", "first")
+    return _spread(found.filter(pc.is_valid(hours)).sort_by("time"), most)

@@ -32,6 +32,8 @@ def log_answers(folder, days: MarketDays, best: bool) -> None:
         items = [truth.values["item"][code] for code in np.argsort(-worth if best else worth)[:8]]
         log.append(AnsweredRequest(f"q{number}", NOW + timedelta(seconds=number), user, context, items,
                                    list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8, "market-1", NOW, "OK", 900))
+    log.append(AnsweredRequest("asked", NOW, "airflow", {}, items, list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8,
+                               "market-1", NOW, "OK", 900))
     log.append(AnsweredRequest("bad", NOW, "u", {}, [], [], [], [], [], "market-1", NOW, "INTERNAL", 900))
     log.close()
 

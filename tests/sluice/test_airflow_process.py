@@ -1,0 +1,34 @@
+"""A real Airflow, started and stopped: its API as the demo uses it, one run of a DAG, and a refusal."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import pytest
+
+from contracts.errors import SluiceError
+from sluice.airflow_process import AirflowProcess
+
+DAYS = [f"2026-01-{number:02d}" for number in range(1, 6)]
+
+
+@pytest.mark.slow
+def test_retention_runs_in_a_real_airflow_and_the_page_is_there(tmp_path):
+    runs = tmp_path / "runs"
+    for day in DAYS:
+        (runs / day).mkdir(parents=True)
+    with AirflowProcess(tmp_path / "airflow", tmp_path / "airflow.log") as airflow:
+        api = airflow.api
+        assert api.dags() == {"daily_ranking", "weekly_cross_search", "federated_rounds", "backfill_features",
+                              "retention"}
+        api.set_variables({"sluice_runs": str(runs), "sluice_answers": str(tmp_path / "answers")})
+        api.unpause("retention")
+        states = api.wait("retention", api.trigger("retention", DAYS[-1], {"keep_runs": 2, "keep_answers": 2}), 300)
+        assert set(states.values()) == {"success"}, json.dumps(states)
+        assert sorted(path.name for path in runs.iterdir()) == DAYS[-2:]
+        with urllib.request.urlopen(api.address, timeout=30) as page:
+            assert b"<html" in page.read()
+        with pytest.raises(SluiceError, match="answered 404 to GET"):
+            api.call("GET", "dags/nothing")
+    assert not api.healthy()
