@@ -1,9 +1,8 @@
-"""Cross statistics and their rivals: none, table, factorisation, two towers, PCF-GNN; or the graph network at scale.
+"""Cross statistics and their rivals: none, table, factorisation, two towers, PCF-GNN.
 
     sluice bench statistics rivals CONFIG --out OUT [--data DIR] [--events 5000000] [--seeds 5]
                                    [--rankers dnn dcn_v2] [--rivals none table ...]
     sluice bench statistics worlds CONFIG --out OUT [--worlds 2] [--events 5000000] [--seeds 3] [--rivals table ...]
-    sluice bench statistics scale [--nodes 1000000] [--edges 20000000] [--batches 100]
 
 `rivals` takes the output of `sluice features CONFIG` in OUT, or makes it there: from the log in DIR, or from a
 simulation where CONFIG has one. It counts the graph of CONFIG's pairs where there is none yet; same windows, seeds and
@@ -16,11 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics as spread
-import sys
 import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -28,19 +24,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config, load
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Statistics
-from models import pair_network, pair_pretraining
 from models.batches import ExampleSet
 from models.metrics import auc
 from models.pair_buckets import alone, auc_by_bucket, of_rows
-from models.pair_graph import PairGraph, Relation
+from models.pair_graph import PairGraph
 from models.pair_memory import NUMBER, TABLE_ENTRY, memory
 from models.pair_rivals import RIVALS, downstream, made_by
 from models.pair_statistics import PairStatistics
@@ -74,15 +67,8 @@ def main() -> None:
     worlds.add_argument("--events", type=int, help="instead of the configuration's")
     worlds.add_argument("--seeds", type=int, default=3, help="of the statistics, in each world")
     worlds.add_argument("--rivals", nargs="*", default=list(RIVALS[1:]), choices=RIVALS[1:])
-    scale = kinds.add_parser("scale")
-    scale.add_argument("--nodes", type=int, default=1_000_000)
-    scale.add_argument("--edges", type=int, default=20_000_000)
-    scale.add_argument("--batches", type=int, help="of 4096 pairs; without it a whole epoch")
     chosen = parser.parse_args()
-    if chosen.kind == "scale":
-        found = at_scale(chosen.nodes, chosen.edges, chosen.batches)
-        print("\n".join(f"{name:44s} {value:,.4g}" for name, value in found.items()))
-    elif chosen.kind == "worlds":
+    if chosen.kind == "worlds":
         found = other_worlds(load(chosen.config), chosen)
     else:
         config, out = load(chosen.config), Artifacts(chosen.out)
@@ -238,73 +224,6 @@ def _mean(values: list[float]) -> str:
     if all(isinstance(value, int) for value in values):
         return f"{values[-1]:,}"
     return f"{spread.mean(values):.4f} ± {spread.stdev(values) if len(values) > 1 else 0.0:.4f}"
-
-
-def synthetic(nodes: int, edges: int, seed: int = 0) -> PairGraph:
-    """Two large slots and an attribute of each; values as skewed as 1 / rank; few pairs repeat."""
-    random = np.random.default_rng(seed)
-    half, groups = nodes // 2 - 1000, 1000
-    slots = {"user": half, "item": half, "user_group": groups, "item_group": groups}
-    relations = [Relation("user", "item", "pair"), Relation("user", "user_group", "link"),
-                 Relation("item", "item_group", "link")]
-    pairs = edges - 2 * half
-    ends = [np.minimum((half ** random.random(pairs)).astype(np.int64), half - 1) for _ in range(2)]
-    both = np.concatenate([ends[0], np.arange(half), np.arange(half)])
-    right = np.concatenate([ends[1], np.arange(half) % groups, np.arange(half) % groups])
-    relation = np.repeat([0, 1, 2], [pairs, half, half])
-    shown = random.geometric(0.5, len(both))
-    return PairGraph.of(slots, relations, relation, both, right, shown, random.binomial(shown, 0.05), shown)
-
-
-def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
-    """An epoch of pre-training, or its first batches, as `sluice pretrain` runs it, then its end: held-out loss,
-    checkpoint, all vectors. Seconds by the clock and of the processor: on a busy machine these two are far apart."""
-    settings, clock = Statistics(batch_size=4096), Clock()
-    graph = synthetic(nodes, edges)
-    clock.lap("draw the graph")
-    torch.manual_seed(0)
-    network = pair_network.build(settings, graph)
-    run = pair_pretraining.Run(network, graph, settings, 0)
-    entries = sum(len(one.edges) for incoming in run.graph.incoming for one in incoming)
-    clock.lap("index it")
-    run.epoch(1, lambda done, all_batches: _tell(done, batches or all_batches), most_batches=batches)
-    seconds, processor = clock.lap("train")
-    trained = min(len(run.train), (batches or len(run.train)) * settings.batch_size)
-    found = {
-        "nodes": graph.nodes, "edges": len(graph.edges.relation), "pairs to train on": len(run.train),
-        "entries of neighbour lists": entries, "threads": torch.get_num_threads(), "pairs trained on": trained,
-        "share of an epoch": trained / len(run.train), "pairs per second": trained / seconds,
-        "pairs per processor second": trained / processor, "hours per epoch": len(run.train) / trained * seconds / 3600,
-    }
-    run.end(1, 0.0, run.evaluate(), seconds)
-    clock.lap("predict held-out pairs")
-    with tempfile.TemporaryDirectory() as folder:
-        run.save(Path(folder) / "checkpoint", "")
-    clock.lap("write a checkpoint")
-    network.encoder.all_vectors(graph)  # type: ignore[operator]
-    clock.lap("make all vectors")
-    found["held-out loss"] = run.history[-1]["validation_loss"]
-    return {**found, **clock.spent, "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
-
-
-def _tell(done: int, batches: int) -> None:
-    if done % 100 == 0:
-        print(f"{done} of {batches} batches", file=sys.stderr, flush=True)
-
-
-class Clock:
-    """Seconds since the last lap, by the clock and of the processor."""
-
-    def __init__(self) -> None:
-        self.spent: dict[str, float] = {}
-        self._last = (time.perf_counter(), time.process_time())
-
-    def lap(self, name: str) -> tuple[float, float]:
-        now = (time.perf_counter(), time.process_time())
-        seconds, processor = now[0] - self._last[0], now[1] - self._last[1]
-        self.spent |= {f"seconds to {name}": seconds, f"processor seconds to {name}": processor}
-        self._last = now
-        return seconds, processor
 
 
 if __name__ == "__main__":
