@@ -19,7 +19,6 @@ from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from tests.federated import small_world
 
-
 WHOLE = "all-union-holders"  # in a private union two holders' words cancel with probability 2^-16; here is none
 
 
