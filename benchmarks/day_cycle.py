@@ -1,11 +1,12 @@
 """FedLaAvg, FedAvg and FedProx on a marketplace whose users come at hours of their own: test AUC of the last rounds.
 
-    sluice bench day_cycle examples/marketplace_longtail.toml --out OUT [--rounds 120] [--json]
+    sluice bench day_cycle --out OUT [--rounds 200] [--seeds 3] [--json]
 
-100 users are clients, 10 a round. Three cases: all are there; each is there at random, whatever its data; a day of 20
-rounds in which users of one age band come together for a quarter of it. Mean and minimum of the test AUC over the last
-fifth of the rounds. The learning rate of each method is the better of RATES by the mean validation AUC of the same
-rounds, with all clients there. No wire: masks change no sum.
+benchmarks/day_cycle.toml: 100 users are clients, 10 a round. Three cases: all are there; each is there at random,
+whatever its data; a day of 20 rounds in which users of one occupation, who share a taste, come together for a quarter
+of it. Mean and minimum of the test AUC over the last fifth of the rounds, mean over seeds. The learning rate of each
+method is the best of RATES by the mean validation AUC of the same rounds, with all clients there. No wire: masks change
+no sum.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from contracts.errors import FederatedError
 from contracts.sections.federated import FederatedOwn
 from federated import prepare, simulate
 
+CONFIG = Path(__file__).with_suffix(".toml")
 METHODS = {"fedlaavg": "cpp5-none-latest", "fedlaavg_full": "all-none-latest", "fedavg": "fedavg", "fedprox": "fedprox"}
 CASES = ("always", "random", "day_cycle")
-RATES = (0.3, 1.0)
-POPULATION, A_ROUND, DAY, SHARE, BY = 100, 10, 20, 0.25, "age_band"
+RATES = (0.1, 0.3, 1.0)
+LAST = 5  # the last fifth of the rounds is judged
 
 
 def last_rounds(
@@ -37,11 +39,9 @@ def last_rounds(
     """AUC on a window after each of the last fifth of the rounds; [0] where training diverges."""
     federated = config.federated.model_copy(update={
         "settings": (setting,), "served": setting, "own": {setting: FederatedOwn(learning_rate=rate)},
-        "population": POPULATION, "clients": A_ROUND, "availability": case, "availability_period": DAY,
-        "availability_share": SHARE, "availability_by": BY, "retrieval": False, "decay": 1.0,
-        "evaluate_every": max(rounds // 30, 1),
+        "availability": case, "rounds": rounds, "evaluate_every": 1 if window == "test" else 4,
     })
-    changed = config.model_copy(update={"federated": federated.model_copy(update={"rounds": rounds})})
+    changed = config.model_copy(update={"federated": federated})
     folder = out.out / "day_cycle" / f"{setting}-{case}-{rate}-{window}"
     shutil.rmtree(folder, ignore_errors=True)
     prepare.prepare(changed, out, folder)
@@ -50,32 +50,33 @@ def last_rounds(
     except FederatedError:
         return [0.0]
     key = "auc" if window == "test" else f"auc_{window}"
-    return [entry[key] for entry in run.history if key in entry and entry["round"] > rounds - rounds // 5]
+    return [entry[key] for entry in run.history if key in entry and entry["round"] > rounds - rounds // LAST]
+
+
+def best_rate(config: Config, out: Artifacts, setting: str, rounds: int) -> float:
+    judged = {rate: statistics.fmean(last_rounds(config, out, setting, "always", rate, rounds, "validation"))
+              for rate in RATES}
+    return max(judged, key=lambda rate: judged[rate])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=120)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    config, out = load(arguments.config), Artifacts(arguments.out)
-    with_data(config, arguments.data, out, Console(stderr=True))
+    config, out = load(CONFIG), Artifacts(arguments.out)
+    with_data(config, None, out, Console(stderr=True))
     figures: dict[str, dict[str, dict[str, float]]] = {}
     print("| method | learning rate | " + " | ".join(CASES) + " |\n|---|---|" + "---|" * len(CASES))
     for name, setting in METHODS.items():
-        judged = {
-            rate: statistics.fmean(
-                last_rounds(config, out, setting, "always", rate, arguments.rounds, "validation"))
-            for rate in RATES
-        }
-        rate = max(judged, key=lambda value: judged[value])
-        row = figures[name] = {}
+        rate, row = best_rate(config, out, setting, arguments.rounds), figures.setdefault(name, {})
         for case in CASES:
-            found = last_rounds(config, out, setting, case, rate, arguments.rounds, "test")
-            row[case] = {"mean": statistics.fmean(found), "minimum": min(found)}
+            runs = [last_rounds(config.model_copy(update={"seed": config.seed + seed}), out, setting, case, rate,
+                                arguments.rounds, "test") for seed in range(arguments.seeds)]
+            row[case] = {"mean": statistics.fmean(statistics.fmean(run) for run in runs),
+                         "minimum": statistics.fmean(min(run) for run in runs)}
         cells = " | ".join(f"{row[case]['mean']:.4f} / {row[case]['minimum']:.4f}" for case in CASES)
         print(f"| {name} | {rate:g} | {cells} |", flush=True)
     if arguments.json:
