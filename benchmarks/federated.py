@@ -116,8 +116,9 @@ def main() -> None:
 
 
 def asked(config: Config, settings: list[str] | None, unmasked: bool) -> Config:
-    """The configuration with what was asked for; settings that it does not know raise ConfigError."""
-    federated = config.federated.model_dump() | {"masked": not unmasked}
+    """The configuration with what was asked for; settings that it does not know raise ConfigError. Without masks bytes
+    are not looked at and the ranker is trained alone: towers and pre-ranker share no weight with it."""
+    federated = config.federated.model_dump() | ({"masked": False, "retrieval": False} if unmasked else {})
     if settings:
         federated |= {"settings": tuple(settings), "served": settings[0]}
     return config.model_copy(update={"federated": Federated.model_validate(federated)})

@@ -77,9 +77,9 @@ def run_setting(
     if not central:
         training.count_population()
     examples = {window: ExampleSet(out.examples(window), spec) for window in windows}
-    rounds = config.federated.of(name).rounds
+    rounds, every = config.federated.of(name).rounds, 1 if central else config.federated.evaluate_every
     training.run(
-        rounds, lambda r, d: _judged(networks, r, d, examples), config.federated.evaluate_every,
+        rounds, lambda r, d: _judged(networks, r, d, examples), every,
         lambda entry: on_progress(f"{name}: round {entry['round']}, loss {entry['loss']:.4f}"
                                   + (f", auc {entry['auc_validation']:.4f}" if "auc_validation" in entry else ""),
                                   entry["round"], rounds),

@@ -83,7 +83,7 @@ class Federated(Section):
     )
     delta: float = Field(1e-5, gt=0, lt=1, description="of the noise's epsilon")
     lost: float = Field(0.0, ge=0, lt=1, description="simulated share of clients lost in a round, at any phase")
-    evaluate_every: int = Field(10, ge=1, description="rounds between two evaluations")
+    evaluate_every: int = Field(10, ge=1, description="rounds between two evaluations; central: 1")
     timeout: float = Field(600.0, gt=0, description="seconds that a phase waits for answers")
     own: dict[str, FederatedOwn] = Field({}, description="setting -> values of its own, as in [federated.own.fedavg]")
 
