@@ -44,7 +44,7 @@ def day_again(day: str, config: str, out: str, data: list[str], until: str) -> N
 @dag(
     dag_id="backfill_features", schedule=None, start_date=START, catchup=False, max_active_runs=1, default_args=TASKS,
     doc_md=NIGHT, dagrun_timeout=timedelta(days=2), tags=["sluice"],
-    deadline=due_within("backfill_features", timedelta(hours=24)),
+    deadline=due_within("backfill_features", timedelta(hours=12)),
     params={
         "config": OTHER_CONFIG,
         "run": Param("2026-01-18", type="string", format="date", description="the day whose run is mended"),

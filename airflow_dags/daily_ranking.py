@@ -91,7 +91,7 @@ def registered(out: str) -> dict[str, Any]:
 @dag(
     dag_id="daily_ranking", schedule=every("0 0 * * *"), start_date=START, catchup=False,
     max_active_runs=1, default_args=TASKS, doc_md=NIGHT, dagrun_timeout=timedelta(hours=20), tags=["sluice"],
-    deadline=due_within("daily_ranking", timedelta(hours=6)),
+    deadline=due_within("daily_ranking", timedelta(hours=2)),
     params={
         "config": OTHER_CONFIG,
         "watch_seconds": Param(3600, type="number", minimum=0, description="how long a new champion is watched"),

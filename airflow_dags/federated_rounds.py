@@ -55,7 +55,7 @@ def federate(config: str, day: str) -> None:
 @dag(
     dag_id="federated_rounds", schedule=CROSSES, start_date=START, catchup=False, max_active_runs=1, default_args=TASKS,
     doc_md=NIGHT, dagrun_timeout=timedelta(days=2), tags=["sluice"],
-    deadline=due_within("federated_rounds", timedelta(hours=24)),
+    deadline=due_within("federated_rounds", timedelta(hours=12)),
     params={
         "day": Param(None, type=["null", "string"], description="last day of the log, YYYY-MM-DD"),
         "cohorts": Param([], type="array", description="TOML files instead of the Variable sluice_cohorts'"),

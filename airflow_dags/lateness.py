@@ -1,5 +1,8 @@
 """What happens when a run misses its deadline: an error line, and a message to whom the Variable sluice_alerts names.
 
+A run is late when it takes so much longer than the last good runs of its DAG did on average. The first run of a DAG has
+no deadline; its time limit holds.
+
 `sluice_alerts` is an address that takes JSON by POST, as chat and pager services do; without it the line is all.
 """
 
@@ -14,11 +17,12 @@ from typing import Any
 
 from airflow.sdk import DeadlineAlert, DeadlineReference, SyncCallback, Variable
 
+USUAL_RUNS = 10
 log = logging.getLogger(__name__)
 
 
 def report_late(dag: str, hours: float, **_: Any) -> None:
-    said = f"{dag} has not ended {hours:g} hours after it was queued; its page says which failure matters at night"
+    said = f"{dag} takes {hours:g} hours longer than it used to; its page says which failure matters at night"
     log.error("%s", said)
     address = Variable.get("sluice_alerts", default="")
     if address:
@@ -27,14 +31,17 @@ def report_late(dag: str, hours: float, **_: Any) -> None:
         urllib.request.urlopen(request, timeout=10).close()
 
 
-def due_within(dag: str, limit: timedelta) -> DeadlineAlert | None:
-    """Counted from the moment the run was queued. None where the environment says SLUICE_DEADLINES=no: at the end of a
-    good run `airflow dags test` of Airflow 3.3 looks deadlines up that it has not written, and fails.
+def due_within(dag: str, longer: timedelta) -> DeadlineAlert | None:
+    """None where the environment says SLUICE_DEADLINES=no: at the end of a good run `airflow dags test` of Airflow 3.3
+    looks deadlines up that it has not written, and fails.
+
+    Counted from the usual end and not from the moment the run was queued: with DAGRUN_QUEUED_AT no task of the run can
+    be cleared (apache/airflow issue 70368).
     """
     if os.environ.get("SLUICE_DEADLINES") == "no":
         return None
-    hours = limit.total_seconds() / 3600
+    hours = longer.total_seconds() / 3600
     return DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=limit,
+        reference=DeadlineReference.AVERAGE_RUNTIME(max_runs=USUAL_RUNS, min_runs=1), interval=longer,
         callback=SyncCallback(report_late, kwargs={"dag": dag, "hours": hours}),
     )

@@ -30,7 +30,7 @@ def remove(folder: str, keep: str) -> list[str]:
 @dag(
     dag_id="retention", schedule=CHAMPION, start_date=START, catchup=False, max_active_runs=1, default_args=TASKS,
     doc_md=NIGHT, dagrun_timeout=timedelta(hours=6), tags=["sluice"],
-    deadline=due_within("retention", timedelta(hours=3)),
+    deadline=due_within("retention", timedelta(hours=1)),
     params={"keep_runs": Param(14, type="integer", minimum=2), "keep_answers": Param(90, type="integer", minimum=2)},
 )
 def retention() -> None:

@@ -32,7 +32,7 @@ def publish(day: str) -> Metadata:
 @dag(
     dag_id="weekly_cross_search", schedule=every("0 0 * * 1"), start_date=START,
     catchup=False, max_active_runs=1, default_args=TASKS, doc_md=NIGHT, dagrun_timeout=timedelta(days=1),
-    tags=["sluice"], deadline=due_within("weekly_cross_search", timedelta(hours=12)), params={"config": OTHER_CONFIG},
+    tags=["sluice"], deadline=due_within("weekly_cross_search", timedelta(hours=6)), params={"config": OTHER_CONFIG},
 )
 def weekly_cross_search() -> None:
     of_week = [CONFIG, "--out", OUT]

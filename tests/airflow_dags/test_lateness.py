@@ -28,7 +28,7 @@ class Inbox(BaseHTTPRequestHandler):
 def test_without_an_address_it_is_a_line(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", "")
     report_late("daily_ranking", 6.0, context={})
-    assert "daily_ranking has not ended 6 hours" in caplog.text
+    assert "daily_ranking takes 6 hours longer" in caplog.text
 
 
 def test_with_an_address_a_message_is_posted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_with_an_address_a_message_is_posted(monkeypatch: pytest.MonkeyPatch) ->
         threading.Thread(target=server.handle_request).start()
         monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", f"http://127.0.0.1:{server.server_port}/")
         report_late("retention", 3.0, context={})
-    assert "retention has not ended 3 hours" in GOT[0]["text"]
+    assert "retention takes 3 hours longer" in GOT[0]["text"]
 
 
 def test_deadlines_are_left_out_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
