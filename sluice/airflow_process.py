@@ -17,6 +17,16 @@ from sluice.airflow_api import AirflowApi
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS, STOP_SECONDS = 600.0, 30.0
 PRIORITY = ["nice", "-n", "5"]  # what serves goes first
+HOST, ATTEMPTS = "127.0.0.1", 20
+
+
+def free_ports() -> int:
+    """A port of the page whose two successors, the log servers', are free too. Raises SluiceError."""
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(SluiceError, OverflowError), reserved(HOST, 0) as port, \
+                reserved(HOST, port + 1), reserved(HOST, port + 2):
+            return port
+    raise SluiceError(f"no three ports in a row are free on {HOST}")
 
 
 class AirflowProcess:
@@ -26,8 +36,8 @@ class AirflowProcess:
     """
 
     def __init__(self, home: Path, log: Path) -> None:
-        with reserved("127.0.0.1", 0) as port:
-            self.api = AirflowApi(f"http://127.0.0.1:{port}")
+        port = free_ports()
+        self.api = AirflowApi(f"http://{HOST}:{port}")
         environment = os.environ | {"AIRFLOW_HOME": str(home.resolve()), "AIRFLOW_PORT": str(port),
                                     "SLUICE_SCHEDULED": "no"}
         with log.open("w") as sink:

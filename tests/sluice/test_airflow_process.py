@@ -8,9 +8,16 @@ import urllib.request
 import pytest
 
 from contracts.errors import SluiceError
-from sluice.airflow_process import AirflowProcess
+from serving.port_takeover import reserved
+from sluice.airflow_process import HOST, AirflowProcess, free_ports
 
 DAYS = [f"2026-01-{number:02d}" for number in range(1, 6)]
+
+
+def test_the_log_servers_ports_are_free_too():
+    first = free_ports()
+    with reserved(HOST, first) as one, reserved(HOST, first + 1) as two, reserved(HOST, first + 2) as three:
+        assert (one, two, three) == (first, first + 1, first + 2)
 
 
 @pytest.mark.slow
