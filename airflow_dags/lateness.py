@@ -1,9 +1,10 @@
-"""What happens when a run misses its deadline: an error line, and a message to whom the Variable sluice_alerts names.
+"""What happens when a run misses its deadline: an error line, and a message to whom SLUICE_ALERTS names.
 
 A run is late when it takes so much longer than the last good runs of its DAG did on average. The first run of a DAG has
 no deadline; its time limit holds.
 
-`sluice_alerts` is an address that takes JSON by POST, as chat and pager services do; without it the line is all.
+SLUICE_ALERTS, in the environment of the scheduler, is an address that takes JSON by POST, as chat and pager services do;
+without it the line is all. It is no Variable: Airflow 3.3 lets a deadline's callback read none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import urllib.request
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DeadlineAlert, DeadlineReference, SyncCallback, Variable
+from airflow.sdk import DeadlineAlert, DeadlineReference, SyncCallback
 
 USUAL_RUNS = 10
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 def report_late(dag: str, hours: float, **_: Any) -> None:
     said = f"{dag} takes {hours:g} hours longer than it used to; its page says which failure matters at night"
     log.error("%s", said)
-    address = Variable.get("sluice_alerts", default="")
+    address = os.environ.get("SLUICE_ALERTS", "")
     if address:
         body = json.dumps({"text": said}).encode()
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})

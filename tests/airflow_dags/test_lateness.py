@@ -26,7 +26,7 @@ class Inbox(BaseHTTPRequestHandler):
 
 
 def test_without_an_address_it_is_a_line(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", "")
+    monkeypatch.setenv("SLUICE_ALERTS", "")
     report_late("daily_ranking", 6.0, context={})
     assert "daily_ranking takes 6 hours longer" in caplog.text
 
@@ -34,7 +34,7 @@ def test_without_an_address_it_is_a_line(monkeypatch: pytest.MonkeyPatch, caplog
 def test_with_an_address_a_message_is_posted(monkeypatch: pytest.MonkeyPatch) -> None:
     with HTTPServer(("127.0.0.1", 0), Inbox) as server:
         threading.Thread(target=server.handle_request).start()
-        monkeypatch.setenv("AIRFLOW_VAR_SLUICE_ALERTS", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setenv("SLUICE_ALERTS", f"http://127.0.0.1:{server.server_port}/")
         report_late("retention", 3.0, context={})
     assert "retention takes 3 hours longer" in GOT[0]["text"]
 
