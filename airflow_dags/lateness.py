@@ -3,7 +3,7 @@
 A run is late when it takes so much longer than the last good runs of its DAG did on average. The first run of a DAG has
 no deadline; its time limit holds.
 
-SLUICE_ALERTS, in the environment of the scheduler, is an address that takes JSON by POST, as chat and pager services do;
+SLUICE_ALERTS, in the scheduler's environment, is an address that takes JSON by POST, as chat and pager services do;
 without it the line is all. It is no Variable: Airflow 3.3 lets a deadline's callback read none.
 """
 
