@@ -72,7 +72,7 @@ def sections(events: int) -> dict[str, dict[str, Any]]:
         "serve": {"default_limit": 8},
         "gate": {"margin": 0.012},  # a GAUC of so few rows is known to about 0.007
         "quality": {"psi_floor": 0.5, "limits": {"label_rate": [0.01, 0.3]}},
-        "watch": {"click_wait": "3s", "max_p99_ms": 2000.0, "max_p99_ratio": 50.0, "max_miscalibration": 0.6},
+        "watch": {"click_wait": "3s", "min_answers": 200, "max_p99_ms": 2000.0, "max_p99_ratio": 50.0, "max_miscalibration": 0.6},
     }
 
 
@@ -135,7 +135,7 @@ class Day:
 
     def run(self) -> dict[str, Any]:
         """Triggers the run over the log up to the evening before, with the day's mishap, and waits for its end."""
-        conf: dict[str, Any] = {"watch_seconds": 45, "watch_every": 5, "pick_up_seconds": 120}
+        conf: dict[str, Any] = {"watch_seconds": 60, "watch_every": 5, "pick_up_seconds": 120}
         if self.number == WORSE:
             worse = sections(self.demo.events)["train"] | {"ranker": "popularity"}
             conf["config"] = str(self._config({"train": worse}))
