@@ -72,7 +72,8 @@ def sections(events: int) -> dict[str, dict[str, Any]]:
         "serve": {"default_limit": 8},
         "gate": {"margin": 0.012},  # a GAUC of so few rows is known to about 0.007
         "quality": {"psi_floor": 0.5, "limits": {"label_rate": [0.01, 0.3]}},
-        "watch": {"click_wait": "3s", "min_answers": 200, "max_p99_ms": 2000.0, "max_p99_ratio": 50.0, "max_miscalibration": 0.6},
+        "watch": {"click_wait": "3s", "min_answers": 200, "max_p99_ms": 2000.0, "max_p99_ratio": 50.0,
+                  "max_miscalibration": 0.6},
     }
 
 
