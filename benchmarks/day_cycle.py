@@ -2,7 +2,7 @@
 
     sluice bench day_cycle --out OUT [--rounds 200] [--seeds 3] [--json]
 
-benchmarks/day_cycle.toml: 100 users are clients, 10 a round. Three cases: all are there; each is there at random,
+benchmarks/day_cycle.toml: 200 users are clients, 20 a round. Three cases: all are there; each is there at random,
 whatever its data; a day of 20 rounds in which users of one occupation, who share a taste, come together for a quarter
 of it. Mean and minimum of the test AUC over the last fifth of the rounds, mean over seeds. The learning rate of each
 method is the best of RATES by the mean validation AUC of the same rounds, with all clients there. No wire: masks change
