@@ -31,6 +31,7 @@ from contracts.sections.federated import Federated
 from federated import privacy_cost
 from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
+from federated.identity import Identity
 from federated.in_process_grid import InProcessGrid
 from federated.index_policy import POLICIES
 from federated.plan import Plan
@@ -42,17 +43,17 @@ NEIGHBOURS = 40
 
 
 def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
-    sets = index_sets(seed)
+    sets, identities = index_sets(seed), [Identity.draw(number) for number in range(CLIENTS)]
     plan = Plan(
         space=SPACE, private=((0, SPACE),), width=WIDTH, dense=DENSE, policy=POLICIES[level],
         masking="union" if level == "cpp5" else "per_row", clients=CLIENTS, neighbours=NEIGHBOURS,
-        expected_union=30_000, largest_weight=1000,
+        expected_union=30_000, largest_weight=1000, identities=tuple(identity.public() for identity in identities),
     )
     gone = np.random.default_rng(seed).choice(CLIENTS, round(lost * CLIENTS), replace=False)
     early, late = set(gone[: len(gone) // 2].tolist()), set(gone.tolist())
     with tempfile.TemporaryDirectory() as folder:
         grid = InProcessGrid(
-            client_app(plan, sets, Path(folder)), {node: node for node in range(CLIENTS)}, {},
+            client_app(plan, sets, identities, Path(folder)), {node: node for node in range(CLIENTS)}, {},
             lambda phase, node: node in (late if phase in ("train", "open_update") else early) and phase not in (
                 "keys", "shares"),
         )

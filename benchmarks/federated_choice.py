@@ -69,6 +69,7 @@ class Search:
         (folder / "clients").symlink_to((shared / "clients").absolute())
         _, spec = client_files.read_public(shared)
         client_files.write_public(folder, config, spec)
+        client_files.write_identities(folder)
         return folder
 
     def best(self, setting: str) -> FederatedOwn:

@@ -17,6 +17,7 @@ from flwr.clientapp import ClientApp
 
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
+from federated.identity import Identity
 from federated.local_update import LocalUpdate
 from federated.messages import PHASES, Phase
 from federated.plan import Plan
@@ -79,9 +80,9 @@ class KnownTrainer:
         )
 
 
-def client_app(plan: Plan, sets: list[np.ndarray], folder: Path) -> ClientApp:
-    clients = [RoundClient(plan, KnownTrainer(rows), FirstAnswers(folder / str(number), len(plan.private_places)))
-               for number, rows in enumerate(sets)]
+def client_app(plan: Plan, sets: list[np.ndarray], identities: list[Identity], folder: Path) -> ClientApp:
+    clients = [RoundClient(plan, KnownTrainer(rows), FirstAnswers(folder / str(number), len(plan.private_places)),
+                           identity=identities[number]) for number, rows in enumerate(sets)]
     app = ClientApp()
     for phase in PHASES:
         register = app.query if message_type(phase).startswith(QUERY) else app.train

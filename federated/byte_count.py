@@ -2,8 +2,8 @@
 
 Every array costs its payload and at most `FRAMING` bytes of headers; the formulas count payloads:
 
-    keys         up 128                                          down 4
-    shares       up 92 k                                         down 132 k
+    keys         up 196                                          down 4
+    shares       up 92 k                                         down 200 k
     union        up 2 m                                          down 96 k + 1, m words of 16 bits, k neighbours
     open_union   up 16 k                                         down 4 k
     choose       up U / 8                                        down M / 8, U rows in the union of M private ones
@@ -82,7 +82,7 @@ def predicted(
 ) -> float:
     """Payload bytes of a client's round by the formulas above, without framing and without anybody lost."""
     k = neighbours if masked else 0
-    keys = (128 + 4 + 92 * k + 132 * k + 16 * k + 4 * k) if masked else 0
+    keys = (196 + 4 + 92 * k + 200 * k + 16 * k + 4 * k) if masked else 0
     unions = (2 * code + (20 * k + 96 * k if masked else 0) + union / 8 + private / 8) if choose else 96 * k
     both = k * np.ceil(rows / 8) if per_row else 0
     return keys + unions + 4 * (dense + 4 + rows * (width + 1)) + 4 * (dense + rows * width) + 4 * k + both

@@ -18,6 +18,7 @@ from federated import client_files
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
 from federated.gradient_store import GradientStore
+from federated.identity import Identity
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Phase
 from federated.networks import FederatedNetworks
@@ -37,7 +38,7 @@ def _agreed(folder: Path, setting: str) -> tuple[RowSpace, Plan]:
     config, spec = client_files.read_public(folder)
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)
-    return space, plan_of(setting, config, space, FederatedNetworks(spec, config))
+    return space, plan_of(setting, config, space, FederatedNetworks(spec, config), client_files.identities(folder))
 
 
 @lru_cache(maxsize=CACHED)
@@ -51,15 +52,19 @@ def client_of(folder: Path, setting: str, number: int) -> RoundClient:
     answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
     memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
     gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
-    return RoundClient(plan, trainer, answers, gradients)
+    return RoundClient(plan, trainer, answers, gradients, _identity(folder, plan, number))
 
 
 def _counting_client(folder: Path, number: int) -> RoundClient:
     config, spec = client_files.read_public(folder)
     networks = FederatedNetworks(spec, config)
-    plan = histogram_plan(config, spec, networks, client_files.count(folder))
+    plan = histogram_plan(config, spec, networks, client_files.count(folder), client_files.identities(folder))
     later = client_files.read_client(folder, number, client_files.LATER)
-    return RoundClient(plan, HistogramTrainer(networks, spec, later), None)
+    return RoundClient(plan, HistogramTrainer(networks, spec, later), None, identity=_identity(folder, plan, number))
+
+
+def _identity(folder: Path, plan: Plan, number: int) -> Identity | None:
+    return client_files.read_identity(folder, number) if plan.identities else None
 
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:

@@ -1,12 +1,14 @@
 """What lies on one client's disk, and what every client knows.
 
-    FOLDER/public/           config.json, feature_spec.json: the same for all
+    FOLDER/public/           config.json, feature_spec.json, identities.json (public keys by client): the same for all
     FOLDER/clients/N/        samples.safetensors: the client's rows, encoded; later.safetensors: rows of the validation
-                             window, which train nothing; answers/: its first answers, for ever
+                             window, which train nothing; answers/: its first answers, for ever;
+                             identity.pem: the private key that signs what it announces
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +18,11 @@ from contracts.bundle import load_weights, save_weights
 from contracts.config import Config
 from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
+from federated.identity import Identity
 from models.batches import Batch, Block
 
 CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensors"
+IDENTITY, IDENTITIES = "identity.pem", "identities.json"
 
 
 def public(folder: Path) -> Path:
@@ -62,6 +66,35 @@ def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:
         Block(arrays["shared_ids"], arrays["shared_dense"]), Block(arrays["own_ids"], arrays["own_dense"]),
         arrays["label"], arrays["position"], nobody, nobody,
     )
+
+
+def write_identities(folder: Path) -> None:
+    """A key for each client that has none, then the list of the public halves."""
+    public_keys = []
+    for number in range(count(folder)):
+        path = client(folder, number) / IDENTITY
+        if not path.exists():
+            aside = path.with_name(f".{IDENTITY}")
+            aside.touch(mode=0o600)
+            aside.write_bytes(Identity.draw(number).pem())
+            aside.replace(path)
+        public_keys.append(read_identity(folder, number).public().hex())
+    (public(folder) / IDENTITIES).write_text(json.dumps(public_keys), encoding="utf-8")
+
+
+def read_identity(folder: Path, number: int) -> Identity:
+    path = client(folder, number) / IDENTITY
+    if not path.exists():
+        raise DataError(f"{path} is not there; a client signs with its own key what it announces in a round")
+    return Identity.from_pem(number, path.read_bytes())
+
+
+def identities(folder: Path) -> tuple[bytes, ...]:
+    """Public keys of all clients by their number."""
+    path = public(folder) / IDENTITIES
+    if not path.exists():
+        raise DataError(f"{path} is not there; clients know each other by it, `sluice federate` writes it")
+    return tuple(bytes.fromhex(key) for key in json.loads(path.read_text(encoding="utf-8")))
 
 
 def count(folder: Path) -> int:

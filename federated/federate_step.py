@@ -88,7 +88,7 @@ def write_parts(config: Config, out: Artifacts, folder: Path) -> Artifacts:
     stored = load_weights(folder / "runs" / config.federated.served / BEST)
     rows, dense = stored["rows"], stored["dense"]
     clients = client_files.count(folder)
-    plan = histogram_plan(config, spec, networks, clients)
+    plan = histogram_plan(config, spec, networks, clients, client_files.identities(folder))
     grid = InProcessGrid(app, {node: node for node in range(clients)}, {"folder": str(folder), "setting": HISTOGRAMS})
     exchange = FlowerExchange(grid, list(range(clients)), config.federated.timeout, ByteCount())
     nothing = rows[:0, :1]

@@ -6,10 +6,9 @@ whose use tells something about a client; all others (small tables, "unknown") b
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -32,7 +31,8 @@ class Plan:
     `expected_union` chooses the union's code; `contributors` > 1 leaves rows out that fewer clients of a round hold.
     `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none), after it has
     scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
-    modulo this; policy "scope" trains one of them a round."""
+    modulo this; policy "scope" trains one of them a round. `identities`: public keys of all clients by their number,
+    with which announcements are signed (none: they are not)."""
 
     space: int
     private: tuple[tuple[int, int], ...]
@@ -52,6 +52,7 @@ class Plan:
     noise: float = 0.0
     noise_norm: float = 0.0
     buckets: int = 1
+    identities: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
         if self.noise and self.rule == "latest":
@@ -102,12 +103,3 @@ class Plan:
     def update_layout(self, places: np.ndarray) -> Layout:
         """Dense part and tail, then a row's update and its weight."""
         return Layout(WORD, self.dense + TAIL, self.width + 1, self.space, places)
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        raw: dict[str, Any] = json.loads(text)
-        private = tuple((start, stop) for start, stop in raw.pop("private"))
-        return cls(policy=IndexPolicy(**raw.pop("policy")), private=private, **raw)

@@ -90,6 +90,7 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     for number, user in enumerate(chosen):
         client_files.write_client(folder, number, samples.of(user, config.federated.largest_weight))
         client_files.write_client(folder, number, later.of(user), client_files.LATER)
+    client_files.write_identities(folder)
     return len(chosen)
 
 

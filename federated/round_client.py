@@ -14,9 +14,10 @@ import numpy as np
 from contracts.errors import ProtocolError
 from federated.averaging import BY_CLIENTS
 from federated.gradient_store import GradientStore
+from federated.identity import SIGNATURE_BYTES, Identity, require_signed
 from federated.local_update import LocalUpdate, shortened, update_words
 from federated.masking import Layout, PairMask, masked
-from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get, numbers, text
+from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get, numbers, scalar, text
 from federated.neighbour_graph import threshold
 from federated.plan import Plan
 from federated.private_set_union import WORD, DirectCode, membership, to_digits
@@ -41,14 +42,19 @@ class Trainer(Protocol):
 
 
 class RoundClient:
-    """`gradients` is the client's memory of what it sent, where the averaging is "latest"."""
+    """`gradients` is the client's memory of what it sent, where the averaging is "latest"; `identity` signs what it
+    announces, where the plan has identities."""
 
     def __init__(
-        self, plan: Plan, trainer: Trainer, answers: FirstAnswers | None, gradients: GradientStore | None = None
+        self, plan: Plan, trainer: Trainer, answers: FirstAnswers | None, gradients: GradientStore | None = None,
+        identity: Identity | None = None,
     ) -> None:
         self.plan, self.trainer, self.answers, self.gradients = plan, trainer, answers, gradients
+        self.identity = identity
         if plan.rule == "latest" and gradients is None:
             raise ProtocolError("averaging 'latest' needs a place for the client's last gradient")
+        if plan.identities and identity is None:
+            raise ProtocolError("announcements of this run are signed, and the client has no identity to sign with")
         self._handlers: dict[Phase, Callable[[Message, Message], Message]] = {
             "keys": self._keys, "shares": self._shares, "union": self._union, "open_union": self._open_union,
             "choose": self._choose, "train": self._train, "open_update": self._open_update,
@@ -76,7 +82,12 @@ class RoundClient:
             raise ProtocolError(f"a round of {count} clients, {self.plan.least_clients} are the least; refused")
         secrets = RoundSecrets.draw()
         memory["seeds"] = text(secrets.seeds)
-        return {"announcement": text(secrets.announcement())}
+        announcement = secrets.announcement()
+        if self.identity is None:
+            return {"announcement": text(announcement)}
+        signature = self.identity.sign(announcement, self._context(memory))
+        return {"announcement": text(announcement), "signer": scalar(self.identity.number, np.int32),
+                "signature": text(signature)}
 
     def _shares(self, message: Message, memory: Message) -> Message:
         peers = get(message, "peers", np.int32, (None,))
@@ -85,9 +96,21 @@ class RoundClient:
         me = int(memory["me"][()])
         if len(peers) + 1 < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
             raise ProtocolError(f"neighbours {peers.tolist()} of client {me}: too few or not distinct; refused")
+        self._require_signed(message, announced, memory)
         known = _announcements(memory)
         boxes = deal(_secrets(memory), me, known, threshold(len(known)), self._context(memory))
         return {"boxes": np.stack([text(boxes[peer]) for peer in sorted(boxes)])}
+
+    def _require_signed(self, message: Message, announced: np.ndarray, memory: Message) -> None:
+        """Each neighbour is another client of the published list, and announced this itself, for this round."""
+        if self.identity is None:
+            return
+        signers = get(message, "signers", np.int32, (len(announced),)).tolist()
+        signatures = get(message, "signatures", np.uint8, (len(announced), SIGNATURE_BYTES))
+        if len({*signers, self.identity.number}) <= len(signers):
+            raise ProtocolError(f"neighbours {signers} of client {self.identity.number} are not distinct; refused")
+        for signer, raw, signature in zip(signers, announced, signatures, strict=True):
+            require_signed(self.plan.identities, signer, raw.tobytes(), signature.tobytes(), self._context(memory))
 
     def _take_shares(self, message: Message, memory: Message) -> None:
         """Opens the boxes that came with this message."""

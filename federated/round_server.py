@@ -14,6 +14,7 @@ import numpy as np
 
 from contracts.errors import ProtocolError, RoundAbandoned
 from federated.fixed_point import signed
+from federated.identity import SIGNATURE_BYTES, require_signed
 from federated.masking import NO_ROWS, Layout, Total
 from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
 from federated.neighbour_graph import ring
@@ -62,6 +63,7 @@ class RoundServer:
         self.lost: dict[str, list[int]] = {phase: [] for phase in PHASES}
         self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self._announced: dict[int, Announcement] = {}
+        self._signed: dict[int, tuple[int, np.ndarray]] = {}  # who announced it, and the signature
         self._dealt: dict[int, list[int]] = {}
         self._boxes: dict[tuple[int, int], np.ndarray] = {}
         self._box_given: set[int] = set()
@@ -91,9 +93,7 @@ class RoundServer:
     # ---- key agreement and shares ----
     def _share_keys(self, clients: list[int]) -> list[int]:
         asked = {client: {"clients": scalar(len(clients), np.int32)} for client in clients}
-        replies = self._ask("keys", asked, lambda client, reply: Announcement(
-            get(reply, "announcement", np.uint8, (ANNOUNCEMENT_BYTES,)).tobytes()))
-        self._announced = replies
+        self._announced = replies = self._ask("keys", asked, self._announcement)
         graph = ring(list(replies), self.plan.neighbours, self.number)
         self._require(len(replies), "keys")
         dealt = self._ask("shares", {client: self._introduction(client, peers) for client, peers in graph.items()},
@@ -104,9 +104,26 @@ class RoundServer:
         self._require(len(dealt), "shares")
         return sorted(dealt)
 
+    def _announcement(self, client: int, reply: Message) -> Announcement:
+        """Raises ProtocolError when it is not signed, or signed by a client that is in the round already: its
+        neighbours would refuse the round."""
+        raw = get(reply, "announcement", np.uint8, (ANNOUNCEMENT_BYTES,)).tobytes()
+        if self.plan.identities:
+            signer = int(get(reply, "signer", np.int32, ())[()])
+            signature = get(reply, "signature", np.uint8, (SIGNATURE_BYTES,))
+            require_signed(self.plan.identities, signer, raw, signature.tobytes(), self._context)
+            if signer in (known for known, _ in self._signed.values()):
+                raise ProtocolError(f"client {signer} of the list is in this round already; its second self is lost")
+            self._signed[client] = signer, signature
+        return Announcement(raw)
+
     def _introduction(self, client: int, peers: list[int]) -> Message:
         announcements = np.stack([text(self._announced[peer].raw) for peer in peers])
-        return {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements}
+        message = {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements}
+        if self.plan.identities:
+            message["signers"] = numbers([self._signed[peer][0] for peer in peers])
+            message["signatures"] = np.stack([self._signed[peer][1] for peer in peers])
+        return message
 
     def _shares_for(self, client: int) -> Message:
         """The boxes for a client, with its first upload of the round."""

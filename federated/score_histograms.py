@@ -66,14 +66,16 @@ def item_count(spec: FeatureSpec) -> int:
     return slot.size if slot else 1
 
 
-def histogram_plan(config: Config, spec: FeatureSpec, networks: FederatedNetworks, clients: int) -> Plan:
+def histogram_plan(
+    config: Config, spec: FeatureSpec, networks: FederatedNetworks, clients: int, identities: tuple[bytes, ...]
+) -> Plan:
     """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up."""
     rows, dense = networks.read()
     size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
     return Plan(
         space=0, private=(), width=1, dense=size, policy=POLICIES["all"], masking="union", rule="heat",
         clip=FixedPoint(1.0).largest, largest_weight=1, clients=clients, neighbours=config.federated.neighbours,
-        least_clients=config.federated.least_clients,
+        least_clients=config.federated.least_clients, identities=identities,
     )
 
 

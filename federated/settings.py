@@ -38,7 +38,9 @@ def parts_of(name: str) -> tuple[IndexPolicy, Masking, Rule]:
     return POLICIES[policy], cast(Masking, masking), cast(Rule, rule)
 
 
-def plan_of(name: str, config: Config, space: RowSpace, networks: FederatedNetworks) -> Plan:
+def plan_of(
+    name: str, config: Config, space: RowSpace, networks: FederatedNetworks, identities: tuple[bytes, ...] = ()
+) -> Plan:
     """Raises ConfigError when sums of this many clients could overflow, and on parts that do not fit together."""
     s = config.federated.of(name)
     policy, masking, rule = parts_of(name)
@@ -53,6 +55,7 @@ def plan_of(name: str, config: Config, space: RowSpace, networks: FederatedNetwo
         clip=s.clip, largest_weight=s.largest_weight, clients=s.clients, neighbours=s.neighbours,
         least_clients=s.least_clients, contributors=s.contributors,
         levels=CENTRAL_LEVELS if name == "central" else DEFAULT_LEVELS,
+        identities=identities if masking != "none" else (),
         noise=s.noise if masking != "none" else 0.0, noise_norm=s.noise_norm, buckets=max(s.scope_buckets, 1),
     )
 

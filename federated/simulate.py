@@ -60,7 +60,8 @@ def run_setting(
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(spec, config)
-    plan, counted = plan_of(name, config, space, networks), ByteCount()
+    plan = plan_of(name, config, space, networks, client_files.identities(folder))
+    counted = ByteCount()
     central = name == "central"
     if central:
         exchange = _handed_over(lambda number: _central(config, space, folder))

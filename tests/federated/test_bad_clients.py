@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
+from federated.identity import Identity
 from federated.local_update import LocalUpdate
-from federated.messages import ROUND
+from federated.messages import ROUND, text
+from federated.round_client import RoundClient, round_context
+from federated.round_secrets import RoundSecrets
 from federated.unmasking import SecureSum
-from tests.federated.local_exchange import LocalExchange
+from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
 from tests.federated.test_secure_round import CLIENTS, clients, plaintext, plan, run
 
 
@@ -86,6 +89,94 @@ def test_a_second_story_about_the_survivors_gets_nothing(tmp_path):
     changed = {**message, "lost": message["survivors"][:1], "survivors": message["survivors"][1:]}
     with pytest.raises(ProtocolError, match="has done it"):
         exchange.clients[number].handle("open_update", changed, exchange.memory[number])
+
+
+def stranger(reply):
+    """Keys of somebody else under the client's name."""
+    return {**reply, "announcement": text(RoundSecrets.draw().announcement())}
+
+
+def of_another(reply):
+    """A client signs well, and says that it is another."""
+    return {**reply, "signer": np.int32(7).reshape(())}
+
+
+def of_nobody(reply):
+    return {**reply, "signer": np.int32(len(PUBLISHED)).reshape(())}
+
+
+@pytest.mark.parametrize("change", [stranger, of_another, of_nobody])
+def test_a_client_that_does_not_sign_for_itself_is_lost(tmp_path, change):
+    of = plan("union", "cpp5")
+    found = run(of, Meddling(clients(of, tmp_path), "keys", 104, change))
+    assert found.lost["keys"] == [104]
+    assert len(found.finished) == CLIENTS - 1
+
+
+def test_one_identity_takes_part_once(tmp_path):
+    of = plan("union", "cpp5")
+    made = clients(of, tmp_path)
+    made[105].identity = made[104].identity
+    assert run(of, LocalExchange(made)).lost["keys"] == [105]
+
+
+class Lying(LocalExchange):
+    """A server that changes what it tells clients in one phase."""
+
+    def __init__(self, made, phase, change):
+        super().__init__(made)
+        self.phase, self.change = phase, change
+
+    def __call__(self, phase, messages):
+        if phase == self.phase:
+            messages = {client: self.change(dict(message)) for client, message in messages.items()}
+        return super().__call__(phase, messages)
+
+
+def own_keys(message):
+    """In the place of a neighbour's."""
+    changed = message["announcements"].copy()
+    changed[0] = text(RoundSecrets.draw().announcement())
+    return {**message, "announcements": changed}
+
+
+def own_client(message):
+    """Signed well, with a key that is not the neighbour's."""
+    secrets = RoundSecrets.draw().announcement()
+    ghost = Identity.draw(int(message["signers"][0]))
+    signatures = message["signatures"].copy()
+    signatures[0] = text(ghost.sign(secrets, round_context(1)))
+    return {**own_keys(message), "signatures": signatures}
+
+
+def of_another_round(message):
+    """What a neighbour announced before."""
+    changed = message | {name: message[name].copy() for name in ("announcements", "signatures")}
+    announced = RoundSecrets.draw().announcement()
+    changed["announcements"][0] = text(announced)
+    changed["signatures"][0] = text(IDENTITIES[int(message["signers"][0])].sign(announced, round_context(0)))
+    return changed
+
+
+def twice(message):
+    return {**message, **{name: np.repeat(message[name][:1], len(message[name]), axis=0)
+                          for name in ("announcements", "signers", "signatures")}}
+
+
+@pytest.mark.parametrize("change", [own_keys, own_client, of_another_round, twice])
+def test_a_server_that_poses_as_a_neighbour_is_refused_by_every_client(tmp_path, change):
+    of = plan("union", "cpp5")
+    exchange = Lying(clients(of, tmp_path), "shares", change)
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    assert len(exchange.refusals) == CLIENTS
+    assert all("not signed by" in said or "not distinct" in said for said in exchange.refusals)
+
+
+def test_a_client_without_an_identity_takes_no_part():
+    of = plan("union", "cpp5")
+    with pytest.raises(ProtocolError, match="no identity"):
+        RoundClient(of, FixedTrainer(np.empty(0, int), 3, 11, 1), None)
 
 
 def test_a_round_of_too_few_clients_is_refused_by_every_client(tmp_path):

@@ -16,7 +16,7 @@ from federated.plan import ATTEMPTS
 from federated.private_set_union import from_digits, to_digits
 from federated.round_client import RoundClient
 from federated.training import FederatedRun
-from tests.federated.local_exchange import FixedTrainer, LocalExchange
+from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
 from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, plan
 
 CLIENTS = 12
@@ -30,7 +30,7 @@ def made(of, folder):
         trainer = FixedTrainer(held, WIDTH, DENSE, number, samples=3 + number)
         (folder / str(number)).mkdir(parents=True, exist_ok=True)
         store = GradientStore(folder / str(number) / "gradient.safetensors", DENSE, WIDTH)
-        clients[number] = RoundClient(of, trainer, None, store)
+        clients[number] = RoundClient(of, trainer, None, store, IDENTITIES[number] if of.identities else None)
     return clients
 
 
@@ -158,7 +158,8 @@ def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
         np.zeros((SPACE, WIDTH), np.float32), np.zeros(DENSE, np.float32),
         available=lambda slot: list(range(CLIENTS)) if slot % 3 == 0 else [0],
     )
-    run.exchange.clients = {n: RoundClient(of, c.trainer, None) for n, c in run.exchange.clients.items()}
+    run.exchange.clients = {
+        n: RoundClient(of, c.trainer, None, identity=c.identity) for n, c in run.exchange.clients.items()}
     run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
     assert [entry["round"] + entry["waited"] for entry in run.history] == [3, 6, 9]
     run.available = lambda slot: [0]

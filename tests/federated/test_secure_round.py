@@ -14,7 +14,7 @@ from federated.plan import TAIL, Plan
 from federated.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.round_server import RoundServer
-from tests.federated.local_exchange import FixedTrainer, LocalExchange
+from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
 
 SPACE, WIDTH, DENSE, CLIENTS = 60, 3, 11, 14
 CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"),
@@ -25,7 +25,7 @@ CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"),
 def plan(masking: str, policy: str, **changes) -> Plan:
     return Plan(**{"space": SPACE, "private": ((5, 40), (45, SPACE)), "width": WIDTH, "dense": DENSE,
                    "policy": POLICIES[policy], "masking": masking, "clients": CLIENTS, "neighbours": 8, "buckets": 3,
-                   **changes})
+                   "identities": PUBLISHED if masking != "none" else (), **changes})
 
 
 def clients(of: Plan, folder, count: int = CLIENTS) -> dict[int, RoundClient]:
@@ -33,7 +33,8 @@ def clients(of: Plan, folder, count: int = CLIENTS) -> dict[int, RoundClient]:
     for number in range(count):
         held = np.sort(np.random.default_rng(number).choice(of.private_places, 9, replace=False))
         trainer = FixedTrainer(held, WIDTH, DENSE, number)
-        made[number + 100] = RoundClient(of, trainer, FirstAnswers(folder / str(number), len(of.private_places)))
+        made[number + 100] = RoundClient(of, trainer, FirstAnswers(folder / str(number), len(of.private_places)),
+                                         identity=IDENTITIES[number] if of.identities else None)
     return made
 
 

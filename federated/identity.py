@@ -1,0 +1,69 @@
+"""Who a client is: a long-lived Ed25519 key, whose public half all others know before the first round.
+
+A server relays what clients announce in a round. They sign it, or the server could put keys of its own in the place of
+a neighbour's and open what was sealed for it. The list of public keys must reach clients by a way that the server does
+not control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from contracts.errors import DataError, ProtocolError
+
+PUBLIC_BYTES, SIGNATURE_BYTES = 32, 64
+
+
+@dataclass(frozen=True)
+class Identity:
+    """`number`: the client's place in the published list."""
+
+    number: int
+    key: Ed25519PrivateKey
+
+    @classmethod
+    def draw(cls, number: int) -> Identity:
+        return cls(number, Ed25519PrivateKey.generate())
+
+    @classmethod
+    def from_pem(cls, number: int, text: bytes) -> Identity:
+        """Raises DataError on anything but an Ed25519 key without a password."""
+        try:
+            key = serialization.load_pem_private_key(text, password=None)
+        except (ValueError, TypeError) as error:
+            raise DataError(f"the identity of client {number} is no private key in PEM: {error}") from None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise DataError(f"the identity of client {number} is a {type(key).__name__}; Ed25519 is needed")
+        return cls(number, key)
+
+    def pem(self) -> bytes:
+        return self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+    def public(self) -> bytes:
+        return self.key.public_key().public_bytes_raw()
+
+    def sign(self, announcement: bytes, context: bytes) -> bytes:
+        return self.key.sign(_signed(self.number, announcement, context))
+
+
+def require_signed(
+    published: Sequence[bytes], signer: int, announcement: bytes, signature: bytes, context: bytes
+) -> None:
+    """Raises ProtocolError unless the client of that number in the list signed this announcement for this round."""
+    if not 0 <= signer < len(published):
+        raise ProtocolError(f"an announcement is signed by client {signer}, the list has {len(published)}; refused")
+    try:
+        Ed25519PublicKey.from_public_bytes(published[signer]).verify(
+            signature, _signed(signer, announcement, context))
+    except InvalidSignature:
+        raise ProtocolError(f"an announcement is not signed by client {signer}, whom it names; refused") from None
+
+
+def _signed(number: int, announcement: bytes, context: bytes) -> bytes:
+    return b"sluice announcement of %d, %s: " % (number, context) + announcement
