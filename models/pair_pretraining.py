@@ -73,9 +73,10 @@ def fit(
 
 
 def hold_out(graph: PairGraph, seed: int) -> tuple[Tensor, Tensor]:
-    """(numbers of the training edges, of the held-out ones) among the edges with a statistic."""
+    """(numbers of the training edges, of the held-out ones) among the edges with a statistic; of several edges one at
+    least is held out."""
     order = graph.targets[torch.randperm(len(graph.targets), generator=torch.Generator().manual_seed(seed))]
-    count = min(int(HELD_OUT * len(order)), MOST_HELD_OUT)
+    count = min(max(int(HELD_OUT * len(order)), 1), MOST_HELD_OUT, max(len(order) - 1, 0))
     return order[count:].sort().values, order[:count].sort().values
 
 
@@ -142,11 +143,13 @@ class Run:
     @torch.no_grad()
     def evaluate(self) -> float:
         """Loss of the held-out pairs, which no message and no loss has seen: that of their impressions, whatever the
-        weighting and the target, so that settings can be compared by it."""
+        weighting and the target, so that settings can be compared by it. A graph of a single pair holds none out and is
+        judged by that one."""
         self.network.eval()
         total = weights = 0.0
         generator = torch.Generator().manual_seed(self.seed)
-        for edges in self.held.split(EVALUATION_EDGES):
+        judged = self.held if len(self.held) else self.train
+        for edges in judged.split(EVALUATION_EDGES):
             logits = self.network(self.graph, edges, self.whole, generator)
             rate, weight, spread = self._targets(self.whole, edges, PLAIN)
             total += float(squared_sum(logits, rate, weight / spread))

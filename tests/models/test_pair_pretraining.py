@@ -76,6 +76,18 @@ def test_held_out_pairs_are_a_tenth_and_of_no_link(pair_graph):
     assert sorted([*train.tolist(), *held.tolist()]) == pair_graph.targets.tolist()
 
 
+@pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower"])
+@pytest.mark.parametrize("pairs", [1, 2, 4])
+def test_a_graph_of_a_few_pairs_is_trained_too(pair_graph, model, pairs):
+    few = pair_graph.without(pair_graph.targets[pairs:])
+    training, held = hold_out(few, 1)
+    assert len(training) + len(held) == pairs
+    assert len(training) >= 1
+    network, found = fit(few, SETTINGS.model_copy(update={"epochs": 2, "model": model}))
+    assert all(np.isfinite(entry["validation_loss"]) for entry in found.history)
+    assert np.isfinite(grid(network, few, 3, 3)).all()
+
+
 def test_training_stops_when_held_out_pairs_get_worse_and_keeps_the_best(pair_graph):
     eager = SETTINGS.model_copy(update={"learning_rate": 0.3, "patience": 2, "epochs": 30})
     network, result = fit(pair_graph, eager)
