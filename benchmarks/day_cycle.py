@@ -1,6 +1,6 @@
 """FedLaAvg, FedAvg and FedProx on a marketplace whose users come at hours of their own: test AUC of the last rounds.
 
-    sluice bench day_cycle --out OUT [--rounds 200] [--seeds 3] [--json]
+    sluice bench day_cycle --out OUT [--rounds 400] [--seeds 2] [--methods fedlaavg fedavg ...] [--json]
 
 benchmarks/day_cycle.toml: 200 users are clients, 20 a round. Three cases: all are there; each is there at random,
 whatever its data; a day of 20 rounds in which users of one occupation, who share a taste, come together for a quarter
@@ -62,16 +62,18 @@ def best_rate(config: Config, out: Artifacts, setting: str, rounds: int) -> floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     config, out = load(CONFIG), Artifacts(arguments.out)
     with_data(config, None, out, Console(stderr=True))
     figures: dict[str, dict[str, dict[str, float]]] = {}
     print("| method | learning rate | " + " | ".join(CASES) + " |\n|---|---|" + "---|" * len(CASES))
-    for name, setting in METHODS.items():
-        rate, row = best_rate(config, out, setting, arguments.rounds), figures.setdefault(name, {})
+    for name in arguments.methods:
+        setting, row = METHODS[name], figures.setdefault(name, {})
+        rate = best_rate(config, out, setting, arguments.rounds)
         for case in CASES:
             runs = [last_rounds(config.model_copy(update={"seed": config.seed + seed}), out, setting, case, rate,
                                 arguments.rounds, "test") for seed in range(arguments.seeds)]
