@@ -40,6 +40,7 @@ from federated.round_server import RoundServer
 PUBLISHED = {"cpp1": 1.76, "cpp2": 2.33, "cpp3": 2.78, "cpp4": 3.40, "cpp5": 5.57}
 MIB = 2.0**20
 NEIGHBOURS = 40
+LATE = ("train", "agree_update", "open_update")
 
 
 def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
@@ -54,8 +55,7 @@ def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         grid = InProcessGrid(
             client_app(plan, sets, identities, Path(folder)), {node: node for node in range(CLIENTS)}, {},
-            lambda phase, node: node in (late if phase in ("train", "open_update") else early) and phase not in (
-                "keys", "shares"),
+            lambda phase, node: phase not in ("keys", "shares") and node in (late if phase in LATE else early),
         )
         counted = ByteCount()
         exchange = FlowerExchange(grid, list(range(CLIENTS)), None, counted)
@@ -66,10 +66,11 @@ def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
     rows = float(np.mean(list(found.declared.values())))
     formula = predicted(
         code=plan.code.size, private=SPACE, union=len(found.union), rows=rows, dense=DENSE, width=WIDTH,
-        neighbours=NEIGHBOURS, per_row=plan.masking == "per_row",
+        neighbours=NEIGHBOURS, clients=CLIENTS, per_row=plan.masking == "per_row",
     )
     return {
-        "bytes": counted.per_client_round(), "formula": formula, "phases": counted.per_phase(), "seconds": seconds,
+        "bytes": counted.per_client_round(), "formula": sum(map(sum, formula.values())),
+        "phases": counted.per_phase(), "seconds": seconds,
         "seconds_per_phase": found.seconds, "union": len(found.union), "rows": rows, "clients": len(found.finished),
         "epsilon": privacy_cost.any_rounds(POLICIES[level]),
     }

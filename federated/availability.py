@@ -76,10 +76,18 @@ def trace(path: Path, population: int) -> Availability:
     """Raises DataError when the file cannot be read, is empty or names a client that is not there."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        rounds = [sorted({int(word) for word in line.split()}) for line in lines]
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} is no trace of availability (a line a round, client numbers on it): {error}") from None
-    wrong = [client for line in rounds for client in line if not 0 <= client < population]
-    if wrong or not rounds:
-        raise DataError(f"{path} names client {wrong[0] if wrong else 'none at all'}, there are 0 to {population - 1}")
+        raise DataError(f"federated.availability_trace: {path} cannot be read ({error}); give a file with a line a "
+                        "round, client numbers on it") from None
+    rounds = [_of_line(path, number, line, population) for number, line in enumerate(lines, start=1)]
+    if not any(rounds):
+        raise DataError(f"federated.availability_trace: {path} names no client at all; give a line a round")
     return lambda number: rounds[(number - 1) % len(rounds)]
+
+
+def _of_line(path: Path, number: int, line: str, population: int) -> list[int]:
+    wrong = [word for word in line.split() if not (word.isdecimal() and int(word) < population)]
+    if wrong:
+        raise DataError(f"federated.availability_trace: line {number} of {path} names {wrong[0]!r}; clients are "
+                        f"numbers from 0 to {population - 1}")
+    return sorted({int(word) for word in line.split()})

@@ -2,13 +2,15 @@
 
 Every array costs its payload and at most `FRAMING` bytes of headers; the formulas count payloads:
 
-    keys         up 196                                          down 4
-    shares       up 92 k                                         down 200 k
-    union        up 2 m                                          down 96 k + 1, m words of 16 bits, k neighbours
-    open_union   up 16 k                                         down 4 k
-    choose       up U / 8                                        down M / 8, U rows in the union of M private ones
-    train        up 4 (D + 4 + R (d + 1))                        down 4 (D + R d) + 4 k + k R / 8
-    open_update  up 16 k                                         down 4 k
+    keys          up 196                                         down 4
+    shares        up 92 k                                        down 200 k + 4 n + 4, k neighbours, n clients
+    union         up 2 m                                         down 96 k + 1, m words of 16 bits
+    agree_union   up 64                                          down n / 8
+    open_union    up 16 k                                        down 68 n
+    choose        up U / 8                                       down M / 8, U rows in the union of M private ones
+    train         up 4 (D + 4 + R (d + 1))                       down 4 (D + R d) + 4 k + k R / 8
+    agree_update  up 64                                          down n / 8
+    open_update   up 16 k                                        down 68 n
 """
 
 from __future__ import annotations
@@ -77,12 +79,22 @@ def _mean(values: list[int] | None) -> float:
 
 
 def predicted(
-    *, code: int, private: int, union: int, rows: float, dense: int, width: int, neighbours: int, per_row: bool,
-    masked: bool = True, choose: bool = True,
-) -> float:
-    """Payload bytes of a client's round by the formulas above, without framing and without anybody lost."""
-    k = neighbours if masked else 0
-    keys = (196 + 4 + 92 * k + 200 * k + 16 * k + 4 * k) if masked else 0
-    unions = (2 * code + (20 * k + 96 * k if masked else 0) + union / 8 + private / 8) if choose else 96 * k
-    both = k * np.ceil(rows / 8) if per_row else 0
-    return keys + unions + 4 * (dense + 4 + rows * (width + 1)) + 4 * (dense + rows * width) + 4 * k + both
+    *, code: int, private: int, union: int, rows: float, dense: int, width: int, neighbours: int, clients: int,
+    per_row: bool, masked: bool = True, choose: bool = True,
+) -> dict[str, tuple[float, float]]:
+    """Phase -> payload bytes (up, down) of a client by the formulas above, without framing and with nobody lost."""
+    k, bits = neighbours, np.ceil(clients / 8)
+    boxes, both = 96 * k * masked, k * np.ceil(rows / 8) if per_row else 0
+    found: dict[str, tuple[float, float]] = {}
+    if masked:
+        found |= {"keys": (196, 4), "shares": (92 * k, 200 * k + 4 * clients + 4)}
+    if choose:
+        found |= {"union": (2 * code, boxes + 1), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
+        boxes = 0
+    if choose and masked:
+        found |= {"agree_union": (64, bits), "open_union": (16 * k, 68 * clients)}
+    peers = (4 * k + both) * masked
+    found["train"] = (4 * (dense + 4 + rows * (width + 1)), 4 * (dense + rows * width) + peers + boxes)
+    if masked:
+        found |= {"agree_update": (64, bits), "open_update": (16 * k, 68 * clients)}
+    return found

@@ -69,6 +69,7 @@ def summary_of(config: Config, found: dict[str, dict[str, Any]]) -> dict[str, An
     return {
         "auc": {name: figures["auc"] for name, figures in found.items()},
         "bytes_per_client_round": {name: figures["bytes_per_client_round"] for name, figures in secure.items()},
+        "bytes_by_formula": {name: figures["bytes_by_formula"] for name, figures in secure.items()},
         "epsilon": {name: figures["epsilon"] for name, figures in secure.items()},
         "epsilon_composed": {name: figures["epsilon_composed"] for name, figures in secure.items()},
         "epsilon_noise": {name: figures["epsilon_noise"] for name, figures in secure.items()},

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from contracts.errors import ProtocolError
+
 
 @dataclass(frozen=True)
 class Gradient:
@@ -56,20 +58,29 @@ AsSent = Callable[[Gradient], Gradient]
 
 @dataclass
 class GradientMemory:
-    """One client's side. `pending` is what it sent last and does not yet know the fate of."""
+    """One client's side. `committed` is what the server has of it, since round `number` (0: nothing); `pending` what it
+    sent last, in which round, and does not yet know the fate of."""
 
     committed: Gradient
     pending: tuple[int, Gradient] | None = None
+    number: int = 0
 
     @classmethod
     def empty(cls, dense: int, width: int = 0) -> GradientMemory:
         return cls(Gradient(np.zeros(dense), np.empty(0, dtype=np.int64), np.zeros((0, width))))
 
     def settle(self, accepted: int) -> None:
-        """`accepted`: the round of this client's last upload that the server has (0: none)."""
-        if self.pending is not None and self.pending[0] == accepted:
+        """`accepted`: the round of this client's last upload that the server has (0: none). Raises ProtocolError where
+        the server speaks of a round that this client knows nothing of: its running mean would be wrong for ever."""
+        if accepted == 0:
+            self.committed = GradientMemory.empty(len(self.committed.dense), self.committed.rows.shape[1]).committed
+        elif self.pending is not None and self.pending[0] == accepted:
             self.committed = self.pending[1]
-        self.pending = None
+        elif accepted != self.number:
+            known = [self.number, *([] if self.pending is None else [self.pending[0]])]
+            raise ProtocolError(f"the server has this client's upload of round {accepted}, it remembers {known}; "
+                                "refused: one of the two was put back to an older state")
+        self.number, self.pending = accepted, None
 
     def declared(self, places: np.ndarray) -> np.ndarray:
         """Rows of the next difference, where the client now uses `places`."""
@@ -97,7 +108,6 @@ class LatestAverage:
     population: int
     rate: float
     holders: np.ndarray
-    collect_only: int = 0
     seen: np.ndarray = field(init=False)
     accepted: np.ndarray = field(init=False)
 
@@ -107,8 +117,8 @@ class LatestAverage:
         self._mean_dense, self._mean_rows = np.zeros(self.dense.shape), np.zeros(self.rows.shape)
 
     @classmethod
-    def of_dense(cls, dense: np.ndarray, population: int, rate: float, collect_only: int = 0) -> LatestAverage:
-        return cls(dense, np.zeros((0, 0)), population, rate, np.zeros(0), collect_only)
+    def of_dense(cls, dense: np.ndarray, population: int, rate: float) -> LatestAverage:
+        return cls(dense, np.zeros((0, 0)), population, rate, np.zeros(0))
 
     def choose(self, available: Sequence[int], count: int) -> list[int]:
         """The longest unseen, the smaller number first where two are equal."""
@@ -134,6 +144,5 @@ class LatestAverage:
         self._mean_dense += dense / self.population
         if rows is not None:
             self._mean_rows += rows / np.maximum(self.holders, 1)[:, None]
-        if number > self.collect_only:
-            self.dense = self.dense - self.rate * self._mean_dense
-            self.rows = self.rows - self.rate * self._mean_rows
+        self.dense = self.dense - self.rate * self._mean_dense
+        self.rows = self.rows - self.rate * self._mean_rows

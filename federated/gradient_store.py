@@ -1,6 +1,6 @@
 """One client's memory of what it sent the server under FedLaAvg, in a file of its own (federated/fedlaavg.py).
 
-    FOLDER/NAME.safetensors    the committed gradient, the pending one and the round it was sent in (-1: none)
+    FOLDER/NAME.safetensors    the committed gradient, the pending one, and the rounds they were sent in (-1: none)
 
 It is replaced by rename before an upload leaves the client: a crash never makes it forget what the server may have.
 """
@@ -19,20 +19,22 @@ from federated.plan import Plan
 
 
 class GradientStore:
+    """Read anew each time: the next process of the client may be another one."""
+
     def __init__(self, path: Path, dense: int, width: int) -> None:
-        self.path = path
-        self._memory = self._read() if path.exists() else GradientMemory.empty(dense, width)
+        self.path, self.dense, self.width = path, dense, width
 
     def places(self) -> np.ndarray:
         """Rows that what was sent lies on, whether the server has it or not."""
-        memory = self._memory
+        memory = self._read()
         return memory.declared(memory.pending[1].places if memory.pending else np.empty(0, dtype=np.int64))
 
     def difference(
         self, plan: Plan, number: int, accepted: int, places: np.ndarray, succinct: np.ndarray, update: LocalUpdate
     ) -> LocalUpdate:
         """`update` on the succinct of the declared places -> what to send instead of it, which is remembered."""
-        self._memory.settle(accepted)
+        memory = self._read()
+        memory.settle(accepted)
         gradient = Gradient(-update.dense.astype(np.float64), places[succinct], -update.rows.astype(np.float64))
 
         def as_sent(exact: Gradient) -> Gradient:
@@ -41,26 +43,27 @@ class GradientStore:
                 for part in (exact.dense, exact.places, exact.rows)
             ))
 
-        sent = self._memory.difference(number, gradient, places[succinct], as_sent)
-        self._write()
+        sent = memory.difference(number, gradient, places[succinct], as_sent)
+        self._write(memory)
         return replace(update, rows=sent.rows, dense=sent.dense)
 
     def committed(self) -> Gradient:
-        return self._memory.committed
+        return self._read().committed
 
     def _read(self) -> GradientMemory:
+        if not self.path.exists():
+            return GradientMemory.empty(self.dense, self.width)
         found = {name: np.array(array) for name, array in load_weights(self.path).items()}
         committed, pending = (
             Gradient(found[f"{which}_dense"], found[f"{which}_places"], found[f"{which}_rows"])
             for which in ("committed", "pending")
         )
-        number = int(found["number"][0])
-        return GradientMemory(committed, None if number < 0 else (number, pending))
+        since, number = (int(value) for value in found["rounds"])
+        return GradientMemory(committed, None if number < 0 else (number, pending), since)
 
-    def _write(self) -> None:
-        memory = self._memory
+    def _write(self, memory: GradientMemory) -> None:
         number, pending = memory.pending or (-1, memory.committed)
-        arrays = {"number": np.array([number], dtype=np.int64)}
+        arrays = {"rounds": np.array([memory.number, number], dtype=np.int64)}
         for which, gradient in (("committed", memory.committed), ("pending", pending)):
             arrays |= {f"{which}_dense": gradient.dense, f"{which}_places": gradient.places,
                        f"{which}_rows": gradient.rows}

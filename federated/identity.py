@@ -1,8 +1,8 @@
 """Who a client is: a long-lived Ed25519 key, whose public half all others know before the first round.
 
 A server relays what clients announce in a round. They sign it, or the server could put keys of its own in the place of
-a neighbour's and open what was sealed for it. The list of public keys must reach clients by a way that the server does
-not control.
+a neighbour's and open what was sealed for it; and they sign whose uploads a sum has (federated/agreement.py). The list
+of public keys must reach clients by a way that the server does not control.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from contracts.errors import DataError, ProtocolError
 
 PUBLIC_BYTES, SIGNATURE_BYTES = 32, 64
+ANNOUNCEMENT = b"announcement"
 
 
 @dataclass(frozen=True)
@@ -48,22 +49,24 @@ class Identity:
     def public(self) -> bytes:
         return self.key.public_key().public_bytes_raw()
 
-    def sign(self, announcement: bytes, context: bytes) -> bytes:
-        return self.key.sign(_signed(self.number, announcement, context))
+    def sign(self, what: bytes, text: bytes, context: bytes) -> bytes:
+        """`what` says what is signed, so that one signature never stands for another thing."""
+        return self.key.sign(_signed(self.number, what, text, context))
 
 
 def require_signed(
-    published: Sequence[bytes], signer: int, announcement: bytes, signature: bytes, context: bytes
+    published: Sequence[bytes], signer: int, what: bytes, text: bytes, signature: bytes, context: bytes
 ) -> None:
-    """Raises ProtocolError unless the client of that number in the list signed this announcement for this round."""
+    """Raises ProtocolError unless the client of that number in the list signed this text for this round."""
     if not 0 <= signer < len(published):
-        raise ProtocolError(f"an announcement is signed by client {signer}, the list has {len(published)}; refused")
+        raise ProtocolError(f"client {signer} is said to sign, the list has {len(published)} clients; refused")
     try:
         Ed25519PublicKey.from_public_bytes(published[signer]).verify(
-            signature, _signed(signer, announcement, context))
+            signature, _signed(signer, what, text, context))
     except InvalidSignature:
-        raise ProtocolError(f"an announcement is not signed by client {signer}, whom it names; refused") from None
+        raise ProtocolError(f"the {what.decode()} is not signed by client {signer}, whom it names; refused") from None
 
 
-def _signed(number: int, announcement: bytes, context: bytes) -> bytes:
-    return b"sluice announcement of %d, %s: " % (number, context) + announcement
+def _signed(number: int, what: bytes, text: bytes, context: bytes) -> bytes:
+    parts = (what, b"%d" % number, context)
+    return b"sluice" + b"".join(b"%d:" % len(part) + part for part in parts) + text

@@ -27,7 +27,11 @@ class LocalUpdate:
 
 
 def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: LocalUpdate) -> np.ndarray:
-    """One client's words before masking: dense part, tail, then update and weight of each row, zero where padded."""
+    """One client's words before masking: dense part, tail, then update and weight of each row, zero where padded.
+
+    With noise there are updates alone, each of weight 1: counts would drown in it, or tell what it hides."""
+    if plan.noise:
+        return _of_equals(plan, layout, succinct, update)
     weight = dense_weight(plan.rule, update.kept)
     weights = row_weights(plan.rule, update.row_samples, update.kept)
     heaviest = max(int(weights.max(initial=0)), weight)
@@ -42,9 +46,14 @@ def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: Local
     return np.concatenate([plan.fixed.encode(update.dense, weight), tail, body.ravel()])
 
 
+def _of_equals(plan: Plan, layout: Layout, succinct: np.ndarray, update: LocalUpdate) -> np.ndarray:
+    body = np.zeros((len(layout.places), layout.width), dtype=layout.dtype)
+    body[succinct, :-1] = plan.fixed.encode(update.rows)
+    return np.concatenate([plan.fixed.encode(update.dense), np.zeros(TAIL, layout.dtype), body.ravel()])
+
+
 def shortened(words: np.ndarray, norm: float) -> np.ndarray:
-    """Words whose integers have an L2 norm of at most `norm`: all scaled alike and cut towards zero, so that a row's
-    update over its weight stays what it was."""
+    """Words whose integers have an L2 norm of at most `norm`: all scaled alike and cut towards zero."""
     integers = signed(words).astype(np.float64)
     length = float(np.linalg.norm(integers))
     return as_words(np.trunc(integers * (norm / length))) if length > norm else words

@@ -1,22 +1,25 @@
 """What server and clients send each other: named numpy arrays, and the names of the phases.
 
-    keys ▶ shares ▶ union ▶ open_union ▶ choose ▶ train ▶ open_update
+    keys ▶ shares ▶ union ▶ agree_union ▶ open_union ▶ choose ▶ train ▶ agree_update ▶ open_update
 
-Without masks there is nothing to share and to open; where every row is in scope there is no union and no choice.
+Without masks there is nothing to share, to agree on and to open; where every row is in scope there is no union and no
+choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
 from contracts.errors import ProtocolError
 
 Message = dict[str, np.ndarray]
-Phase = Literal["keys", "shares", "union", "open_union", "choose", "train", "open_update"]
-PHASES: tuple[Phase, ...] = ("keys", "shares", "union", "open_union", "choose", "train", "open_update")
+Phase = Literal[
+    "keys", "shares", "union", "agree_union", "open_union", "choose", "train", "agree_update", "open_update"
+]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 ROUND = "round"
 ACCEPTED, MEAN_SAMPLES = "accepted", "mean_samples"  # beside the model where the averaging is "latest"
 

@@ -45,7 +45,9 @@ def write(
     shutil.rmtree(folder, ignore_errors=True)
     parts.encoding.mkdir(parents=True)
     spec.write(parts.encoding)
-    shutil.copytree(source.encoding / vocabulary.FOLDER, parts.encoding / vocabulary.FOLDER)
+    known = vocabulary.read_all(source.encoding)
+    for kind in sorted({field.vocabulary for field in spec.fields if field.vocabulary}):  # the user's stays behind
+        vocabulary.write(parts.encoding, kind, known[kind])
     name = config.federated.model
     _save(parts.model(name), networks.ranker)
     _save(parts.model(TOWER), networks.towers)

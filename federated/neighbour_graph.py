@@ -17,14 +17,18 @@ def ring(clients: Sequence[int], neighbours: int, seed: int) -> dict[int, list[i
     """
     order = sorted(clients)
     random.Random(seed).shuffle(order)
-    count = len(order)
-    reach = min(neighbours // 2, count // 2)
+    count, reach = len(order), neighbours // 2
     if count - 1 <= neighbours:
         return {client: sorted(set(order) - {client}) for client in order}
     return {
         client: sorted({order[(place + step) % count] for step in range(-reach, reach + 1)} - {client})
         for place, client in enumerate(order)
     }
+
+
+def degree(clients: int, neighbours: int) -> int:
+    """How many neighbours each has."""
+    return clients - 1 if clients - 1 <= neighbours else neighbours // 2 * 2
 
 
 def threshold(neighbours: int) -> int:

@@ -58,11 +58,17 @@ class Plan:
         if self.noise and self.rule == "latest":
             raise ConfigError("federated.noise stays in the running mean of averaging 'latest' for ever and adds up; "
                               "set it to 0 or take another averaging")
+        if self.noise and (self.masking != "union" or self.rule != "plain"):
+            raise ConfigError(
+                f"federated.noise needs masks 'union', where every client's noise lies on every row, and averaging "
+                f"'plain', where no weight hangs on a row; this has {self.masking!r} and {self.rule!r}. Take "
+                "'all-union-plain', 'cpp5-union-plain' or 'scope-union-plain'"
+            )
         self.fixed.require_room(self.clients, self.largest_weight)
         if self.masking == "union" and not self.policy.whole_scope:
             raise ConfigError(
                 f"masking 'union' needs every client to name the same rows, and policy {self.policy.name!r} does not; "
-                "use masking = 'per_row', or policy 'cpp5' or 'all'"
+                f"take '{self.policy.name}-per_row-{self.rule}' or 'cpp5-union-{self.rule}'"
             )
 
     @property

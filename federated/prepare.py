@@ -24,7 +24,7 @@ from federated import client_files
 from federated.row_space import require_federable
 from models.batches import Batch, Block, ExampleSet
 
-FINGERPRINT = "fingerprint"
+CLIENTS, TRAINING = "clients.fingerprint", "training.fingerprint"
 
 
 def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
@@ -35,10 +35,10 @@ def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
         raise ConfigError(f"federated.fields names {unknown}, which the spec lacks; it has {list(spec.by_name)}")
     chosen = [field for field in spec.fields if field.name in wanted]
     columns = {field.name: field.source_column for field in config.fields}
-    names = [f.name for f in chosen if f.side == "user" and columns.get(f.name) == config.log.user_id]
-    if names:
-        raise ConfigError(f"field {names[0]!r} is the user's identity, which no client gives away; leave it out with "
-                          "federated.fields")
+    for field in chosen:
+        if config.log.user_id in {columns.get(part, part) for part in (field.name, *field.parts)}:
+            raise ConfigError(f"field {field.name!r} is made of the user's identity, which no client gives away; leave "
+                              "it out with federated.fields")
     moved = [f.model_copy(update={"side": "context"}) if f.side == "user" and f.kind != "sequence" else f
              for f in chosen]
     found = spec.model_copy(update={"fields": tuple(moved), "has_users": False, "pair_model": None})
@@ -85,7 +85,7 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
         raise ConfigError(
             f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
         )
-    _clear_unless_same(folder, _fingerprint(config, spec, chosen))
+    _clear_unless_same(folder, config, spec, chosen)
     client_files.write_public(folder, config, spec)
     for number, user in enumerate(chosen):
         client_files.write_client(folder, number, samples.of(user, config.federated.largest_weight))
@@ -94,25 +94,29 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     return len(chosen)
 
 
-def _fingerprint(config: Config, spec: FeatureSpec, users: list[int]) -> str:
-    """Of all that rounds depend on; how many there are and which settings run may change between two starts."""
+def _clear_unless_same(folder: Path, config: Config, spec: FeatureSpec, users: list[int]) -> None:
+    """First answers and identities are for ever, unless the client of that number or what its rows are is another; what
+    was trained goes when anything that training depends on changes. How many rounds there are and which settings run
+    may change between two starts."""
     free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
             "own": {"__all__": {"rounds"}}}
     federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]
-    said = json.dumps([federated, config.train.model_dump(mode="json"), config.seed, spec.model_dump(mode="json"),
-                       users], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
-
-
-def _clear_unless_same(folder: Path, fingerprint: str) -> None:
-    """A client's first answers and last gradient are for ever, unless the client of that number is another one or the
-    model is."""
-    path = folder / FINGERPRINT
-    if not path.exists() or path.read_text(encoding="utf-8") != fingerprint:
-        for part in ("clients", "runs"):
-            shutil.rmtree(folder / part, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(fingerprint, encoding="utf-8")
+    if not _same(folder / CLIENTS, [spec.model_dump(mode="json"), config.federated.public_up_to, users]):
+        shutil.rmtree(folder / "clients", ignore_errors=True)
+    if not _same(folder / TRAINING, [federated, config.train.model_dump(mode="json"), config.seed,
+                                     (folder / CLIENTS).read_text(encoding="utf-8")]):
+        shutil.rmtree(folder / "runs", ignore_errors=True)
+        for gradient in folder.glob("clients/*/gradient-*"):
+            gradient.unlink()
+
+
+def _same(path: Path, depends_on: object) -> bool:
+    """Whether the file holds the fingerprint of this; afterwards it does."""
+    now = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(now, encoding="utf-8")
+    return before == now
 
 
 def pooled(folder: Path) -> Batch:

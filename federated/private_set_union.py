@@ -25,7 +25,8 @@ import numpy as np
 WORD = np.uint16
 FALSE_POSITIVES = 0.01
 PARTITION_ROWS = 256
-BASE, DIGITS = 16, 5  # numbers up to 16^5 of up to 4,369 clients are added in words of 16 bits, digit by digit
+BASE, DIGITS = 16, 5  # numbers below 16^5 are added in words of 16 bits, digit by digit
+MOST_COUNTED, MOST_ADDED = 2**16 - 1, (2**16 - 1) // (BASE - 1)  # clients whose 1s, whose digits, fit in a word
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Two-level randomised response: a permanent answer per row, given once for ever, and a fresh one each round.
 
-The permanent answer is PRF(secret, row) < p1 or p2, by whether the row was held when it was **first** asked for. That
-first state is kept in a file beside the secret: if the answer followed the data, a change of answer would say that the
-data changed. Both files are replaced by rename before an answer leaves the client, so a crash cannot make it forget.
+The permanent answer is PRF(secret, level, row) < p1 or p2, by whether the row was held when it was **first** asked for.
+That first state is kept in a file beside the secret: if the answer followed the data, a change of answer would say that
+the data changed. Both files are replaced by rename before an answer leaves the client, so a crash cannot make it
+forget; they are read anew each time, for the next process of the client may be another one. Answers at two levels are
+drawn independently: what both say together costs the sum of their epsilons.
 
     FOLDER/secret      32 bytes
     FOLDER/first.npy   uint8 [2, ceil(rows / 8)]: asked, and held when asked
@@ -28,18 +30,19 @@ class FirstAnswers:
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.folder, self.rows = folder, rows
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._secret = self._read_secret()
-        self._asked, self._held = self._read_first()
+        self._read_first()
 
     def answers(self, asked: np.ndarray, held: np.ndarray, policy: IndexPolicy) -> np.ndarray:
         """bool per row of `asked`; `held` [rows] bool is the client's state today."""
-        new = asked[~self._asked[asked]]
+        known, told = self._read_first()
+        new = asked[~known[asked]]
         if len(new):
-            self._asked[new], self._held[new] = True, held[new]
-            self._write()
-        drawn = words(derive(self._secret, b"permanent answers"), self.rows, np.uint64)[asked]
-        return yes(drawn, self._held[asked], policy.p1, policy.p2)
+            known[new], told[new] = True, held[new]
+            _replace(self.folder / "first.npy", np.packbits(np.stack([known, told]), axis=1).tobytes())
+        drawn = words(derive(self._secret, b"permanent answers " + policy.name.encode()), self.rows, np.uint64)[asked]
+        return yes(drawn, told[asked], policy.p1, policy.p2)
 
     def _read_secret(self) -> bytes:
         path = self.folder / "secret"
@@ -61,9 +64,6 @@ class FirstAnswers:
             raise ProtocolError(f"{path} is about {packed.shape[1] * 8} rows, the model has {self.rows}")
         first = np.unpackbits(packed, axis=1, count=self.rows).astype(bool)
         return first[0], first[1]
-
-    def _write(self) -> None:
-        _replace(self.folder / "first.npy", np.packbits(np.stack([self._asked, self._held]), axis=1).tobytes())
 
 
 def yes(drawn: np.ndarray, state: np.ndarray, if_true: float, if_false: float) -> np.ndarray:

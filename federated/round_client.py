@@ -12,9 +12,10 @@ from typing import Protocol
 import numpy as np
 
 from contracts.errors import ProtocolError
+from federated import agreement
 from federated.averaging import BY_CLIENTS
 from federated.gradient_store import GradientStore
-from federated.identity import SIGNATURE_BYTES, Identity, require_signed
+from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
 from federated.local_update import LocalUpdate, shortened, update_words
 from federated.masking import Layout, PairMask, masked
 from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get, numbers, scalar, text
@@ -25,7 +26,7 @@ from federated.randomized_response import FirstAnswers, round_answers
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance, RoundSecrets, self_key
 from federated.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
 from federated.skellam import noise_words
-from federated.unmasking import pair_key, reveal, sign
+from federated.unmasking import pair_key, parted, reveal, sign
 
 
 class Trainer(Protocol):
@@ -43,7 +44,7 @@ class Trainer(Protocol):
 
 class RoundClient:
     """`gradients` is the client's memory of what it sent, where the averaging is "latest"; `identity` signs what it
-    announces, where the plan has identities."""
+    says to the others, where there are masks."""
 
     def __init__(
         self, plan: Plan, trainer: Trainer, answers: FirstAnswers | None, gradients: GradientStore | None = None,
@@ -53,17 +54,18 @@ class RoundClient:
         self.identity = identity
         if plan.rule == "latest" and gradients is None:
             raise ProtocolError("averaging 'latest' needs a place for the client's last gradient")
-        if plan.identities and identity is None:
-            raise ProtocolError("announcements of this run are signed, and the client has no identity to sign with")
+        if plan.masked and identity is None:
+            raise ProtocolError("clients of a masked run sign what they say, and this one has no identity to sign with")
         self._handlers: dict[Phase, Callable[[Message, Message], Message]] = {
-            "keys": self._keys, "shares": self._shares, "union": self._union, "open_union": self._open_union,
-            "choose": self._choose, "train": self._train, "open_update": self._open_update,
+            "keys": self._keys, "shares": self._shares, "union": self._union, "agree_union": self._agree_union,
+            "open_union": self._open_union, "choose": self._choose, "train": self._train,
+            "agree_update": self._agree_update, "open_update": self._open_update,
         }
 
     def handle(self, phase: Phase, message: Message, memory: Message) -> tuple[Message, Message]:
         """The reply and what to remember. Raises ProtocolError on a refusal; then the memory stays as it was."""
         number = int(get(message, ROUND, np.int64, ())[()])
-        last = int(memory[ROUND][()]) if ROUND in memory else -1
+        last = _number(memory) if ROUND in memory else -1
         kept = dict(memory)
         if number > last:
             kept = {ROUND: message[ROUND]}
@@ -82,35 +84,35 @@ class RoundClient:
             raise ProtocolError(f"a round of {count} clients, {self.plan.least_clients} are the least; refused")
         secrets = RoundSecrets.draw()
         memory["seeds"] = text(secrets.seeds)
-        announcement = secrets.announcement()
-        if self.identity is None:
-            return {"announcement": text(announcement)}
-        signature = self.identity.sign(announcement, self._context(memory))
-        return {"announcement": text(announcement), "signer": scalar(self.identity.number, np.int32),
+        announcement, identity = secrets.announcement(), self._signing()
+        signature = identity.sign(ANNOUNCEMENT, announcement, round_context(_number(memory)))
+        return {"announcement": text(announcement), "signer": scalar(identity.number, np.int32),
                 "signature": text(signature)}
 
     def _shares(self, message: Message, memory: Message) -> Message:
         peers = get(message, "peers", np.int32, (None,))
         announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
-        memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced}
+        roster, signers = get(message, "roster", np.int32, (None,)), get(message, "signers", np.int32, (len(peers),))
+        memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced,
+                   "roster": roster, "signers": signers}
         me = int(memory["me"][()])
-        if len(peers) + 1 < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
-            raise ProtocolError(f"neighbours {peers.tolist()} of client {me}: too few or not distinct; refused")
-        self._require_signed(message, announced, memory)
+        if len(roster) < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
+            raise ProtocolError(f"neighbours {peers.tolist()} of client {me} in a round of {len(roster)}: too few or "
+                                "not distinct; refused")
+        agreement.require_roster(
+            roster, self._signing().number, signers.tolist(), self.plan.neighbours, _number(memory))
+        signatures = get(message, "signatures", np.uint8, (len(peers), SIGNATURE_BYTES))
+        for signer, raw, signature in zip(signers.tolist(), announced, signatures, strict=True):
+            require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw.tobytes(), signature.tobytes(),
+                           round_context(_number(memory)))
         known = _announcements(memory)
         boxes = deal(_secrets(memory), me, known, threshold(len(known)), self._context(memory))
         return {"boxes": np.stack([text(boxes[peer]) for peer in sorted(boxes)])}
 
-    def _require_signed(self, message: Message, announced: np.ndarray, memory: Message) -> None:
-        """Each neighbour is another client of the published list, and announced this itself, for this round."""
+    def _signing(self) -> Identity:
         if self.identity is None:
-            return
-        signers = get(message, "signers", np.int32, (len(announced),)).tolist()
-        signatures = get(message, "signatures", np.uint8, (len(announced), SIGNATURE_BYTES))
-        if len({*signers, self.identity.number}) <= len(signers):
-            raise ProtocolError(f"neighbours {signers} of client {self.identity.number} are not distinct; refused")
-        for signer, raw, signature in zip(signers, announced, signatures, strict=True):
-            require_signed(self.plan.identities, signer, raw.tobytes(), signature.tobytes(), self._context(memory))
+            raise ProtocolError("a run without masks signs nothing; refused")
+        return self.identity
 
     def _take_shares(self, message: Message, memory: Message) -> None:
         """Opens the boxes that came with this message."""
@@ -120,6 +122,8 @@ class RoundClient:
             raise ProtocolError("an upload is asked for before shares were exchanged; refused")
         senders = get(message, "senders", np.int32, (None,))
         boxes = get(message, "boxes", np.uint8, (len(senders), BOX_BYTES))
+        if len(set(senders.tolist())) < len(senders) or not set(senders.tolist()) <= set(memory["peers"].tolist()):
+            raise ProtocolError(f"shares come from {senders.tolist()}, who are not each another neighbour; refused")
         opened = receive(
             _secrets(memory), int(memory["me"][()]), _announcements(memory),
             {int(s): box.tobytes() for s, box in zip(senders, boxes, strict=True)}, self._context(memory),
@@ -140,6 +144,9 @@ class RoundClient:
             values = np.concatenate([values, to_digits(self.trainer.samples())])
         layout = Layout(WORD, len(values))
         return {"words": self._masked("union", layout, values, memory, {})}
+
+    def _agree_union(self, message: Message, memory: Message) -> Message:
+        return self._agree("union", message, memory)
 
     def _open_union(self, message: Message, memory: Message) -> Message:
         return self._open("union", message, memory)
@@ -169,7 +176,7 @@ class RoundClient:
         rows = get(message, "rows", np.float32, (len(places), self.plan.width))
         dense = get(message, "dense", np.float32, (self.plan.dense,))
         succinct = np.isin(places, np.concatenate([self.plan.public_places, self._held()]))
-        layout, number = self.plan.update_layout(places), int(memory[ROUND][()])
+        layout, number = self.plan.update_layout(places), _number(memory)
         if self.gradients is None:
             update = self.trainer.train(number, places[succinct], rows[succinct], dense)
         else:
@@ -192,7 +199,7 @@ class RoundClient:
 
     def _places(self, memory: Message) -> np.ndarray:
         if self.plan.policy.public_rows:
-            return self.plan.public_scope(int(memory[ROUND][()]))
+            return self.plan.public_scope(_number(memory))
         if "chosen" not in memory:
             raise ProtocolError("training is asked for before rows were chosen; refused")
         chosen = self.plan.private_places[memory["chosen"]]
@@ -203,6 +210,8 @@ class RoundClient:
         if not self.plan.masked:
             return {}
         peers = get(message, "peers", np.int32, (None,)).tolist()
+        if len(set(peers)) < len(peers):
+            raise ProtocolError(f"peers {peers} of the update are not distinct; refused")
         everywhere = np.arange(len(places))
         if self.plan.masking == "union":
             return dict.fromkeys(peers, everywhere)
@@ -211,6 +220,9 @@ class RoundClient:
             peer: np.flatnonzero(np.unpackbits(bits, count=len(places)))
             for peer, bits in zip(peers, both, strict=True)
         }
+
+    def _agree_update(self, message: Message, memory: Message) -> Message:
+        return self._agree("update", message, memory)
 
     def _open_update(self, message: Message, memory: Message) -> Message:
         return self._open("update", message, memory)
@@ -243,23 +255,49 @@ class RoundClient:
         )
         return masked(layout, values, self_key(secrets.shared(instance, "self"), context, instance), pairs)
 
-    def _open(self, instance: Instance, message: Message, memory: Message) -> Message:
-        """Shares for the server; asked once per instance, so a second story about who survived gets nothing."""
+    def _agree(self, instance: Instance, message: Message, memory: Message) -> Message:
+        """Signs for the uploads that the server says are in the sum; once per instance, so that no client signs two
+        stories."""
         if f"masked {instance}" not in memory:
             raise ProtocolError(f"this client masked nothing in the {instance}; refused")
-        survivors, lost = (get(message, name, np.int32, (None,)).tolist() for name in ("survivors", "lost"))
+        bits = get(message, "finished", np.uint8, (-(-len(memory["roster"]) // 8),))
+        if self._signing().number not in agreement.among(memory["roster"], bits):
+            raise ProtocolError(f"the sum of the {instance} is said to lack this client's upload; refused")
+        self._parted(instance, bits, memory)
+        memory[f"finished {instance}"] = bits
+        return {"signature": text(agreement.sign_finished(self._signing(), instance, bits, self._context(memory)))}
+
+    def _open(self, instance: Instance, message: Message, memory: Message) -> Message:
+        """Shares for the server, when enough others have signed for the same uploads."""
+        if f"finished {instance}" not in memory:
+            raise ProtocolError(f"this client signed for no sum of the {instance}; refused")
+        bits = memory[f"finished {instance}"]
+        signers = get(message, "signers", np.int32, (None,)).tolist()
+        signatures = get(message, "signatures", np.uint8, (len(signers), SIGNATURE_BYTES))
+        agreement.require_agreed(
+            self.plan.identities, instance, bits, self._context(memory), memory["roster"], signers, signatures)
         held = dict(zip(memory["senders"].tolist(), (row.tobytes() for row in memory["shares"]), strict=True))
-        shares = reveal(
-            instance, survivors, lost, memory[f"masked {instance}"].tolist(), held, len(memory["peers"])
-        )
+        shares = reveal(instance, *self._parted(instance, bits, memory), held)
         return {"shares": np.stack([text(share) for share in shares])}
 
+    def _parted(self, instance: Instance, bits: np.ndarray, memory: Message) -> tuple[list[int], list[int]]:
+        """The neighbours of the upload that are in the sum, and those that are not."""
+        finished = agreement.among(memory["roster"], bits)
+        number_of = dict(zip(memory["signers"].tolist(), memory["peers"].tolist(), strict=True))
+        there = {peer for signer, peer in number_of.items() if signer in finished}
+        return parted(memory[f"masked {instance}"].tolist(), there, len(memory["peers"]))
+
     def _context(self, memory: Message) -> bytes:
-        return round_context(int(memory[ROUND][()]))
+        """Of all keys after the announcements."""
+        return agreement.roster_context(round_context(_number(memory)), memory["roster"])
 
 
 def round_context(number: int) -> bytes:
     return b"round %d" % number
+
+
+def _number(memory: Message) -> int:
+    return int(memory[ROUND][()])
 
 
 def _secrets(memory: Message) -> RoundSecrets:

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from contracts.errors import ProtocolError, RoundAbandoned
+from contracts.errors import FederatedError, ProtocolError, RoundAbandoned
+from federated import agreement
 from federated.fixed_point import signed
-from federated.identity import SIGNATURE_BYTES, require_signed
+from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed
 from federated.masking import NO_ROWS, Layout, Total
 from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
 from federated.neighbour_graph import ring
 from federated.plan import LOSS_SCALE, TAIL, Plan
-from federated.private_set_union import WORD, Code, DirectCode, from_digits
+from federated.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
 from federated.round_client import round_context
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
 from federated.share_exchange import BOX_BYTES
@@ -29,6 +30,8 @@ from federated.unmasking import SecureSum
 @dataclass
 class OpenedRound:
     """`rows` [space, width] and `dense` [D]: sums of weighted updates; `row_weights` [space]: sums of weights.
+
+    With noise every update has weight 1, and samples and loss are 0: nothing but updates is sent.
 
     `union` are the private places in scope, `declared` how many rows each client named; `lost` per phase, `seconds`
     per phase, `finished` are the clients whose uploads are in the sums.
@@ -64,6 +67,7 @@ class RoundServer:
         self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self._announced: dict[int, Announcement] = {}
         self._signed: dict[int, tuple[int, np.ndarray]] = {}  # who announced it, and the signature
+        self._roster = np.empty(0, dtype=np.int32)
         self._dealt: dict[int, list[int]] = {}
         self._boxes: dict[tuple[int, int], np.ndarray] = {}
         self._box_given: set[int] = set()
@@ -86,6 +90,10 @@ class RoundServer:
         """How many of these clients hold each private row, and the mean of their samples (0 where the rule needs none),
         securely counted. Raises RoundAbandoned."""
         alive = sorted(clients)
+        most = MOST_ADDED if self.plan.counted_digits else MOST_COUNTED
+        if len(alive) > most:
+            raise FederatedError(f"holders of {len(alive)} clients do not fit in words of 16 bits, {most} do; lower "
+                                 "federated.population, or take an averaging that counts no holders")
         secure, code = self._memberships(self._share_keys(alive) if self.plan.masked else alive, counted=True)
         counts = self._open(secure, {})[0].common.astype(np.int64)
         return counts[: code.size], from_digits(counts[code.size :]) / max(len(secure.layouts), 1)
@@ -94,8 +102,10 @@ class RoundServer:
     def _share_keys(self, clients: list[int]) -> list[int]:
         asked = {client: {"clients": scalar(len(clients), np.int32)} for client in clients}
         self._announced = replies = self._ask("keys", asked, self._announcement)
-        graph = ring(list(replies), self.plan.neighbours, self.number)
         self._require(len(replies), "keys")
+        self._roster = np.array(sorted(signer for signer, _ in self._signed.values()), dtype=np.int32)
+        self._context = agreement.roster_context(round_context(self.number), self._roster)
+        graph = self._neighbours()
         dealt = self._ask("shares", {client: self._introduction(client, peers) for client, peers in graph.items()},
                           lambda client, reply: get(reply, "boxes", np.uint8, (len(graph[client]), BOX_BYTES)))
         self._dealt = graph
@@ -104,26 +114,29 @@ class RoundServer:
         self._require(len(dealt), "shares")
         return sorted(dealt)
 
+    def _neighbours(self) -> dict[int, list[int]]:
+        """Client -> its neighbours, which follow from the roster."""
+        client_of = {signer: client for client, (signer, _) in self._signed.items()}
+        return {client_of[signer]: sorted(client_of[peer] for peer in peers)
+                for signer, peers in ring(self._roster.tolist(), self.plan.neighbours, self.number).items()}
+
     def _announcement(self, client: int, reply: Message) -> Announcement:
         """Raises ProtocolError when it is not signed, or signed by a client that is in the round already: its
         neighbours would refuse the round."""
         raw = get(reply, "announcement", np.uint8, (ANNOUNCEMENT_BYTES,)).tobytes()
-        if self.plan.identities:
-            signer = int(get(reply, "signer", np.int32, ())[()])
-            signature = get(reply, "signature", np.uint8, (SIGNATURE_BYTES,))
-            require_signed(self.plan.identities, signer, raw, signature.tobytes(), self._context)
-            if signer in (known for known, _ in self._signed.values()):
-                raise ProtocolError(f"client {signer} of the list is in this round already; its second self is lost")
-            self._signed[client] = signer, signature
+        signer = int(get(reply, "signer", np.int32, ())[()])
+        signature = get(reply, "signature", np.uint8, (SIGNATURE_BYTES,))
+        require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw, signature.tobytes(), self._context)
+        if signer in (known for known, _ in self._signed.values()):
+            raise ProtocolError(f"client {signer} of the list is in this round already; its second self is lost")
+        self._signed[client] = signer, signature
         return Announcement(raw)
 
     def _introduction(self, client: int, peers: list[int]) -> Message:
         announcements = np.stack([text(self._announced[peer].raw) for peer in peers])
-        message = {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements}
-        if self.plan.identities:
-            message["signers"] = numbers([self._signed[peer][0] for peer in peers])
-            message["signatures"] = np.stack([self._signed[peer][1] for peer in peers])
-        return message
+        return {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements,
+                "signers": numbers([self._signed[peer][0] for peer in peers]),
+                "signatures": np.stack([self._signed[peer][1] for peer in peers]), "roster": self._roster}
 
     def _shares_for(self, client: int) -> Message:
         """The boxes for a client, with its first upload of the round."""
@@ -201,17 +214,35 @@ class RoundServer:
         """The sum of the uploads, and the clients that answered last."""
         if not self.plan.masked:
             return secure.total, sorted(secure.layouts)
-        questions = secure.questions()
+        questions, agreed = secure.questions(), self._agreed(secure)
         phase: Phase = "open_union" if secure.instance == "union" else "open_update"
+        signatures = {"signers": numbers([self._signed[client][0] for client in agreed]),
+                      "signatures": np.array(list(agreed.values()), dtype=np.uint8).reshape(-1, SIGNATURE_BYTES)}
         answers = self._ask(
-            phase,
-            {client: {"survivors": numbers(survivors), "lost": numbers(lost)}
-             for client, (survivors, lost) in questions.items()},
+            phase, dict.fromkeys(agreed, signatures),
             lambda client, reply: get(reply, "shares", np.uint8, (sum(map(len, questions[client])), 16)))
         started = time.perf_counter()
         total = secure.open(answers, places)
         self.seconds[phase] += time.perf_counter() - started
         return total, sorted(answers)
+
+    def _agreed(self, secure: SecureSum) -> dict[int, np.ndarray]:
+        """Client -> its signature for the uploads that are in the sum."""
+        phase: Phase = "agree_union" if secure.instance == "union" else "agree_update"
+        bits = agreement.finished_bits(self._roster, [self._signed[client][0] for client in secure.layouts])
+
+        def checked(client: int, reply: Message) -> np.ndarray:
+            signature = get(reply, "signature", np.uint8, (SIGNATURE_BYTES,))
+            agreement.require_finished_signed(self.plan.identities, secure.instance, bits, self._context,
+                                              self._signed[client][0], signature.tobytes())
+            return signature
+
+        agreed = self._ask(phase, {client: {"finished": bits} for client in secure.layouts}, checked)
+        least = agreement.quorum(len(self._roster))
+        if len(agreed) < least:
+            raise RoundAbandoned(f"round {self.number}: {len(agreed)} of {len(self._roster)} clients are left in "
+                                 f"{phase!r}, {least} are the least; it is abandoned and changes nothing")
+        return agreed
 
     def _require(self, count: int, phase: Phase) -> None:
         if count < self.plan.least_clients:
@@ -239,7 +270,8 @@ class RoundServer:
         self, total: Total, union: np.ndarray, places: Mapping[int, np.ndarray], clients: list[int]
     ) -> OpenedRound:
         fixed, dense = self.plan.fixed, self.plan.dense
-        tail = signed(total.common[dense : dense + TAIL])
+        sent = signed(total.common[dense : dense + TAIL])
+        tail = np.array([len(clients), 0, 0, 0]) if self.plan.noise else sent
         return OpenedRound(
             rows=fixed.decode(total.rows[:, :-1]), row_weights=signed(total.rows[:, -1]),
             dense=fixed.decode(total.common[:dense]), dense_weight=float(tail[0]), samples=int(tail[1]),

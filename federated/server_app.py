@@ -24,6 +24,7 @@ from federated.flower_exchange import FlowerExchange
 from federated.networks import FederatedNetworks
 from federated.row_space import RowSpace
 from federated.settings import plan_of
+from federated.simulate import said
 from federated.training import FederatedRun
 
 LOG = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def main(grid: Grid, context: Context) -> None:
     )
     run.count_population()
     rounds = int(context.run_config["rounds"]) or config.federated.of(setting).rounds
-    run.run(rounds, lambda rows, dense: {}, rounds, lambda entry: LOG.info("round %(round)s: loss %(loss).4f", entry))
+    run.run(rounds, lambda rows, dense: {}, rounds, lambda entry: LOG.info(said(entry)))
     sent = mean_of_rounds([entry["bytes"] for entry in run.history])
     summary.write(run.folder, {
         "rounds": len(run.history), "history": run.history, "bytes_per_client_round": both_ways(sent),

@@ -41,7 +41,11 @@ def parts_of(name: str) -> tuple[IndexPolicy, Masking, Rule]:
 def plan_of(
     name: str, config: Config, space: RowSpace, networks: FederatedNetworks, identities: tuple[bytes, ...] = ()
 ) -> Plan:
-    """Raises ConfigError when sums of this many clients could overflow, and on parts that do not fit together."""
+    """Raises ConfigError on a setting that the configuration does not train (whoever starts a run names it, and it may
+    be one without masks), when sums of this many clients could overflow, and on parts that do not fit together."""
+    if name not in config.federated.settings:
+        raise ConfigError(f"setting {name!r} is not among federated.settings {list(config.federated.settings)} of the "
+                          "configuration that clients hold; prepare them with one that names it")
     s = config.federated.of(name)
     policy, masking, rule = parts_of(name)
     masking = masking if s.masked else "none"
@@ -53,7 +57,7 @@ def plan_of(
         space=space.size, private=space.private_ranges(), width=networks.width,
         dense=sum(p.numel() for p in networks.dense_parameters()), policy=policy, masking=masking, rule=rule,
         clip=s.clip, largest_weight=s.largest_weight, clients=s.clients, neighbours=s.neighbours,
-        least_clients=s.least_clients, contributors=s.contributors,
+        least_clients=s.least_clients, expected_union=s.expected_union, contributors=s.contributors,
         levels=CENTRAL_LEVELS if name == "central" else DEFAULT_LEVELS,
         identities=identities if masking != "none" else (),
         noise=s.noise if masking != "none" else 0.0, noise_norm=s.noise_norm, buckets=max(s.scope_buckets, 1),

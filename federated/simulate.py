@@ -14,15 +14,16 @@ import torch
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config import Config
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, RoundAbandoned
 from federated import client_files, privacy_cost, skellam
 from federated.availability import of_config
-from federated.byte_count import ByteCount, both_ways, mean_of_rounds
+from federated.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
 from federated.client_app import app, client_of
-from federated.flower_exchange import FlowerExchange
+from federated.flower_exchange import FlowerExchange, Note
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Exchange, Message, Phase
+from federated.neighbour_graph import degree
 from federated.networks import FederatedNetworks
 from federated.plan import TAIL
 from federated.prepare import pooled
@@ -62,11 +63,11 @@ def run_setting(
     networks = FederatedNetworks(spec, config)
     plan = plan_of(name, config, space, networks, client_files.identities(folder))
     counted = ByteCount()
-    central = name == "central"
+    central, heard = name == "central", list[str]()
     if central:
         exchange = _handed_over(lambda number: _central(config, space, folder))
     elif wire:
-        exchange = _flower(name, config, folder, counted)
+        exchange = _flower(name, config, folder, counted, heard.append)
     else:
         exchange = _handed_over(lambda number: client_of(folder, name, number))
     rows, dense = networks.read()
@@ -79,12 +80,13 @@ def run_setting(
         training.count_population()
     examples = {window: ExampleSet(out.examples(window), spec) for window in windows}
     rounds, every = config.federated.of(name).rounds, 1 if central else config.federated.evaluate_every
-    training.run(
-        rounds, lambda r, d: _judged(networks, r, d, examples), every,
-        lambda entry: on_progress(f"{name}: round {entry['round']}, loss {entry['loss']:.4f}"
-                                  + (f", auc {entry['auc_validation']:.4f}" if "auc_validation" in entry else ""),
-                                  entry["round"], rounds),
-    )
+    try:
+        training.run(
+            rounds, lambda r, d: _judged(networks, r, d, examples), every,
+            lambda entry: on_progress(f"{name}: {said(entry)}", entry["round"], rounds),
+        )
+    except RoundAbandoned as error:
+        raise RoundAbandoned(f"{error}; the last that a client said: {heard[-1]}" if heard else str(error)) from None
     return training
 
 
@@ -100,9 +102,11 @@ def figures(training: FederatedRun, name: str, config: Config, folder: Path) -> 
         for phase, lost in entry["lost"].items():
             dropouts[phase] = dropouts.get(phase, 0) + lost
     sent = mean_of_rounds([entry["bytes"] for entry in history])
+    formula = by_formula(training) if sent else {}
     return {
         "auc": best.get("auc"), "auc_validation": best.get("auc_validation"), "best_round": best["round"],
         "history": history, "bytes_per_client_round": both_ways(sent), "bytes_per_phase": sent,
+        "bytes_by_formula": sum(map(sum, formula.values())), "bytes_by_formula_per_phase": formula,
         "epsilon": _finite(per_row), "epsilon_composed": _finite(per_row * held) if per_row else 0.0, "held": held,
         "epsilon_one_round": _finite(privacy_cost.one_round(policy)) if private else None,
         "epsilon_noise": _noise_epsilon(training, config),
@@ -110,9 +114,34 @@ def figures(training: FederatedRun, name: str, config: Config, folder: Path) -> 
         "seconds_per_phase": {
             phase: float(np.mean([entry["seconds_per_phase"][phase] for entry in history])) for phase in PHASES
         },
-        "kept": float(np.mean([entry["kept"] for entry in history])), "dropouts": dropouts,
+        "kept": _mean_known(history, "kept"), "dropouts": dropouts,
         "abandoned": sum(entry["abandoned"] for entry in history),
     }
+
+
+def said(entry: Mapping[str, Any]) -> str:
+    """A round in a line: what is known of loss and AUC."""
+    known = {"loss": entry["loss"], "auc": entry.get("auc_validation")}
+    return f"round {entry['round']}" + "".join(
+        f", {name} {value:.4f}" for name, value in known.items() if value is not None)
+
+
+def _mean_known(history: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    known = [entry[key] for entry in history if entry[key] is not None]
+    return float(np.mean(known)) if known else None
+
+
+def by_formula(training: FederatedRun) -> dict[str, tuple[float, float]]:
+    """Payload (up, down) of a client in each phase at the mean of the rounds' unions and rows, with nobody lost."""
+    plan, history = training.plan, training.history
+    clients = min(plan.clients, training.population)
+    return predicted(
+        code=plan.code.size if plan.contributors <= 1 else len(plan.private_places), private=len(plan.private_places),
+        union=int(np.mean([entry["union"] for entry in history])),
+        rows=float(np.mean([entry["declared"] for entry in history])), dense=plan.dense, width=plan.width,
+        neighbours=degree(clients, plan.neighbours), clients=clients, per_row=plan.masking == "per_row",
+        masked=plan.masked, choose=not plan.policy.public_rows,
+    )
 
 
 def _noise_epsilon(training: FederatedRun, config: Config) -> float | None:
@@ -169,11 +198,11 @@ def _judged(
     }
 
 
-def _flower(name: str, config: Config, folder: Path, counted: ByteCount) -> FlowerExchange:
+def _flower(name: str, config: Config, folder: Path, counted: ByteCount, note: Note) -> FlowerExchange:
     population = client_files.count(folder)
     settings: dict[str, str | int | float | bool] = {"folder": str(folder), "setting": name}
     grid = InProcessGrid(app, {node: node for node in range(population)}, settings, lost_at_random(config))
-    return FlowerExchange(grid, list(range(population)), config.federated.timeout, counted)
+    return FlowerExchange(grid, list(range(population)), config.federated.timeout, counted, note)
 
 
 def lost_at_random(config: Config) -> Lose:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def noise_words(variance: float, count: int) -> np.ndarray:
     return as_words(np.searchsorted(thresholds, drawn, side="right") + first)
 
 
+@lru_cache(maxsize=4)
 def _table(variance: float) -> tuple[np.ndarray, int]:
     """Upper ends of the cells of a uniform 64-bit word, and the integer of the first cell."""
     from scipy.stats import skellam

@@ -31,6 +31,7 @@ from federated.plan import ATTEMPTS, Plan
 from federated.round_server import OpenedRound, RoundServer
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
+POPULATION = "population.safetensors"
 LONGEST_WAIT = 1000  # rounds
 Evaluate = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 OnRound = Callable[[dict[str, Any]], None]
@@ -59,14 +60,20 @@ class FederatedRun:
     waited: int = 0
 
     def count_population(self) -> None:
-        """Who holds what, where the averaging needs it: one securely counted union of the whole population."""
+        """Who holds what, where the averaging needs it: one securely counted union of the whole population. Counted
+        once and kept: another count may lack other clients, and a running mean is divided by this one for ever."""
         if self.plan.rule not in BY_CLIENTS:
             return
-        server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense)
-        found, self.mean_samples = server.holders(range(self.population))
+        if not (self.folder / POPULATION).exists():
+            server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense)
+            found, mean_samples = server.holders(range(self.population))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _replace(self.folder / POPULATION, {"holders": found, "mean_samples": np.array([mean_samples])})
+        counted = load_weights(self.folder / POPULATION)
+        self.mean_samples = float(counted["mean_samples"][0])
         holders = np.full(self.plan.space, float(self.population))
         if self.plan.policy.name != "all" or self.plan.rule == "heat":
-            holders[self.plan.private_places] = np.maximum(found, 1)
+            holders[self.plan.private_places] = np.maximum(counted["holders"], 1)
         self.heat = self.population / holders
         if self.plan.rule == "latest":
             self.latest = LatestAverage(
@@ -174,8 +181,8 @@ class FederatedRun:
 
 def _entry(number: int, opened: OpenedRound) -> dict[str, Any]:
     return {
-        "round": number, "clients": len(opened.finished), "loss": opened.loss,
-        "kept": opened.samples / max(opened.samples_held, 1), "union": len(opened.union),
+        "round": number, "clients": len(opened.finished), "loss": opened.loss if opened.samples else None,
+        "kept": opened.samples / opened.samples_held if opened.samples_held else None, "union": len(opened.union),
         "declared": float(np.mean(list(opened.declared.values()))),
         "lost": {phase: len(lost) for phase, lost in opened.lost.items() if lost}, "seconds_per_phase": opened.seconds,
     }

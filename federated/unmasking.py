@@ -1,6 +1,7 @@
-"""Opening a sum: what a client refuses to reveal, and how the server takes the masks off.
+"""Opening a sum: what clients reveal, and how the server takes the masks off.
 
-Of every client the neighbours reveal either the self mask (it is in the sum) or the mask key (it is not), never both.
+Of every client the neighbours reveal either the self mask (it is in the sum) or the mask key (it is not), never both;
+which of the two, all have agreed on before (federated/agreement.py).
 """
 
 from __future__ import annotations
@@ -28,26 +29,24 @@ def pair_key(
     return sealed_box.agree(mine, theirs, b"pair " + instance.encode() + digest + context)
 
 
-def reveal(
-    instance: Instance, survivors: Collection[int], lost: Collection[int], masked_with: Collection[int],
-    held: Mapping[int, bytes], neighbours: int,
-) -> list[bytes]:
-    """A neighbour's shares of the survivors' self masks, then of the keys of the lost, each in the order given.
-
-    `masked_with` are the neighbours that this client's own upload is masked against, `held` their shares, `neighbours`
-    how many it had when the round began. Raises ProtocolError on a request that would uncover a client.
+def parted(masked_with: Iterable[int], finished: Collection[int], neighbours: int) -> tuple[list[int], list[int]]:
+    """(survivors, lost) among the neighbours that this client's own upload is masked against, sorted; `neighbours`: how
+    many it had when the round began. Raises ProtocolError where so few survive that its own upload could be uncovered.
     """
-    both = set(survivors) & set(lost)
-    if both:
-        raise ProtocolError(f"the server asks for both secrets of client {min(both)}; refused")
-    strangers = (set(survivors) | set(lost)) - set(masked_with)
-    if strangers:
-        raise ProtocolError(f"the server names client {min(strangers)}, with whom nothing was masked; refused")
+    peers = sorted(set(masked_with))
+    survivors = [peer for peer in peers if peer in finished]
     if len(survivors) < threshold(neighbours):
         raise ProtocolError(
             f"only {len(survivors)} of {neighbours} neighbours are said to be in the sum, {threshold(neighbours)} are "
             "the least; refused"
         )
+    return survivors, [peer for peer in peers if peer not in finished]
+
+
+def reveal(
+    instance: Instance, survivors: Iterable[int], lost: Iterable[int], held: Mapping[int, bytes]
+) -> list[bytes]:
+    """A neighbour's shares of the survivors' self masks, then of the keys of the lost. `held`: owner -> its shares."""
     chosen = [(client, "self") for client in survivors] + [(client, "mask") for client in lost]
     return [share_of(held[client], instance, kind) for client, kind in chosen]
 
@@ -57,7 +56,7 @@ class SecureSum:
     """The server's half of one instance.
 
     `graph` is who masks with whom (participants of this instance alone), `dealt` the neighbours that shares were cut
-    for, in their order. `rows_of_both(a, b)` gives the sorted places of the rows that the two mask together.
+    for, in their order.
     """
 
     instance: Instance

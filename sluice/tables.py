@@ -98,9 +98,11 @@ def print_prerank(figures: dict[str, Any], console: Console) -> None:
 def print_federated(figures: dict[str, Any], console: Console) -> None:
     """One row per setting: quality, bytes on the wire of a client and round, what its answers give away."""
     table = Table("setting", "test AUC", "KiB a client and round", "epsilon a row", "composed", "share kept",
-                  title="federated")
+                  "epsilon of the noise", title="federated")
     for name, auc in figures["auc"].items():
         size = figures["bytes_per_client_round"].get(name)
-        table.add_row(name, figure(auc), figure(size and size / 1024), figure(figures["epsilon"].get(name)),
-                      figure(figures["epsilon_composed"].get(name)), figure(figures["kept"].get(name)))
+        spent = ("-" if name not in figures[key] else "unbounded" if figures[key][name] is None else
+                 figure(figures[key][name]) for key in ("epsilon", "epsilon_composed"))
+        table.add_row(name, figure(auc), figure(size and size / 1024), *spent, figure(figures["kept"].get(name)),
+                      figure(figures["epsilon_noise"].get(name)))
     console.print(table)

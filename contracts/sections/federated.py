@@ -75,6 +75,10 @@ class Federated(Section):
     neighbours: int = Field(40, ge=2, description="clients that each masks with")
     least_clients: int = Field(3, ge=3, description="a smaller round is refused by every client")
     public_up_to: int = Field(64, ge=0, description="tables of up to so many ids belong to every submodel")
+    expected_union: int = Field(
+        0, ge=0, description="most rows of a round's union, roughly: where a Bloom filter of so many is smaller than a "
+                             "word per row, membership travels in one; 0: a word per row"
+    )
     contributors: int = Field(1, ge=1, description="rows held by fewer clients of a round stay out of its union")
     scope_buckets: int = Field(0, ge=0, description="policy scope: public buckets of rows, one is trained a round")
     noise: float = Field(0.0, ge=0, description="variance, in steps, of each client's Skellam noise; 0: none")
@@ -112,6 +116,10 @@ class Federated(Section):
     def _parts_fit_together(self) -> Federated:
         if self.served not in self.settings:
             raise ValueError(f"served is {self.served!r}, which is not among settings {list(self.settings)}; add it")
+        for name in ("least_clients", "contributors"):
+            if getattr(self, name) > self.clients:
+                raise ValueError(f"{name} is {getattr(self, name)}, a round has {self.clients} clients; lower it, or "
+                                 "raise clients")
         if self.noise and not self.noise_norm:
             raise ValueError("noise without noise_norm bounds nothing; give noise_norm, the largest L2 norm in steps")
         return self

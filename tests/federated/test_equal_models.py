@@ -24,7 +24,7 @@ from tests.federated.local_exchange import LocalExchange
 
 @pytest.fixture
 def world(tmp_path):
-    config = small_world.config()
+    config = small_world.config(settings=("cpp2", "cpp1", "central"))
     out = small_world.write(tmp_path / "out")
     prepare.prepare(config, out, tmp_path / "federated")
     config, spec = client_files.read_public(tmp_path / "federated")

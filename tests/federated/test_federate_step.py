@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from contracts import bundle, summary
 from contracts.artifacts import Artifacts
-from contracts.bundle import load_array
+from contracts.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
+from contracts.feature_spec import PADDING
 from federated import client_files, federate_step, prepare, simulate
 from federated.training import HISTORY, MODEL
 from serving.assemble import assemble
@@ -63,15 +66,71 @@ def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
     assert found["users"] == 0
     manifest = bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
     assert manifest.files
-    raw = b"".join(path.read_bytes() for path in (tmp_path / "bundle").rglob("*") if path.is_file()
-                   and path.name != "user.npy")
+    files = [path for path in (tmp_path / "bundle").rglob("*") if path.is_file()]
+    raw = b"".join(path.read_bytes() for path in files)
     assert not any(small_world.key("user", number).encode() in raw for number in range(small_world.USERS))
-    rows = {row.tobytes() for n in range(client_files.count(out.out / "federated"))
-            for row in client_files.read_client(out.out / "federated", n).shared.ids.numpy()}
-    for path in (tmp_path / "bundle").rglob("*.npy"):
-        array = load_array(path)
-        if array.dtype == np.int32 and array.ndim == 2:
-            assert not rows & {np.ascontiguousarray(row).tobytes() for row in array}
+    folder = out.out / "federated"
+    private = [path.read_bytes() for path in folder.glob("clients/*/*.pem")]
+    private += [path.read_bytes() for path in folder.glob("clients/*/answers/secret")]
+    assert len(private) == 2 * client_files.count(folder)
+    assert not any(secret in raw for secret in private)
+    histories = {row.tobytes() for n in range(client_files.count(folder))
+                 for file in (client_files.SAMPLES, client_files.LATER)
+                 for row in client_files.read_client(folder, n, file).shared.ids.numpy().astype(np.int64)[
+                     :, : small_world.HISTORY] if (row > PADDING).all()}
+    assert len(histories) > small_world.ROWS / 2
+    assert histories & set.union(*map(windows, out.examples("train").rglob("*.parquet")))  # would be found
+    assert not histories & set.union(*map(windows, files))
+
+
+def windows(path):
+    """All stretches of a history's length in the rows of the integer matrices of a file."""
+    width = small_world.HISTORY
+    return {np.ascontiguousarray(row[at : at + width]).astype(np.int64).tobytes()
+            for array in arrays_of(path) for row in array for at in range(array.shape[1] - width + 1)}
+
+
+def arrays_of(path):
+    if path.suffix == ".npy":
+        found = [load_array(path)]
+    elif path.suffix == ".safetensors":
+        found = list(load_weights(path).values())
+    elif path.suffix == ".parquet":
+        columns = pq.read_table(path).to_pydict()
+        found = [np.array(column) for column in columns.values()
+                 if len({len(value) if isinstance(value, list) else -1 for value in column}) == 1]
+    else:
+        found = []
+    return [array for array in found if array.ndim == 2 and array.dtype.kind in "iu" and array.size]
+
+
+@pytest.mark.parametrize("side", ["user", "context"])
+def test_the_users_identity_is_no_field_whatever_its_side(side):
+    config = small_world.config(fields=("user", "item"))
+    spec = small_world.spec()
+    moved = spec.model_copy(update={"fields": tuple(
+        field.model_copy(update={"side": side}) if field.name == "user" else field for field in spec.fields)})
+    with pytest.raises(ConfigError, match="'user' is made of the user's identity"):
+        prepare.federated_spec(config, moved)
+
+
+def test_first_answers_and_identities_outlive_another_learning_rate_but_not_other_clients(tmp_path):
+    out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
+
+    def of(**changes):
+        prepare.prepare(small_world.config(settings=("cpp2",), served="cpp2", **changes), out, folder)
+        secret = client_files.client(folder, 2) / "answers" / "secret"
+        secret.parent.mkdir(exist_ok=True)
+        secret.write_bytes(secret.read_bytes() if secret.exists() else os.urandom(32))
+        (folder / "runs").mkdir(exist_ok=True)
+        return client_files.identities(folder), secret.read_bytes(), list((folder / "runs").iterdir())
+
+    first = of()
+    (folder / "runs" / "cpp2").mkdir()
+    assert of()[:2] == first[:2]
+    assert (folder / "runs" / "cpp2").exists()
+    assert of(learning_rate=0.7) == first
+    assert of(population=20)[:2] != first[:2]
 
 
 def test_the_bundle_is_served_unchanged(finished, tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contracts.errors import ProtocolError
 from federated.fedlaavg import Gradient, GradientMemory, LatestAverage
 
 CLIENTS, DENSE, SPACE, WIDTH, RATE = 6, 3, 8, 2, 0.1
@@ -63,12 +64,23 @@ def test_rows_are_divided_by_those_that_hold_them():
     assert server.dense.tolist() == [-1.0]
 
 
-def test_the_first_rounds_may_only_collect():
-    server = LatestAverage.of_dense(np.zeros(1), CLIENTS, 1.0, collect_only=1)
-    server.apply(1, [0], np.array([6.0]))
-    assert server.dense.tolist() == [0.0]
-    server.apply(2, [1], np.array([6.0]))
-    assert server.dense.tolist() == [-2.0]
+def test_a_server_that_begins_anew_gets_the_whole_gradient():
+    memory = GradientMemory.empty(1)
+    memory.difference(1, Gradient.of_dense(np.array([3.0])))
+    memory.settle(1)
+    memory.settle(0)
+    assert memory.difference(2, Gradient.of_dense(np.array([5.0]))).dense.tolist() == [5.0]
+
+
+def test_a_server_that_speaks_of_a_round_unknown_to_the_client_is_refused():
+    memory = GradientMemory.empty(1)
+    memory.difference(4, Gradient.of_dense(np.array([3.0])))
+    with pytest.raises(ProtocolError, match=r"of round 3, it remembers \[0, 4\]"):
+        memory.settle(3)
+    memory.settle(4)
+    memory.difference(9, Gradient.of_dense(np.array([4.0])))
+    memory.settle(4)  # the upload of round 9 was lost
+    assert memory.committed.dense.tolist() == [3.0]
 
 
 def optimum(available, rounds=400):

@@ -64,7 +64,7 @@ def test_the_running_mean_is_that_of_what_the_clients_remember(tmp_path, masking
     run.run(9, lambda rows, dense: {}, 99, lambda entry: None)
     dense, rows = np.zeros(DENSE), np.zeros((SPACE, WIDTH))
     for number, client in exchange.clients.items():
-        memory = client.gradients._memory
+        memory = client.gradients._read()
         memory.settle(int(run.latest.accepted[number]))
         dense += memory.committed.dense
         rows += memory.committed.at(np.arange(SPACE))

@@ -13,6 +13,7 @@ from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
 from federated.flower_records import from_records, to_records
 from federated.in_process_grid import InProcessGrid
+from federated.messages import PHASES, ROUND
 from federated.round_server import RoundServer
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.test_secure_round import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
@@ -34,9 +35,8 @@ def app_of(made):
 
         return handle
 
-    for phase in ("keys", "shares", "union", "open_union", "choose", "open_update"):
-        app.query(phase)(handler(phase))
-    app.train("train")(handler("train"))
+    for phase in PHASES:
+        (app.train if phase == "train" else app.query)(phase)(handler(phase))
     return app
 
 
@@ -115,17 +115,34 @@ def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_p
     assert "too late" in notes[0]
 
 
-@pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5")])
-def test_bytes_are_what_the_formulas_say(tmp_path, masking, policy):
+@pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5"), ("union", "all"),
+                                                 ("none", "cpp1"), ("none", "all")])
+def test_payloads_are_what_the_formulas_say(tmp_path, masking, policy):
+    """Phase by phase and client by client: a byte more or less would show."""
     of = plan(masking, policy)
+    exchange = LocalExchange(clients(of, tmp_path))
+    found = run(of, exchange)
+    for phase, number, asked, answered in exchange.sent:
+        formula = predicted(
+            code=of.code.size, private=len(of.private_places), union=len(found.union), rows=found.declared[number],
+            dense=DENSE, width=WIDTH, neighbours=8, clients=CLIENTS, per_row=masking == "per_row", masked=of.masked,
+            choose=not of.policy.public_rows,
+        )[phase]
+        up, down = (sum(array.nbytes for name, array in side.items() if name != ROUND) for side in (answered, asked))
+        assert (phase, up, down) == (phase, *formula)
+
+
+def test_the_wire_adds_framing_alone(tmp_path):
+    of = plan("per_row", "cpp1")
     found, counted = flower_round(of, clients(of, tmp_path))
     rows = np.mean(list(found.declared.values()))
-    expected = predicted(
+    formula = predicted(
         code=of.code.size, private=len(of.private_places), union=len(found.union), rows=rows, dense=DENSE, width=WIDTH,
-        neighbours=8, per_row=masking == "per_row",
+        neighbours=8, clients=CLIENTS, per_row=True,
     )
-    messages, arrays = 2 * 7, 30
-    assert expected < counted.per_client_round() < expected + 320 * messages + 260 * arrays
+    for phase, wire in counted.per_phase().items():
+        for way, payload in zip(("up", "down"), formula[phase], strict=True):
+            assert payload < wire[way] < payload + 320 + 7 * 260
 
 
 def test_unaccounted_bytes_are_noticed():

@@ -26,7 +26,7 @@ ROUNDS = 2
 
 
 def prepared(tmp_path, clients):
-    config = small_world.config(clients=clients, neighbours=4, timeout=300.0)
+    config = small_world.config(clients=clients, neighbours=4, timeout=300.0, settings=("cpp2", "fedlaavg"))
     prepare.prepare(config, small_world.write(tmp_path / "out"), tmp_path / "federated")
     return tmp_path / "federated"
 

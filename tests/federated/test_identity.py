@@ -12,15 +12,17 @@ from federated import client_files
 from federated.identity import Identity, require_signed
 
 
-def test_a_signature_holds_for_its_signer_text_and_round_alone():
+def test_a_signature_holds_for_its_signer_purpose_text_and_round_alone():
     one, other = Identity.draw(0), Identity.draw(1)
     published = [one.public(), other.public()]
-    signature = one.sign(b"keys", b"round 3")
-    require_signed(published, 0, b"keys", signature, b"round 3")
-    for signer, text, context in ((1, b"keys", b"round 3"), (0, b"kezs", b"round 3"), (0, b"keys", b"round 4"),
-                                  (2, b"keys", b"round 3"), (-1, b"keys", b"round 3")):
+    signature = one.sign(b"a", b"keys", b"round 3")
+    require_signed(published, 0, b"a", b"keys", signature, b"round 3")
+    for signer, what, text, context in (
+        (1, b"a", b"keys", b"round 3"), (0, b"a", b"kezs", b"round 3"), (0, b"a", b"keys", b"round 4"),
+        (0, b"b", b"keys", b"round 3"), (2, b"a", b"keys", b"round 3"), (-1, b"a", b"keys", b"round 3"),
+    ):
         with pytest.raises(ProtocolError, match="refused"):
-            require_signed(published, signer, text, signature, context)
+            require_signed(published, signer, what, text, signature, context)
 
 
 def test_an_identity_is_read_as_it_was_written():

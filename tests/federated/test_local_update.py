@@ -9,13 +9,16 @@ from contracts.errors import ConfigError
 from contracts.sections.federated import Federated
 from federated import simulate, skellam
 from federated.fixed_point import as_words, signed
-from federated.local_update import shortened
+from federated.local_update import LocalUpdate, shortened, update_words
 from federated.networks import FederatedNetworks
+from federated.plan import TAIL
+from federated.round_server import RoundServer
 from federated.row_space import RowSpace
 from federated.settings import plan_of
 from federated.training import FederatedRun
 from tests.federated import small_world
-from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, plan
+from tests.federated.local_exchange import LocalExchange
+from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, clients, plan
 
 
 @given(st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=40), st.floats(1.0, 2.0**22))
@@ -27,16 +30,27 @@ def test_no_upload_is_longer_than_agreed_and_short_ones_stay(integers, norm):
         assert found.tolist() == integers
 
 
-def test_a_shortened_row_over_its_weight_stays_what_it_was():
+def test_shortening_keeps_the_direction():
     words = as_words(np.array([60_000, -30_000, 3_000]))
     found = signed(shortened(words, 20_000.0))
-    assert found[0] / found[2] == pytest.approx(20.0, rel=1e-3)
-    assert found[1] / found[2] == pytest.approx(-10.0, rel=1e-3)
+    assert found / found[2] == pytest.approx([20.0, -10.0, 1.0], rel=1e-3)
+
+
+def test_with_noise_nothing_is_sent_but_updates_of_equal_weight():
+    of = plan("union", "all", rule="plain", noise=9.0, noise_norm=1e9)
+    layout = of.update_layout(np.arange(3))
+    update = LocalUpdate(np.full((2, WIDTH), 0.25), np.array([7, 900]), np.full(DENSE, -0.5), 907, 950, 3.0)
+    words = signed(update_words(of, layout, np.array([True, False, True]), update))
+    assert of.fixed.decode(as_words(words[:DENSE])) == pytest.approx(-0.5, abs=of.fixed.step)
+    assert not words[DENSE : DENSE + TAIL].any()
+    rows = words[DENSE + TAIL :].reshape(3, WIDTH + 1)
+    assert rows[:, -1].tolist() == [0, 0, 0]
+    assert (rows[:, :-1] * of.fixed.step).mean(axis=1) == pytest.approx([0.25, 0.0, 0.25], abs=of.fixed.step)
 
 
 def test_epsilon_of_the_noise_is_that_of_all_rounds_with_the_smallest_one(tmp_path):
     config = small_world.config(noise=1e6, noise_norm=2000.0, delta=1e-6)
-    of = plan("union", "cpp5", noise=1e6, noise_norm=2000.0)
+    of = plan("union", "cpp5", rule="plain", noise=1e6, noise_norm=2000.0)
     run = FederatedRun(of, lambda phase, messages: {}, 9, tmp_path, 1, np.zeros((SPACE, WIDTH)), np.zeros(DENSE))
     run.history = [{"clients": clients} for clients in (9, 6, 8)]
     words = DENSE + 4 + SPACE * (WIDTH + 1)
@@ -46,9 +60,49 @@ def test_epsilon_of_the_noise_is_that_of_all_rounds_with_the_smallest_one(tmp_pa
     assert simulate._noise_epsilon(run, config) is None
 
 
+@pytest.mark.parametrize(("masking", "policy", "rule"), [
+    ("per_row", "cpp2", "plain"), ("none", "all", "plain"), ("union", "cpp5", "holders"), ("union", "cpp5", "heat")])
+def test_noise_that_would_not_lie_on_every_row_or_would_drown_weights_is_refused(masking, policy, rule):
+    with pytest.raises(ConfigError, match="all-union-plain"):
+        plan(masking, policy, rule=rule, noise=1e6, noise_norm=2000.0)
+
+
+def test_a_round_with_noise_opens_the_updates_and_the_noise_of_all(tmp_path):
+    of = plan("union", "all", rule="plain", noise=1e6, noise_norm=1e4, dense=4000)
+    made = clients(of, tmp_path)
+    for client in made.values():
+        client.trainer.dense = 4000
+    exchange = LocalExchange(made, {"train": {103}})
+    server = RoundServer(of, 1, exchange, np.zeros((SPACE, WIDTH), np.float32), np.zeros(4000, np.float32))
+    found = server.run(exchange.clients)
+    sent = sum(signed(shortened(update_words(of, of.update_layout(np.arange(SPACE)), np.isin(
+        np.arange(SPACE), np.concatenate([of.public_places, client.trainer.held()])), client.trainer.last), 1e4))
+        for number, client in made.items() if number != 103)
+    noise = found.dense / of.fixed.step - sent[:4000]
+    assert noise.var() == pytest.approx(13 * 1e6, rel=0.12)  # 5 standard deviations of a variance of 4,000 draws
+    assert found.dense_weight == 13
+    assert (found.samples, found.samples_held, found.loss) == (0, 0, 0.0)
+
+
 def test_noise_without_a_bound_is_refused():
     with pytest.raises(ValueError, match="noise_norm"):
         Federated(noise=4.0)
+
+
+@pytest.mark.parametrize("name", ["contributors", "least_clients"])
+def test_more_than_a_round_has_is_refused(name):
+    Federated(clients=8, **{name: 8})
+    with pytest.raises(ValueError, match=f"{name} is 9, a round has 8"):
+        Federated(clients=8, **{name: 9})
+
+
+def test_a_setting_that_the_clients_configuration_lacks_is_refused():
+    """Whoever starts a run names the setting: it must not be one without masks that nobody agreed to."""
+    config, spec = small_world.config(settings=("cpp2",), served="cpp2"), small_world.spec()
+    networks, space = FederatedNetworks(spec, config), RowSpace(spec, 10)
+    for other in ("cpp1-none-plain", "all-none-plain", "fedavg", "cpp9"):
+        with pytest.raises(ConfigError, match="not among"):
+            plan_of(other, config, space, networks)
 
 
 def test_settings_are_named_or_spelled_out():

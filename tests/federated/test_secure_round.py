@@ -86,8 +86,8 @@ def test_the_same_with_clients_lost_in_each_phase(tmp_path, masking, policy, pha
 
 
 def test_the_same_with_clients_lost_in_every_phase_of_one_round(tmp_path):
-    of = plan("per_row", "cpp2", neighbours=13)
-    exchange = LocalExchange(clients(of, tmp_path), {phase: {100 + at} for at, phase in enumerate(PHASES[1:])})
+    of = plan("per_row", "cpp2", neighbours=27, clients=28)
+    exchange = LocalExchange(clients(of, tmp_path, 28), {phase: {100 + at} for at, phase in enumerate(PHASES[1:])})
     found = run(of, exchange)
     summed = {number for kind, number, _, _ in exchange.sent if kind == "train"}
     rows, _ = plaintext(of, exchange, summed)
