@@ -116,6 +116,9 @@ class Federated(Section):
     def _parts_fit_together(self) -> Federated:
         if self.served not in self.settings:
             raise ValueError(f"served is {self.served!r}, which is not among settings {list(self.settings)}; add it")
+        if (self.availability == "trace") != bool(self.availability_trace):
+            raise ValueError("availability = 'trace' and availability_trace, its file, go together; give both or "
+                             "neither")
         for name in ("least_clients", "contributors"):
             if getattr(self, name) > self.clients:
                 raise ValueError(f"{name} is {getattr(self, name)}, a round has {self.clients} clients; lower it, or "

@@ -49,6 +49,18 @@ def test_a_trace_of_something_else_is_refused(tmp_path, text):
         trace(path, 3)
 
 
+def test_what_is_wrong_with_a_trace_is_named(tmp_path):
+    path = tmp_path / "trace"
+    path.write_text("0 1\n2 x\n")
+    with pytest.raises(DataError, match=r"line 2 of .* names 'x'; clients are numbers from 0 to 2"):
+        trace(path, 3)
+    with pytest.raises(DataError, match="cannot be read"):
+        trace(tmp_path, 3)
+    for half in ({"availability": "trace"}, {"availability_trace": "there.txt"}):
+        with pytest.raises(ValueError, match="go together"):
+            Federated(**half)
+
+
 def test_the_configuration_names_a_pattern(tmp_path):
     def there(number, **settings):
         return of_config(Federated(**settings), range(4), seed=1)(number)

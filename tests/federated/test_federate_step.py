@@ -44,7 +44,8 @@ def test_the_summary_says_what_the_run_cost_and_reached(finished):
     assert figures["epsilon"]["cpp2"] == pytest.approx(2.708, abs=1e-3)
     assert figures["epsilon_composed"]["cpp2"] > figures["epsilon"]["cpp2"]
     assert figures["seconds_per_round"] > 0
-    assert figures["dropouts"] >= 0
+    assert figures["dropouts"] > 0
+    assert 0 < figures["bytes_by_formula"]["cpp2"] < figures["bytes_per_client_round"]["cpp2"]
     assert [entry["round"] for entry in found["settings"]["cpp2"]["history"]] == [1, 2, 3]
     assert 0.5 < figures["kept"]["cpp2"] < 1
 

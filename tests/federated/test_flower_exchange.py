@@ -100,6 +100,29 @@ def test_an_answer_that_comes_late_loses_the_client_and_is_never_taken_for_anoth
     assert len(found.finished) == CLIENTS - 1
 
 
+class TwiceGrid(InProcessGrid):
+    """Delivers every answer twice, the second time another one."""
+
+    def pull_messages(self, message_ids):
+        found = list(super().pull_messages(message_ids))
+        return [*found, *map(self.other, found)]
+
+    def other(self, reply):
+        content = {name: np.zeros_like(value) for name, value in from_records(reply.content).items()}
+        asked = Message(RecordDict(), reply.metadata.src_node_id, reply.metadata.message_type,
+                        group_id=reply.metadata.group_id)
+        return Message(to_records(content), reply_to=asked)
+
+
+def test_of_two_answers_the_first_counts(tmp_path):
+    of = plan("union", "cpp5")
+    found, _ = flower_round(of, clients(of, tmp_path / "flower"), grid_of=TwiceGrid)
+    expected = run(of, LocalExchange(clients(of, tmp_path / "local")))
+    assert (found.rows == expected.rows).all()
+    assert (found.dense == expected.dense).all()
+    assert len(found.finished) == CLIENTS
+
+
 def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_path):
     of, notes = plan("union", "cpp5"), []
     made = clients(of, tmp_path)
