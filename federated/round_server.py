@@ -14,6 +14,7 @@ import numpy as np
 
 from contracts.errors import FederatedError, ProtocolError, RoundAbandoned
 from federated import agreement
+from federated.client_masks import round_context
 from federated.fixed_point import signed
 from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed
 from federated.masking import NO_ROWS, Layout, Total
@@ -21,7 +22,6 @@ from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, num
 from federated.neighbour_graph import ring
 from federated.plan import LOSS_SCALE, TAIL, Plan
 from federated.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
-from federated.round_client import round_context
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
 from federated.share_exchange import BOX_BYTES
 from federated.unmasking import SecureSum

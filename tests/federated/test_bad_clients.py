@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
+from federated.client_masks import round_context
 from federated.identity import ANNOUNCEMENT, Identity
 from federated.local_update import LocalUpdate
 from federated.messages import PHASES, ROUND, text
-from federated.round_client import RoundClient, round_context
+from federated.round_client import RoundClient
 from federated.round_secrets import RoundSecrets
 from federated.unmasking import SecureSum
 from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
@@ -116,7 +117,7 @@ def test_a_client_that_does_not_sign_for_itself_is_lost(tmp_path, change):
 def test_one_identity_takes_part_once(tmp_path):
     of = plan("union", "cpp5")
     made = clients(of, tmp_path)
-    made[105].identity = made[104].identity
+    made[105].masks.identity = made[104].masks.identity
     assert run(of, LocalExchange(made)).lost["keys"] == [105]
 
 

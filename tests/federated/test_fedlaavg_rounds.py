@@ -159,7 +159,7 @@ def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
         available=lambda slot: list(range(CLIENTS)) if slot % 3 == 0 else [0],
     )
     run.exchange.clients = {
-        n: RoundClient(of, c.trainer, None, identity=c.identity) for n, c in run.exchange.clients.items()}
+        n: RoundClient(of, c.trainer, None, identity=c.masks.identity) for n, c in run.exchange.clients.items()}
     run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
     assert [entry["round"] + entry["waited"] for entry in run.history] == [3, 6, 9]
     run.available = lambda slot: [0]

@@ -1,0 +1,168 @@
+"""One client's keys, shares and masks in a round, and what it reveals so that a sum can be opened.
+
+Like all of a client's half of a round it works on what is remembered of it (federated/round_client.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from contracts.errors import ProtocolError
+from federated import agreement
+from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
+from federated.masking import Layout, PairMask, masked
+from federated.messages import ROUND, Message, get, numbers, scalar, text
+from federated.neighbour_graph import threshold
+from federated.plan import Plan
+from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance, RoundSecrets, self_key
+from federated.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
+from federated.unmasking import pair_key, parted, reveal, sign
+
+
+class ClientMasks:
+    """`identity` signs what the client says to the others."""
+
+    def __init__(self, plan: Plan, identity: Identity | None) -> None:
+        self.plan, self.identity = plan, identity
+        if plan.masked and identity is None:
+            raise ProtocolError("clients of a masked run sign what they say, and this one has no identity to sign with")
+
+    def announce(self, message: Message, memory: Message) -> Message:
+        """Fresh keys for a round, signed."""
+        count = int(get(message, "clients", np.int32, ())[()])
+        if count < self.plan.least_clients:
+            raise ProtocolError(f"a round of {count} clients, {self.plan.least_clients} are the least; refused")
+        secrets = RoundSecrets.draw()
+        memory["seeds"] = text(secrets.seeds)
+        announcement, identity = secrets.announcement(), self._signing()
+        signature = identity.sign(ANNOUNCEMENT, announcement, round_context(round_number(memory)))
+        return {"announcement": text(announcement), "signer": scalar(identity.number, np.int32),
+                "signature": text(signature)}
+
+    def deal(self, message: Message, memory: Message) -> Message:
+        """Shares of the secrets, sealed for each neighbour. Refuses a roster or neighbours that are not what they should
+        be, and announcements that somebody else made."""
+        peers = get(message, "peers", np.int32, (None,))
+        announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
+        roster, signers = get(message, "roster", np.int32, (None,)), get(message, "signers", np.int32, (len(peers),))
+        memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced,
+                   "roster": roster, "signers": signers}
+        me = int(memory["me"][()])
+        if len(roster) < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
+            raise ProtocolError(f"neighbours {peers.tolist()} of client {me} in a round of {len(roster)}: too few or "
+                                "not distinct; refused")
+        agreement.require_roster(
+            roster, self._signing().number, signers.tolist(), self.plan.neighbours, round_number(memory))
+        signatures = get(message, "signatures", np.uint8, (len(peers), SIGNATURE_BYTES))
+        for signer, raw, signature in zip(signers.tolist(), announced, signatures, strict=True):
+            require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw.tobytes(), signature.tobytes(),
+                           round_context(round_number(memory)))
+        known = _announcements(memory)
+        boxes = deal(_secrets(memory), me, known, threshold(len(known)), self._context(memory))
+        return {"boxes": np.stack([text(boxes[peer]) for peer in sorted(boxes)])}
+
+    def _signing(self) -> Identity:
+        if self.identity is None:
+            raise ProtocolError("a run without masks signs nothing; refused")
+        return self.identity
+
+    def take_shares(self, message: Message, memory: Message) -> None:
+        """Opens the boxes that came with this message."""
+        if not self.plan.masked or "shares" in memory:
+            return
+        if "peers" not in memory:
+            raise ProtocolError("an upload is asked for before shares were exchanged; refused")
+        senders = get(message, "senders", np.int32, (None,))
+        boxes = get(message, "boxes", np.uint8, (len(senders), BOX_BYTES))
+        if len(set(senders.tolist())) < len(senders) or not set(senders.tolist()) <= set(memory["peers"].tolist()):
+            raise ProtocolError(f"shares come from {senders.tolist()}, who are not each another neighbour; refused")
+        opened = receive(
+            _secrets(memory), int(memory["me"][()]), _announcements(memory),
+            {int(s): box.tobytes() for s, box in zip(senders, boxes, strict=True)}, self._context(memory),
+        )
+        memory["senders"] = senders
+        memory["shares"] = np.array([text(s) for s in opened.values()], dtype=np.uint8).reshape(-1, SHARES_BYTES)
+
+    def upload(
+        self, instance: Instance, layout: Layout, values: np.ndarray, memory: Message,
+        rows_with: Mapping[int, np.ndarray],
+    ) -> np.ndarray:
+        """The upload; with masks, those of all peers that shares came from (for the update: that it names)."""
+        if not self.plan.masked:
+            return masked(layout, values, None, ())
+        peers = memory["senders"].tolist() if instance == "union" else sorted(rows_with)
+        strangers = set(peers) - set(memory["senders"].tolist())
+        if strangers or len(peers) < threshold(len(memory["peers"])):
+            raise ProtocolError(
+                f"{len(peers)} of {len(memory['peers'])} neighbours are left to mask with, "
+                f"{threshold(len(memory['peers']))} are the least, {len(strangers)} are unknown; refused"
+            )
+        memory[f"masked {instance}"] = numbers(peers)
+        secrets, known, context = _secrets(memory), _announcements(memory), self._context(memory)
+        key = secrets.mask_key(instance)
+        nothing = np.empty(0, dtype=np.int64)
+        pairs = (
+            PairMask(
+                pair_key(key, known[peer].mask(instance), context, instance, layout.places[both]),
+                sign(int(memory["me"][()]), peer), both,
+            )
+            for peer, both in ((peer, rows_with.get(peer, nothing)) for peer in peers)
+        )
+        return masked(layout, values, self_key(secrets.shared(instance, "self"), context, instance), pairs)
+
+    def agree(self, instance: Instance, message: Message, memory: Message) -> Message:
+        """Signs for the uploads that the server says are in the sum; once per instance, so that no client signs two
+        stories."""
+        if f"masked {instance}" not in memory:
+            raise ProtocolError(f"this client masked nothing in the {instance}; refused")
+        bits = get(message, "finished", np.uint8, (-(-len(memory["roster"]) // 8),))
+        if self._signing().number not in agreement.among(memory["roster"], bits):
+            raise ProtocolError(f"the sum of the {instance} is said to lack this client's upload; refused")
+        self._parted(instance, bits, memory)
+        memory[f"finished {instance}"] = bits
+        return {"signature": text(agreement.sign_finished(self._signing(), instance, bits, self._context(memory)))}
+
+    def open(self, instance: Instance, message: Message, memory: Message) -> Message:
+        """Shares for the server, when enough others have signed for the same uploads."""
+        if f"finished {instance}" not in memory:
+            raise ProtocolError(f"this client signed for no sum of the {instance}; refused")
+        bits = memory[f"finished {instance}"]
+        signers = get(message, "signers", np.int32, (None,)).tolist()
+        signatures = get(message, "signatures", np.uint8, (len(signers), SIGNATURE_BYTES))
+        agreement.require_agreed(
+            self.plan.identities, instance, bits, self._context(memory), memory["roster"], signers, signatures)
+        held = dict(zip(memory["senders"].tolist(), (row.tobytes() for row in memory["shares"]), strict=True))
+        shares = reveal(instance, *self._parted(instance, bits, memory), held)
+        return {"shares": np.stack([text(share) for share in shares])}
+
+    def _parted(self, instance: Instance, bits: np.ndarray, memory: Message) -> tuple[list[int], list[int]]:
+        """The neighbours of the upload that are in the sum, and those that are not."""
+        finished = agreement.among(memory["roster"], bits)
+        number_of = dict(zip(memory["signers"].tolist(), memory["peers"].tolist(), strict=True))
+        there = {peer for signer, peer in number_of.items() if signer in finished}
+        return parted(memory[f"masked {instance}"].tolist(), there, len(memory["peers"]))
+
+    def _context(self, memory: Message) -> bytes:
+        """Of all keys after the announcements."""
+        return agreement.roster_context(round_context(round_number(memory)), memory["roster"])
+
+
+def round_context(number: int) -> bytes:
+    return b"round %d" % number
+
+
+def round_number(memory: Message) -> int:
+    return int(memory[ROUND][()])
+
+
+def _secrets(memory: Message) -> RoundSecrets:
+    if "seeds" not in memory:
+        raise ProtocolError("keys of this round were never asked for; refused")
+    return RoundSecrets(memory["seeds"].tobytes())
+
+
+def _announcements(memory: Message) -> dict[int, Announcement]:
+    return {int(peer): Announcement(raw.tobytes())
+            for peer, raw in zip(memory["peers"], memory["announcements"], strict=True)}
