@@ -42,8 +42,8 @@ class ClientMasks:
                 "signature": text(signature)}
 
     def deal(self, message: Message, memory: Message) -> Message:
-        """Shares of the secrets, sealed for each neighbour. Refuses a roster or neighbours that are not what they should
-        be, and announcements that somebody else made."""
+        """Shares of the secrets, sealed for each neighbour. Refuses a roster or neighbours that are not what they
+        should be, and announcements that somebody else made."""
         peers = get(message, "peers", np.int32, (None,))
         announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
         roster, signers = get(message, "roster", np.int32, (None,)), get(message, "signers", np.int32, (len(peers),))
