@@ -17,13 +17,16 @@ MODEL_COLUMNS = {
     "share_of_oracle": "share of oracle",
     "seconds": "seconds",
 }
+LARGE = 1000
 
 
 def figure(value: Any) -> str:
-    """Four digits behind the point for figures, nothing made up for what is missing."""
+    """Four digits behind the point, none from a thousand on; nothing made up for what is missing."""
     if value is None:
         return "-"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4f}"
 
 
 def print_models(models: dict[str, dict[str, Any]], console: Console) -> None:

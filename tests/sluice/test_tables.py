@@ -9,6 +9,7 @@ from sluice.tables import figure, print_crosses, print_leaks, print_models, prin
 
 def test_a_missing_figure_is_a_dash_not_a_number():
     assert [figure(None), figure(0.5), figure(3), figure("dnn")] == ["-", "0.5000", "3", "dnn"]
+    assert [figure(-999.9), figure(1364729.733), figure(7000)] == ["-999.9000", "1,364,730", "7000"]
 
 
 def test_models_and_nested_figures_are_printed():
