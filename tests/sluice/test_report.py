@@ -114,15 +114,17 @@ def test_a_federated_run_has_its_tables_and_its_curve(tmp_path):
     summary.write(tmp_path, {
         "name": "films", "seconds": 9.0, "bundle": {"version": "films-abc"},
         "federated": {"auc": {**per_setting, "central": 0.7}, "bytes_per_client_round": {"cpp2": 281234.0},
-                      "epsilon": {"cpp2": 2.708}, "epsilon_composed": {"cpp2": 221.5},
+                      "epsilon": {"cpp2": 2.708}, "epsilon_composed": {"cpp2": 221.5}, "epsilon_noise": {"cpp2": 7.25},
                       "kept": {"cpp2": 0.88, "central": 1.0}, "served": "cpp2"},
         "settings": {"cpp2": {"history": history, "bytes_per_phase": {"train": {"up": 1000.0, "down": 2000.0}},
+                              "bytes_by_formula_per_phase": {"train": [900.0, 1900.5]},
                               "seconds_per_phase": {"train": 0.25}},
                      "central": {"history": history, "bytes_per_phase": {}}},
     })
     page = write_report(tmp_path).read_text()
     assert "cpp2 (served)" in page
-    assert "221.5" in page
+    for shown in ("221.5", "7.25", "281,234", "2,000", "900.0", "1,900"):
+        assert shown in page
     assert "Federated rounds" in page
     assert "train" in page
 
