@@ -2,10 +2,12 @@
 
 A server that told some clients that v was lost and others that v survived would have both of v's secrets opened. So the
 roster of a round (numbers of the published list) is bound into every key of it, neighbours follow from it, and a sum is
-opened by those alone who saw more than half of the roster sign for the very same uploads as they did.
+opened by those alone who saw more than half of the roster sign for the very same uploads as they did. The roster names
+what each client announced: a client that is in several runs at once has as many lives, and what one signs is of no use
+to another.
 
 A list of signatures is taken for good when it names QUORUM of the roster and CHECKED of them, drawn at random, hold:
-had it no more good ones than half of the roster, this would pass with a probability below 0.75^64 = 1e-8.
+had it no more good ones than half of the roster, this would pass with a probability below 0.75^256 = 1e-31.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from federated.neighbour_graph import ring
 from federated.round_secrets import Instance
 
 QUORUM = 2 / 3
-CHECKED = 64
+CHECKED = 256
+HASH_BYTES = 16
 
 
 def quorum(roster: int) -> int:
@@ -30,14 +33,24 @@ def quorum(roster: int) -> int:
     return int(QUORUM * roster) + 1
 
 
-def roster_context(number: bytes, roster: np.ndarray) -> bytes:
-    """What keys of a round are bound to. `roster`: sorted numbers of the published list."""
-    return number + b" of " + hashlib.sha256(roster.astype("<i4").tobytes()).digest()
+def announcement_hash(announcement: bytes) -> bytes:
+    return hashlib.sha256(b"sluice announced " + announcement).digest()[:HASH_BYTES]
 
 
-def require_roster(roster: np.ndarray, me: int, peers: Sequence[int], neighbours: int, seed: int) -> None:
-    """Raises ProtocolError unless the roster is sorted and these peers are the neighbours that it gives client `me`."""
-    if (np.diff(roster) <= 0).any() or me not in roster:
+def roster_context(number: bytes, fingerprint: bytes, roster: np.ndarray, announced: np.ndarray) -> bytes:
+    """What keys of a round are bound to. `fingerprint` of the plan; `roster` [n]: sorted numbers of the published list;
+    `announced` uint8 [n, 16]: hashes of their announcements."""
+    told = fingerprint + roster.astype("<i4").tobytes() + np.ascontiguousarray(announced).tobytes()
+    return number + b" of " + hashlib.sha256(told).digest()
+
+
+def require_roster(
+    roster: np.ndarray, published: int, me: int, peers: Sequence[int], neighbours: int, seed: int
+) -> None:
+    """Raises ProtocolError unless the roster is sorted and these peers are the neighbours that it gives client `me`;
+    `published`: how many clients the list has."""
+    rising = (np.diff(roster.astype(np.int64)) > 0).all()
+    if not rising or me not in roster or roster[0] < 0 or roster[-1] >= published:
         raise ProtocolError(f"the roster of the round is not distinct and sorted, or lacks client {me}; refused")
     expected = ring(roster.tolist(), neighbours, seed)[me]
     if sorted(peers) != expected:

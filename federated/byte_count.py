@@ -3,14 +3,14 @@
 Every array costs its payload and at most `FRAMING` bytes of headers; the formulas count payloads:
 
     keys          up 196                                         down 4
-    shares        up 92 k                                        down 200 k + 4 n + 4, k neighbours, n clients
-    union         up 2 m                                         down 96 k + 1, m words of 16 bits
+    shares        up 92 k                                        down 200 k + 20 n + 4, k neighbours, n clients
+    union         up 2 m                                         down 96 k, m words of 16 bits
     agree_union   up 64                                          down n / 8
-    open_union    up 16 k                                        down 68 n
+    open_union    up 16 k                                        down 68 q, q more than two thirds of n
     choose        up U / 8                                       down M / 8, U rows in the union of M private ones
     train         up 4 (D + 4 + R (d + 1))                       down 4 (D + R d) + 4 k + k R / 8
     agree_update  up 64                                          down n / 8
-    open_update   up 16 k                                        down 68 n
+    open_update   up 16 k                                        down 68 q
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from statistics import fmean
 
 import numpy as np
 
+from federated.agreement import quorum
 from federated.messages import PHASES, Message
 
 FRAMING = 260  # of one array: its npy header, type and name, and its share of the message's metadata
@@ -87,14 +88,14 @@ def predicted(
     boxes, both = 96 * k * masked, k * np.ceil(rows / 8) if per_row else 0
     found: dict[str, tuple[float, float]] = {}
     if masked:
-        found |= {"keys": (196, 4), "shares": (92 * k, 200 * k + 4 * clients + 4)}
+        found |= {"keys": (196, 4), "shares": (92 * k, 200 * k + 20 * clients + 4)}
     if choose:
-        found |= {"union": (2 * code, boxes + 1), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
+        found |= {"union": (2 * code, boxes), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
         boxes = 0
     if choose and masked:
-        found |= {"agree_union": (64, bits), "open_union": (16 * k, 68 * clients)}
+        found |= {"agree_union": (64, bits), "open_union": (16 * k, 68 * quorum(clients))}
     peers = (4 * k + both) * masked
     found["train"] = (4 * (dense + 4 + rows * (width + 1)), 4 * (dense + rows * width) + peers + boxes)
     if masked:
-        found |= {"agree_update": (64, bits), "open_update": (16 * k, 68 * clients)}
+        found |= {"agree_update": (64, bits), "open_update": (16 * k, 68 * quorum(clients))}
     return found

@@ -1,7 +1,8 @@
 """The Flower ClientApp: each phase of a round is a handler; what a client remembers of the round lies in its context.
 
-The run's settings say where the prepared folder is (`folder`) and which setting is trained (`setting`); the node's
-settings say which client it is (`partition-id`). A message names the setting too, so that one grid can run several.
+The run's settings say where the prepared folder is (`folder`, unless the node's settings say it) and which setting is
+trained (`setting`); the node's settings say which client it is (`partition-id`) and whether it trains without masks. A
+message names the setting too, so that one grid can run several.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from flwr.app import Context
 from flwr.app import Message as FlowerMessage
 from flwr.clientapp import ClientApp
 
+from contracts.errors import ProtocolError
 from federated import client_files
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
@@ -29,7 +31,7 @@ from federated.row_space import RowSpace
 from federated.score_histograms import HistogramTrainer, histogram_plan
 from federated.settings import HISTOGRAMS, local_settings, plan_of
 
-MEMORY = "round"
+MEMORY, UNMASKED = "round", "unmasked"
 CACHED = 4096
 
 
@@ -68,8 +70,12 @@ def _identity(folder: Path, plan: Plan, number: int) -> Identity | None:
 
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
-    folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
+    folder = Path(str(context.node_config.get("folder", context.run_config["folder"])))
+    setting = str(context.run_config["setting"])
     client = client_of(folder, setting, int(context.node_config["partition-id"]))
+    if not client.plan.masked and not context.node_config.get(UNMASKED, False):
+        raise ProtocolError(f"setting {setting!r} has no masks, and whoever starts a run names the setting; this node "
+                            f"answers it with --node-config '{UNMASKED}=true' alone; refused")
     memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
     reply, memory = client.handle(phase, from_records(message.content), memory)
     context.state[MEMORY] = to_records(memory).array_records[ARRAYS]

@@ -5,7 +5,7 @@ Like all of a client's half of a round it works on what is remembered of it (fed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -47,20 +47,27 @@ class ClientMasks:
         peers = get(message, "peers", np.int32, (None,))
         announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
         roster, signers = get(message, "roster", np.int32, (None,)), get(message, "signers", np.int32, (len(peers),))
+        hashes = get(message, "announced", np.uint8, (len(roster), agreement.HASH_BYTES))
         memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced,
-                   "roster": roster, "signers": signers}
+                   "roster": roster, "announced": hashes, "signers": signers}
         me = int(memory["me"][()])
         if len(roster) < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
             raise ProtocolError(f"neighbours {peers.tolist()} of client {me} in a round of {len(roster)}: too few or "
                                 "not distinct; refused")
+        number = self._signing().number
         agreement.require_roster(
-            roster, self._signing().number, signers.tolist(), self.plan.neighbours, round_number(memory))
+            roster, len(self.plan.identities), number, signers.tolist(), self.plan.neighbours, round_number(memory))
+        known = {number: _secrets(memory).announcement()}
+        known |= {signer: raw.tobytes() for signer, raw in zip(signers.tolist(), announced, strict=True)}
+        named = dict(zip(roster.tolist(), hashes, strict=True))
+        if any(named[one].tobytes() != agreement.announcement_hash(raw) for one, raw in known.items()):
+            raise ProtocolError("the roster names other announcements than this client's and its neighbours'; refused")
         signatures = get(message, "signatures", np.uint8, (len(peers), SIGNATURE_BYTES))
         for signer, raw, signature in zip(signers.tolist(), announced, signatures, strict=True):
             require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw.tobytes(), signature.tobytes(),
                            round_context(round_number(memory)))
-        known = _announcements(memory)
-        boxes = deal(_secrets(memory), me, known, threshold(len(known)), self._context(memory))
+        peer_keys = _announcements(memory)
+        boxes = deal(_secrets(memory), me, peer_keys, threshold(len(peer_keys)), self._context(memory))
         return {"boxes": np.stack([text(boxes[peer]) for peer in sorted(boxes)])}
 
     def _signing(self) -> Identity:
@@ -87,9 +94,10 @@ class ClientMasks:
 
     def upload(
         self, instance: Instance, layout: Layout, values: np.ndarray, memory: Message,
-        rows_with: Mapping[int, np.ndarray],
+        rows_with: Mapping[int, np.ndarray], told: Callable[[np.ndarray], bytes] = lambda both: b"",
     ) -> np.ndarray:
-        """The upload; with masks, those of all peers that shares came from (for the update: that it names)."""
+        """The upload; with masks, those of all peers that shares came from (for the update: that it names). `told`:
+        what came with the rows that a pair masks together."""
         if not self.plan.masked:
             return masked(layout, values, None, ())
         peers = memory["senders"].tolist() if instance == "union" else sorted(rows_with)
@@ -105,7 +113,7 @@ class ClientMasks:
         nothing = np.empty(0, dtype=np.int64)
         pairs = (
             PairMask(
-                pair_key(key, known[peer].mask(instance), context, instance, layout.places[both]),
+                pair_key(key, known[peer].mask(instance), context, instance, layout.places[both], told(both)),
                 sign(int(memory["me"][()]), peer), both,
             )
             for peer, both in ((peer, rows_with.get(peer, nothing)) for peer in peers)
@@ -118,8 +126,10 @@ class ClientMasks:
         if f"masked {instance}" not in memory:
             raise ProtocolError(f"this client masked nothing in the {instance}; refused")
         bits = get(message, "finished", np.uint8, (-(-len(memory["roster"]) // 8),))
-        if self._signing().number not in agreement.among(memory["roster"], bits):
-            raise ProtocolError(f"the sum of the {instance} is said to lack this client's upload; refused")
+        finished = agreement.among(memory["roster"], bits)
+        if self._signing().number not in finished or len(finished) < self.plan.least_clients:
+            raise ProtocolError(f"the sum of the {instance} is said to be of {len(finished)} clients, or to lack this "
+                                f"client's upload; {self.plan.least_clients} are the least; refused")
         self._parted(instance, bits, memory)
         memory[f"finished {instance}"] = bits
         return {"signature": text(agreement.sign_finished(self._signing(), instance, bits, self._context(memory)))}
@@ -142,11 +152,16 @@ class ClientMasks:
         finished = agreement.among(memory["roster"], bits)
         number_of = dict(zip(memory["signers"].tolist(), memory["peers"].tolist(), strict=True))
         there = {peer for signer, peer in number_of.items() if signer in finished}
+        apart = there - set(memory[f"masked {instance}"].tolist())
+        if apart:
+            raise ProtocolError(f"neighbours {sorted(apart)} are said to be in the sum of the {instance}, and nothing "
+                                "was masked with them; refused")
         return parted(memory[f"masked {instance}"].tolist(), there, len(memory["peers"]))
 
     def _context(self, memory: Message) -> bytes:
         """Of all keys after the announcements."""
-        return agreement.roster_context(round_context(round_number(memory)), memory["roster"])
+        return agreement.roster_context(
+            round_context(round_number(memory)), self.plan.fingerprint, memory["roster"], memory["announced"])
 
 
 def round_context(number: int) -> bytes:

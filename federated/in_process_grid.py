@@ -26,12 +26,12 @@ class InProcessGrid(Grid):
 
     def __init__(
         self, app: ClientApp, nodes: dict[int, int], run_config: dict[str, str | int | float | bool],
-        lose: Lose = lambda phase, node: False,
+        lose: Lose = lambda phase, node: False, node_config: dict[str, str | int | float | bool] | None = None,
     ) -> None:
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, 1
         self.app, self.lose = app, lose
         self.contexts = {
-            node: Context(RUN, node, {"partition-id": partition}, RecordDict(), run_config)
+            node: Context(RUN, node, {"partition-id": partition, **(node_config or {})}, RecordDict(), run_config)
             for node, partition in nodes.items()
         }
         self._numbers = count(1)

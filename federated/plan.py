@@ -6,6 +6,7 @@ whose use tells something about a client; all others (small tables, "unknown") b
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from contracts.errors import ConfigError
-from federated.averaging import Rule
+from federated.averaging import BY_CLIENTS, Rule
 from federated.fixed_point import WORD, FixedPoint
 from federated.index_policy import IndexPolicy
 from federated.masking import Layout
@@ -75,10 +76,20 @@ class Plan:
     def fixed(self) -> FixedPoint:
         return FixedPoint(self.clip, self.levels)
 
+    def counts_holders(self, number: int) -> bool:
+        """Whether clients count who holds a row in this round: in each where contributors are bounded, else in round 0
+        alone, of the whole population, for averaging that divides by them."""
+        return self.contributors > 1 or (number == 0 and self.rule in BY_CLIENTS)
+
     @property
     def counted_digits(self) -> int:
         """Words after a counted membership vector that add up the clients' samples."""
         return DIGITS if self.rule == "latest" else 0
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Of all of it: what is agreed on in one run is of no use in another."""
+        return hashlib.sha256(repr(self).encode()).digest()
 
     @property
     def masked(self) -> bool:

@@ -7,13 +7,12 @@ round of too few clients, a message out of order, and every request that would u
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.averaging import BY_CLIENTS
 from federated.client_masks import ClientMasks, round_number
 from federated.gradient_store import GradientStore
 from federated.identity import Identity
@@ -24,6 +23,7 @@ from federated.plan import Plan
 from federated.private_set_union import WORD, DirectCode, membership, to_digits
 from federated.randomized_response import FirstAnswers, round_answers
 from federated.skellam import noise_words
+from federated.unmasking import model_hash
 
 
 class Trainer(Protocol):
@@ -77,9 +77,7 @@ class RoundClient:
     def _union(self, message: Message, memory: Message) -> Message:
         self.masks.take_shares(message, memory)
         held = np.searchsorted(self.plan.private_places, self._held())
-        counted = bool(get(message, "counted", np.uint8, ())[()])
-        if counted and self.plan.contributors <= 1 and self.plan.rule not in BY_CLIENTS:
-            raise ProtocolError("the server asks how many hold a row, which this run agreed not to tell; refused")
+        counted = self.plan.counts_holders(round_number(memory))
         code = DirectCode(len(self.plan.private_places)) if counted else self.plan.code
         values = membership(code, held, counted)
         if counted and self.plan.counted_digits:
@@ -124,7 +122,15 @@ class RoundClient:
         values = update_words(self.plan, layout, succinct, update)
         if self.plan.noise:
             values = shortened(values, self.plan.noise_norm) + noise_words(self.plan.noise, values.size)
-        return {"words": self.masks.upload("update", layout, values, memory, self._rows_with(message, memory, places))}
+        told = self._told(rows, dense, message)
+        return {"words": self.masks.upload(
+            "update", layout, values, memory, self._rows_with(message, memory, places), told)}
+
+    def _told(self, rows: np.ndarray, dense: np.ndarray, message: Message) -> Callable[[np.ndarray], bytes]:
+        """Hash of the model on the rows that a pair shares; on all of them it is computed once."""
+        mean = float(message[MEAN_SAMPLES][()]) if MEAN_SAMPLES in message else 0.0
+        whole = cache(lambda: model_hash(dense, rows, mean))
+        return lambda both: whole() if len(both) == len(rows) else model_hash(dense, rows[both], mean)
 
     def _held(self) -> np.ndarray:
         """Private places that the client's samples use, or that what it sent before lies on."""

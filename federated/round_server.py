@@ -18,13 +18,13 @@ from federated.client_masks import round_context
 from federated.fixed_point import signed
 from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed
 from federated.masking import NO_ROWS, Layout, Total
-from federated.messages import PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
+from federated.messages import MEAN_SAMPLES, PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
 from federated.neighbour_graph import ring
 from federated.plan import LOSS_SCALE, TAIL, Plan
 from federated.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
 from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
 from federated.share_exchange import BOX_BYTES
-from federated.unmasking import SecureSum
+from federated.unmasking import SecureSum, model_hash
 
 
 @dataclass
@@ -67,10 +67,11 @@ class RoundServer:
         self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self._announced: dict[int, Announcement] = {}
         self._signed: dict[int, tuple[int, np.ndarray]] = {}  # who announced it, and the signature
-        self._roster = np.empty(0, dtype=np.int32)
+        self._roster, self._hashes = np.empty(0, dtype=np.int32), np.empty((0, agreement.HASH_BYTES), dtype=np.uint8)
         self._dealt: dict[int, list[int]] = {}
         self._boxes: dict[tuple[int, int], np.ndarray] = {}
         self._box_given: set[int] = set()
+        self._told_last: tuple[np.ndarray, bytes] | None = None
 
     def run(self, clients: Iterable[int]) -> OpenedRound:
         """Raises RoundAbandoned when the round cannot be finished."""
@@ -94,7 +95,7 @@ class RoundServer:
         if len(alive) > most:
             raise FederatedError(f"holders of {len(alive)} clients do not fit in words of 16 bits, {most} do; lower "
                                  "federated.population, or take an averaging that counts no holders")
-        secure, code = self._memberships(self._share_keys(alive) if self.plan.masked else alive, counted=True)
+        secure, code = self._memberships(self._share_keys(alive) if self.plan.masked else alive)
         counts = self._open(secure, {})[0].common.astype(np.int64)
         return counts[: code.size], from_digits(counts[code.size :]) / max(len(secure.layouts), 1)
 
@@ -104,7 +105,11 @@ class RoundServer:
         self._announced = replies = self._ask("keys", asked, self._announcement)
         self._require(len(replies), "keys")
         self._roster = np.array(sorted(signer for signer, _ in self._signed.values()), dtype=np.int32)
-        self._context = agreement.roster_context(round_context(self.number), self._roster)
+        of = {signer: self._announced[client].raw for client, (signer, _) in self._signed.items()}
+        hashes = b"".join(agreement.announcement_hash(of[signer]) for signer in self._roster.tolist())
+        self._hashes = np.frombuffer(hashes, dtype=np.uint8).reshape(-1, agreement.HASH_BYTES)
+        self._context = agreement.roster_context(
+            round_context(self.number), self.plan.fingerprint, self._roster, self._hashes)
         graph = self._neighbours()
         dealt = self._ask("shares", {client: self._introduction(client, peers) for client, peers in graph.items()},
                           lambda client, reply: get(reply, "boxes", np.uint8, (len(graph[client]), BOX_BYTES)))
@@ -136,7 +141,8 @@ class RoundServer:
         announcements = np.stack([text(self._announced[peer].raw) for peer in peers])
         return {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements,
                 "signers": numbers([self._signed[peer][0] for peer in peers]),
-                "signatures": np.stack([self._signed[peer][1] for peer in peers]), "roster": self._roster}
+                "signatures": np.stack([self._signed[peer][1] for peer in peers]), "roster": self._roster,
+                "announced": self._hashes}
 
     def _shares_for(self, client: int) -> Message:
         """The boxes for a client, with its first upload of the round."""
@@ -150,16 +156,16 @@ class RoundServer:
     # ---- the union ----
     def _union(self, clients: list[int]) -> tuple[np.ndarray, list[int]]:
         """Private places in scope, and the clients still there."""
-        secure, code = self._memberships(clients, counted=self.plan.contributors > 1)
+        secure, code = self._memberships(clients)
         total, alive = self._open(secure, {})
         return self.plan.private_places[code.decode(total.common[: code.size], self.plan.contributors)], alive
 
-    def _memberships(self, clients: list[int], counted: bool) -> tuple[SecureSum, Code]:
+    def _memberships(self, clients: list[int]) -> tuple[SecureSum, Code]:
+        counted = self.plan.counts_holders(self.number)
         code = self.plan.code if not counted else DirectCode(len(self.plan.private_places))
         layout = Layout(WORD, code.size + self.plan.counted_digits * counted)
         secure = self._secure_sum("union", layout, clients)
-        wish = scalar(int(counted), np.uint8)
-        replies = self._ask("union", {client: {"counted": wish, **self._shares_for(client)} for client in clients},
+        replies = self._ask("union", {client: self._shares_for(client) for client in clients},
                             lambda client, reply: get(reply, "words", WORD, (layout.size,)))
         for client, words in replies.items():
             secure.accept(client, layout, words)
@@ -208,7 +214,15 @@ class RoundServer:
         """Of these clients, each masking with those of its neighbours that are among them and dealt shares."""
         there = set(clients)
         graph = {client: [peer for peer in self._dealt.get(client, []) if peer in there] for client in clients}
-        return SecureSum(instance, layout, self._context, self._announced, graph, self._dealt)
+        told = self._told if instance == "update" else lambda places: b""
+        return SecureSum(instance, layout, self._context, self._announced, graph, self._dealt, told)
+
+    def _told(self, places: np.ndarray) -> bytes:
+        """Pairs that share all rows of a round follow each other: the last answer is kept."""
+        if self._told_last is None or not np.array_equal(places, self._told_last[0]):
+            mean = next((float(one[MEAN_SAMPLES][()]) for one in self._further.values() if MEAN_SAMPLES in one), 0.0)
+            self._told_last = places, model_hash(self.dense, self.tables[places], mean)
+        return self._told_last[1]
 
     def _open(self, secure: SecureSum, places: Mapping[int, np.ndarray]) -> tuple[Total, list[int]]:
         """The sum of the uploads, and the clients that answered last."""
@@ -216,8 +230,10 @@ class RoundServer:
             return secure.total, sorted(secure.layouts)
         questions, agreed = secure.questions(), self._agreed(secure)
         phase: Phase = "open_union" if secure.instance == "union" else "open_update"
-        signatures = {"signers": numbers([self._signed[client][0] for client in agreed]),
-                      "signatures": np.array(list(agreed.values()), dtype=np.uint8).reshape(-1, SIGNATURE_BYTES)}
+        signed = sorted(agreed)[: agreement.quorum(len(self._roster))]
+        signatures = {"signers": numbers([self._signed[client][0] for client in signed]),
+                      "signatures": np.array([agreed[client] for client in signed], dtype=np.uint8).reshape(
+                          -1, SIGNATURE_BYTES)}
         answers = self._ask(
             phase, dict.fromkeys(agreed, signatures),
             lambda client, reply: get(reply, "shares", np.uint8, (sum(map(len, questions[client])), 16)))

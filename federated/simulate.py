@@ -18,7 +18,7 @@ from contracts.errors import ConfigError, RoundAbandoned
 from federated import client_files, privacy_cost, skellam
 from federated.availability import of_config
 from federated.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
-from federated.client_app import app, client_of
+from federated.client_app import UNMASKED, app, client_of
 from federated.flower_exchange import FlowerExchange, Note
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
@@ -201,7 +201,8 @@ def _judged(
 def _flower(name: str, config: Config, folder: Path, counted: ByteCount, note: Note) -> FlowerExchange:
     population = client_files.count(folder)
     settings: dict[str, str | int | float | bool] = {"folder": str(folder), "setting": name}
-    grid = InProcessGrid(app, {node: node for node in range(population)}, settings, lost_at_random(config))
+    grid = InProcessGrid(app, {node: node for node in range(population)}, settings, lost_at_random(config),
+                         {UNMASKED: True})  # the baselines among the settings are trained here
     return FlowerExchange(grid, list(range(population)), config.federated.timeout, counted, note)
 
 

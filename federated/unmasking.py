@@ -7,7 +7,7 @@ which of the two, all have agreed on before (federated/agreement.py).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,11 +22,22 @@ from federated.share_exchange import share_of
 
 
 def pair_key(
-    mine: sealed_box.X25519PrivateKey, theirs: bytes, context: bytes, instance: Instance, places: np.ndarray
+    mine: sealed_box.X25519PrivateKey, theirs: bytes, context: bytes, instance: Instance, places: np.ndarray,
+    told: bytes = b"",
 ) -> bytes:
-    """Bound to the rows that both ends were told, so that no two sets of rows ever share a stream."""
+    """Bound to the rows that both ends were told, so that no two sets of rows ever share a stream, and to what else
+    both were `told`: masks of clients that train from different models do not cancel."""
     digest = hashlib.sha256(np.ascontiguousarray(places, dtype="<i8").tobytes()).digest()
-    return sealed_box.agree(mine, theirs, b"pair " + instance.encode() + digest + context)
+    return sealed_box.agree(mine, theirs, b"pair " + instance.encode() + digest + told + context)
+
+
+def model_hash(dense: np.ndarray, rows: np.ndarray, mean_samples: float) -> bytes:
+    """Of a model as a client is sent it: else a server could send all but one client a model without gradients, and
+    the sum would be that one's update."""
+    digest = hashlib.sha256(np.array([mean_samples], dtype="<f8").tobytes())
+    for part in (dense, rows):
+        digest.update(np.ascontiguousarray(part, dtype="<f4").tobytes())
+    return digest.digest()
 
 
 def parted(masked_with: Iterable[int], finished: Collection[int], neighbours: int) -> tuple[list[int], list[int]]:
@@ -56,7 +67,7 @@ class SecureSum:
     """The server's half of one instance.
 
     `graph` is who masks with whom (participants of this instance alone), `dealt` the neighbours that shares were cut
-    for, in their order.
+    for, in their order; `told` says what clients that mask these places together were sent with them.
     """
 
     instance: Instance
@@ -65,6 +76,7 @@ class SecureSum:
     announcements: Mapping[int, Announcement]
     graph: Mapping[int, list[int]]
     dealt: Mapping[int, list[int]]
+    told: Callable[[np.ndarray], bytes] = lambda places: b""
     layouts: dict[int, Layout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -131,7 +143,8 @@ class SecureSum:
         for peer in self._survivors_of(lost):
             layout = self.layouts[peer]
             both, at, _ = np.intersect1d(layout.places, places, assume_unique=True, return_indices=True)
-            shared = pair_key(key, self.announcements[peer].mask(self.instance), self.context, self.instance, both)
+            shared = pair_key(key, self.announcements[peer].mask(self.instance), self.context, self.instance, both,
+                              self.told(both))
             narrow = layout.with_rows(both)
             mask = np.zeros(narrow.size, dtype=layout.dtype)
             add_pair(narrow, mask, PairMask(shared, sign(peer, lost), np.arange(len(at))))

@@ -12,6 +12,7 @@ from federated.local_update import LocalUpdate
 from federated.messages import PHASES, ROUND, text
 from federated.round_client import RoundClient
 from federated.round_secrets import RoundSecrets
+from federated.round_server import RoundServer
 from federated.unmasking import SecureSum
 from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
 from tests.federated.test_secure_round import CLIENTS, clients, plaintext, plan, run
@@ -199,6 +200,75 @@ def one_many_times(message):
     """A single signature stands for all."""
     return {name: np.repeat(message[name][:1], len(message[name]), axis=0) for name in ("signers", "signatures")} | {
         ROUND: message[ROUND]}
+
+
+def of_other_lives(message):
+    """What a neighbour announced in another run at the same time."""
+    return {**message, "announced": message["announced"] ^ 1}
+
+
+def with_a_phantom(message):
+    """A client that the list does not have."""
+    return {**message, "roster": np.append(message["roster"][:-1], np.int32(len(PUBLISHED)))}
+
+
+@pytest.mark.parametrize(("change", "reason"), [(of_other_lives, "other announcements"), (with_a_phantom, "roster")])
+def test_a_roster_of_others_than_those_that_announced_is_refused(tmp_path, change, reason):
+    exchange = Lying(clients(plan("union", "cpp5"), tmp_path), "shares", change)
+    with pytest.raises(RoundAbandoned):
+        run(plan("union", "cpp5"), exchange)
+    assert all(reason in said for said in exchange.refusals)
+
+
+def test_a_sum_of_clients_that_trained_from_other_models_does_not_open(tmp_path):
+    """Else a server could send all but one client a model without gradients, and read that one's update."""
+    of = plan("union", "cpp5", neighbours=13)
+
+    class TwoModels(LocalExchange):
+        def __call__(self, phase, messages):
+            if phase == "train":
+                messages = {client: message if client == 104 else {**message, "dense": message["dense"] + 1}
+                            for client, message in messages.items()}
+            return super().__call__(phase, messages)
+
+    exchange = TwoModels(clients(of, tmp_path))
+    found = run(of, exchange)
+    rows, _ = plaintext(of, exchange, set(exchange.clients))
+    assert (found.rows != of.fixed.decode(rows[:, :-1])).mean() > 0.9
+
+
+@pytest.mark.parametrize("kept", [9, 13])
+def test_neighbours_in_a_sum_that_nothing_was_masked_with_are_noticed(tmp_path, kept):
+    """Else the uploads of some could be opened alone, while all sign that everybody is in the sum."""
+    of = plan("union", "cpp5", neighbours=13)
+
+    class Parted(LocalExchange):
+        def __call__(self, phase, messages):
+            if phase == "train":
+                messages = {client: {**message, "peers": message["peers"][:kept]}
+                            for client, message in messages.items()}
+            return super().__call__(phase, messages)
+
+    exchange = Parted(clients(of, tmp_path))
+    if kept == 13:
+        assert len(run(of, exchange).finished) == CLIENTS
+        return
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    assert all("nothing was masked with them" in said for said in exchange.refusals)
+
+
+def test_a_sum_of_fewer_clients_than_agreed_is_refused(tmp_path):
+    of = plan("union", "cpp5", least_clients=14)
+    exchange = LocalExchange(clients(of, tmp_path), {"train": {103}})
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    asked = LocalExchange(clients(of, tmp_path / "again"), {"train": {103}})
+    server = RoundServer(of, 1, asked, np.zeros((60, 3), np.float32), np.zeros(11, np.float32))
+    server._require = lambda count, phase: None
+    with pytest.raises(RoundAbandoned):
+        server.run(asked.clients)
+    assert all("of 13 clients" in said and "14 are the least" in said for said in asked.refusals)
 
 
 def few(message):

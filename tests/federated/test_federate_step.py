@@ -14,6 +14,10 @@ from contracts.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
 from contracts.feature_spec import PADDING
 from federated import client_files, federate_step, prepare, simulate
+from federated.byte_count import ByteCount
+from federated.client_app import app
+from federated.flower_exchange import FlowerExchange
+from federated.in_process_grid import InProcessGrid
 from federated.training import HISTORY, MODEL
 from serving.assemble import assemble
 from serving.deadline import Deadline
@@ -141,6 +145,22 @@ def test_the_bundle_is_served_unchanged(finished, tmp_path):
     funnel = Funnel(LoadedBundle.load(tmp_path / "bundle"))
     query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))
     assert len(funnel.rank(query, Deadline(10.0)).items) == 5
+
+
+def test_a_node_answers_no_setting_without_masks_unless_it_is_told_to(tmp_path):
+    """Whoever starts a run names the setting, and baselines are among those of a configuration."""
+    config = small_world.config(settings=("cpp5", "fedavg", "central"), served="cpp5")
+    prepare.prepare(config, small_world.write(tmp_path / "out"), tmp_path / "federated")
+    for setting, answered in (("cpp5", True), ("fedavg", False), ("central", False)):
+        heard = []
+        grid = InProcessGrid(app, {0: 0}, {"folder": str(tmp_path / "federated"), "setting": setting})
+        exchange = FlowerExchange(grid, [0], None, ByteCount(), heard.append)
+        replies = exchange("keys", {0: {"round": np.array(5, np.int64), "clients": np.array(9, np.int32)}})
+        assert bool(replies) == answered
+        assert answered or "has no masks" in heard[0]
+    config, out = small_world.config(settings=("fedavg",), served="fedavg", rounds=1), Artifacts(tmp_path / "out")
+    prepare.prepare(config, out, tmp_path / "alone")
+    assert len(simulate.run_setting("fedavg", config, out, tmp_path / "alone", quiet).history) == 1
 
 
 def test_a_server_started_again_goes_on_after_the_last_completed_round(tmp_path):
