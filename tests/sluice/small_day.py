@@ -29,7 +29,7 @@ master = "local[1]"
 [spark.settings]
 "spark.sql.shuffle.partitions" = "1"
 "spark.driver.memory" = "1g"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 "spark.sql.codegen.wholeStage" = "false"
 "spark.sql.adaptive.enabled" = "false"
 [log]
