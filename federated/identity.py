@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from contracts.errors import DataError, ProtocolError
 
-PUBLIC_BYTES, SIGNATURE_BYTES = 32, 64
+SIGNATURE_BYTES = 64
 ANNOUNCEMENT = b"announcement"
 
 
