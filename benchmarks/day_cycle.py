@@ -42,7 +42,7 @@ def last_rounds(
         "availability": case, "rounds": rounds, "evaluate_every": 1 if window == "test" else 4,
     })
     changed = config.model_copy(update={"federated": federated})
-    folder = out.out / "day_cycle" / f"{setting}-{case}-{rate}-{window}"
+    folder = out.out / "day_cycle" / f"{setting}-{case}-{rate}-{window}-{config.seed}"
     shutil.rmtree(folder, ignore_errors=True)
     prepare.prepare(changed, out, folder)
     try:

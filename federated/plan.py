@@ -33,7 +33,7 @@ class Plan:
     `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none), after it has
     scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
     modulo this; policy "scope" trains one of them a round. `identities`: public keys of all clients by their number,
-    with which announcements are signed (none: they are not)."""
+    with which they sign what they say (none without masks)."""
 
     space: int
     private: tuple[tuple[int, int], ...]
