@@ -25,7 +25,7 @@ import torch
 from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
 from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from models import cross_columns, registry, training_loop

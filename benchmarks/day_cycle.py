@@ -21,9 +21,9 @@ from rich.console import Console
 
 from benchmarks.federated_auc import with_data
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
+from contracts.config.federated import FederatedOwn
 from contracts.errors import FederatedError
-from contracts.sections.federated import FederatedOwn
 from federated import prepare, simulate
 
 CONFIG = Path(__file__).with_suffix(".toml")

@@ -25,10 +25,10 @@ from rich.console import Console
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
+from contracts.config.simulation import Simulation
+from contracts.config.windows import Windows
 from contracts.errors import GateRefused
-from contracts.sections.simulation import Simulation
-from contracts.sections.windows import Windows
 from models.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.feature_step import session
 from pipelines.marketplace import simulate

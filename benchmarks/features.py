@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.artifacts import Artifacts
-from contracts.config import load
+from contracts.config.config import load
 from contracts.errors import ConfigError
 from pipelines.marketplace import simulate
 

@@ -26,8 +26,8 @@ import numpy as np
 from benchmarks.federated_auc import auc_table
 from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_app, index_sets
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
-from contracts.sections.federated import Federated
+from contracts.config.config import Config, load
+from contracts.config.federated import Federated
 from federated import privacy_cost
 from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from federated import client_files, federate_step, prepare, simulate
 from federated.row_space import RowSpace
 from sluice import steps

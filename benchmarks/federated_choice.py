@@ -18,9 +18,9 @@ from rich.console import Console
 
 from benchmarks.federated_auc import with_data
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
+from contracts.config.federated import FederatedOwn
 from contracts.errors import FederatedError
-from contracts.sections.federated import FederatedOwn
 from federated import client_files, prepare, simulate
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),

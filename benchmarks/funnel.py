@@ -21,10 +21,10 @@ import torch
 from torch import nn
 
 from contracts.bundle import SCHEMA_VERSION, Manifest
+from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
+from contracts.config.training import Train
 from contracts.encoding import Encoded, Encoder
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.sections.stages import Prerank, Rerank, Retrieve, Serve
-from contracts.sections.training import Train
 from models import calibration, registry
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.sections.simulation import Simulation
+from contracts.config.simulation import Simulation
 from pipelines.marketplace import simulate
 
 

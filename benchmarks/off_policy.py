@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from contracts.sections.simulation import Simulation
+from contracts.config.simulation import Simulation
 from models.off_policy import Estimate, Logged, doubly_robust, ips, snips
 from models.ridge_logistic import Column, fit
 from pipelines.marketplace import build_world

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import FILE, MeasuredCosts, costs
 from models import prerank_rivals, prerank_step, prerank_sweep

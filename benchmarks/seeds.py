@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config import load
+from contracts.config.config import load
 from sluice import steps
 
 OUTSIDE = "LightGBM (outside reference)"

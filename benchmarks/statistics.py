@@ -27,7 +27,7 @@ import numpy as np
 from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from models.batches import ExampleSet

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts.sections.training import Statistics
+from contracts.config.training import Statistics
 from models import pair_network, pair_pretraining
 from models.pair_graph import PairGraph, Relation
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from benchmarks.batches import spec, write
-from contracts.sections.training import Train
+from contracts.config.training import Train
 from models import registry, training_loop
 from models.batches import ExampleSet
 from models.dnn import Dnn

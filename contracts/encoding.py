@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contracts.config.section import Side
 from contracts.errors import DataError
 from contracts.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from contracts.sections.section import Side
 from contracts.vocabulary import look_up, typed_keys
 
 Column = Sequence[Any] | np.ndarray

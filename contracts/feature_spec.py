@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from contracts.config.section import KeyType, Kind, Side
 from contracts.errors import DataError
-from contracts.sections.section import KeyType, Kind, Side
 
 PADDING, UNKNOWN, FIRST_ID = 0, 1, 2
 SPEC_FILE = "feature_spec.json"

@@ -22,9 +22,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from contracts.config.stages import Prerank
 from contracts.errors import DataError
 from contracts.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec
-from contracts.sections.stages import Prerank
 
 FILE = "costs.json"
 BYTES = 4

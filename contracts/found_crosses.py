@@ -13,9 +13,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
 from contracts.errors import DataError
-from contracts.sections.fields import FieldConfig
 
 FILE = "crosses.json"
 

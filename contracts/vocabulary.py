@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.config.section import KeyType
 from contracts.errors import DataError
 from contracts.feature_spec import FIRST_ID, UNKNOWN
-from contracts.sections.section import KeyType
 
 FOLDER = "vocabularies"
 

@@ -13,8 +13,8 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from contracts.config.federated import Federated
 from contracts.errors import ConfigError, DataError
-from contracts.sections.federated import Federated
 
 Availability = Callable[[int], list[int]]
 """Round (from 1) -> sorted numbers of the clients that can be reached."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from contracts.bundle import load_weights, save_weights
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from federated.identity import Identity

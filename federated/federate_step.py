@@ -16,7 +16,7 @@ import torch
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import load_weights
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError
 from federated import client_files, model_parts, prepare, simulate
 from federated.byte_count import ByteCount

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ProtocolError
 from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks

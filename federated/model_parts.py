@@ -20,7 +20,7 @@ import torch
 from contracts import summary, vocabulary
 from contracts.artifacts import BID, ITEM, ROW, Artifacts
 from contracts.bundle import save_array, save_weights
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.encoding import Encoder
 from contracts.errors import DataError
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from models import registry

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
 from contracts.feature_spec import FeatureSpec
 from federated import client_files

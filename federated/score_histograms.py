@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from federated.fixed_point import FixedPoint

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError
 from federated.averaging import Rule
 from federated.index_policy import POLICIES, IndexPolicy

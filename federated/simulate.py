@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
 from federated import client_files, privacy_cost, skellam
 from federated.availability import of_config

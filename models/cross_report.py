@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FeatureSpec
 from contracts.found_crosses import FoundCross, cross_name
 from models import array_examples, boosted_trees, cross_columns, cross_rivals, registry, training_loop

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from contracts.config.training import Crosses, Train
 from contracts.errors import SluiceError
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Crosses, Train
 from models.batches import Batch, ExampleSet
 from models.fives import Fives
 from models.losses import ClickLoss

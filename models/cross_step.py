@@ -19,7 +19,7 @@ import numpy as np
 from contracts import found_crosses, summary
 from contracts.artifacts import ROW, Artifacts
 from contracts.bundle import save_array
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.feature_spec import FeatureSpec
 from contracts.found_crosses import FoundCrosses

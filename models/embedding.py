@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from contracts.config.section import Side
 from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
-from contracts.sections.section import Side
 from models.batches import Block
 from models.factorised_cross import FactorisedCrosses
 from models.pair_statistics import PairStatistics

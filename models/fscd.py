@@ -19,9 +19,9 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Side
 from contracts.feature_spec import BLOCK_SIDES, FeatureSpec
 from contracts.feature_spec import Block as BlockName
-from contracts.sections.section import Side
 from models.batches import Block
 from models.embedding import FusedEmbedding
 from models.mlp import Mlp

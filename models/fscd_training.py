@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.candidate_lists import CandidateItems, CandidateLists
-from contracts.sections.stages import Prerank
+from contracts.config.stages import Prerank
 from models.array_examples import ArrayExamples
 from models.batches import Batch
 from models.concrete_gates import Gates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from contracts.config import Config
+from contracts.config.config import Config
 
 WORD = re.compile(r"`([^`]+)`|\b([A-Za-z_][A-Za-z0-9_]*)\b(?!\s*\()")
 KEYWORDS = frozenset((

@@ -7,7 +7,7 @@ With few clicks a row and several epochs, the falling rate averages out the nois
 
 from __future__ import annotations
 
-from contracts.sections.training import Train
+from contracts.config.training import Train
 
 
 def rate(settings: Train, progress: float) -> float:

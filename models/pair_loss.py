@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from contracts.sections.training import Statistics
+from contracts.config.training import Statistics
 
 
 def target(clicks: Tensor, exposure: Tensor, prior: Tensor, settings: Statistics) -> tuple[Tensor, Tensor]:

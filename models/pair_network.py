@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from contracts.sections.training import Statistics
+from contracts.config.training import Statistics
 from models import pair_head
 from models.pair_factorisation import Factorisation, TwoTowerPairs
 from models.pair_graph import PairGraph

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from contracts.bundle import load_weights, save_weights
+from contracts.config.training import Statistics
 from contracts.errors import SluiceError
-from contracts.sections.training import Statistics
 from models.pair_graph import PairGraph
 from models.pair_loss import squared_sum, target
 from models.pair_network import PairNetwork

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.training import Statistics
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Statistics
 from models import pair_network, pair_pretraining, pair_weights, registry, training_loop
 from models.batches import ExampleSet
 from models.pair_graph import PairGraph

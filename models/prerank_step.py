@@ -16,7 +16,7 @@ from torch import nn
 from contracts.artifacts import LABEL, ROW, Artifacts
 from contracts.bundle import load_array, load_weights, save_weights
 from contracts.candidate_lists import CandidateItems, CandidateLists
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts, costs
 from models import calibration, checkpoint, training_loop

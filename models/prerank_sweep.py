@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from contracts.candidate_lists import CandidateLists
+from contracts.config.stages import Prerank
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts
-from contracts.sections.stages import Prerank
 from models import pair_weights
 from models.concrete_gates import ConcreteGates
 from models.fscd import Fscd

@@ -18,9 +18,9 @@ import torch
 
 from contracts import bundle, summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.training import Statistics
 from contracts.feature_spec import SPEC_FILE, FeatureSpec, PairModel
-from contracts.sections.training import Statistics
 from models import pair_network, pair_pretraining, pair_weights
 from models.pair_graph import PairGraph
 from models.pair_memory import memory

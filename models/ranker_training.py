@@ -21,7 +21,7 @@ import torch
 from contracts import bundle, summary, vocabulary
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Artifacts
 from contracts.bundle import save_array, save_weights
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import SPEC_FILE, FeatureSpec
 from models import calibration, checkpoint, data_parallel, pair_weights, plots, registry, training_loop
 from models.auc_bootstrap import bootstrap

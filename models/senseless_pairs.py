@@ -11,7 +11,7 @@ import itertools
 
 import numpy as np
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FIRST_ID
 from models.cross_columns import CrossColumns
 

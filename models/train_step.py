@@ -11,7 +11,7 @@ from typing import Any
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from models import data_parallel

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from contracts.config.training import Train
 from contracts.errors import SluiceError
-from contracts.sections.training import Train
 from models import data_parallel
 from models.batches import Batch, ExampleSet
 from models.device import resolve

@@ -23,10 +23,10 @@ from torch import Tensor, nn
 
 from contracts import bundle, vocabulary
 from contracts.bundle import Manifest
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Train
 from models import checkpoint
 from models.embedding import FusedEmbedding
 from models.id_maps import NEW, Vocabularies, id_maps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contracts import found_crosses
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from pipelines import windows
 
 Pair = tuple[str, str]

@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, TIME, USER
+from contracts.config.section import Side
 from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
-from contracts.sections.section import Side
 from pipelines.key_lookup import key_column, look_up, look_up_lists
 
 ID = "id:"

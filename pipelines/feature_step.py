@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from contracts import summary, vocabulary
 from contracts.artifacts import DAY, LABEL, USER, WINDOWS, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.feature_spec import FeatureSpec
 from contracts.found_crosses import with_crosses

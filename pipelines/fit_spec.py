@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 
 from contracts import vocabulary
 from contracts.artifacts import BID, ITEM, POSITION, USER, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
 from contracts.errors import ConfigError
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.folder_exchange import put_in_place
-from contracts.sections.fields import FieldConfig
 from pipelines import fit_bins
 from pipelines.encode_examples import radix_code, with_ids
 from pipelines.fit_vocabulary import fit_lists, fit_scalar

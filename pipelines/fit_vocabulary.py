@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from contracts.config.section import KeyType
 from contracts.errors import DataError
-from contracts.sections.section import KeyType
 from contracts.vocabulary import fit_order
 from pipelines.key_lookup import key_column
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FeatureSpec
 from pipelines.chosen_pairs import Pair
 

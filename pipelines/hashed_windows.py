@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import ParseException
 
 from contracts.artifacts import ROW, TEST_ROW
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, SchemaError, WindowError
 from pipelines.failures import explained
 from pipelines.windows import WINDOW

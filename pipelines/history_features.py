@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import USER
-from contracts.config import Config
-from contracts.sections.fields import FieldConfig
-from contracts.sections.section import Side
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
+from contracts.config.section import Side
 from pipelines.publish_clock import PublishClock
 from pipelines.running_counters import Measure, running_counts
 from pipelines.sequences import HISTORY, last_clicked

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_ROW, TIME, USER, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.log import Clicks, Source, Table
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, SchemaError
-from contracts.sections.log import Clicks, Source, Table
 from pipelines import labels, quarantine, roles, sources
 from pipelines.day_partitions import publish, stage
 from pipelines.duplicates import add_row, drop_duplicates, number_copies

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ITEM, USER, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from pipelines.publish_clock import with_times
 from pipelines.source_columns import RESERVED, Located, SourceColumns, joined
 

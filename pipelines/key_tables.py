@@ -7,8 +7,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from contracts.config.log import Table
 from contracts.errors import DataError
-from contracts.sections.log import Table
 from pipelines import quarantine
 from pipelines.content_hash import row_hash
 from pipelines.day_partitions import write_whole

@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import KNOWN, LABEL, LABEL_TIME, ROW, TIME
+from contracts.config.log import Clicks
 from contracts.errors import SchemaError
-from contracts.sections.log import Clicks
 from pipelines.failures import explained
 from pipelines.quarantine import Rule
 from pipelines.roles import instant, key_text, time_rules

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from contracts.artifacts import DAY
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
 from contracts.errors import SchemaError
-from contracts.sections.fields import FieldConfig
 from pipelines.step import nearest
 
 

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from contracts.sections.simulation import Simulation
 from pipelines.marketplace_drift import Drift
 from pipelines.marketplace_log import DAY_US, Policy, Shown, click, click_table, impression_table, show
 from pipelines.marketplace_terms import Draft, declared, draft, make_truth

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from contracts.sections.simulation import Simulation
 
 LEVELS = 32
 MAX_TAGS = 4

@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import BID, ITEM, PUBLISHED_AT, USER, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
+from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
-from contracts.sections.fields import FieldConfig
-from contracts.sections.section import Side
 from pipelines.day_partitions import write_whole
 from pipelines.history_features import HistoryFeatures
 from pipelines.ingested_tables import read_tables

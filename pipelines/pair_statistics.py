@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.feature_spec import PADDING, FeatureSpec
 from pipelines.chosen_pairs import Pair

@@ -6,7 +6,7 @@ from typing import Any
 
 from contracts import vocabulary
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FeatureSpec
 from pipelines import pair_statistics
 from pipelines.chosen_pairs import chosen_pairs

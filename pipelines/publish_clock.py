@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import FRESH, KNOWN, LABEL, LABEL_TIME, TIME
-from contracts.sections.windows import Features
+from contracts.config.windows import Features
 
 SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

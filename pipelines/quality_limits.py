@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contracts.config.days import Quality
 from contracts.errors import ConfigError
-from contracts.sections.days import Quality
 from pipelines.day_profile import ColumnProfile, DayProfile
 from pipelines.drift import churn, psi
 

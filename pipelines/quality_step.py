@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from contracts import summary
 from contracts.artifacts import DAY, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.found_crosses import with_crosses
 from pipelines.content_hash import content_hash

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ROW, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from pipelines.day_partitions import write_days
 from pipelines.history_features import HistoryFeatures

@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import BID, DAY, ITEM, KNOWN, POSITION, REQUEST, TIME, USER
+from contracts.config.log import Log
 from contracts.errors import ConfigError, SchemaError
-from contracts.sections.log import Log
 from pipelines.quarantine import NO_DAY, Rule
 from pipelines.step import column_type
 

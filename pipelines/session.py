@@ -15,8 +15,8 @@ from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
+from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
-from contracts.sections.log import SparkSettings
 
 JAVA_NEEDED = 17
 MASTER = "SLUICE_SPARK_MASTER"

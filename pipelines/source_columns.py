@@ -32,10 +32,10 @@ from contracts.artifacts import (
     TIME,
     USER,
 )
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
+from contracts.config.section import KeyType, Side
 from contracts.errors import SchemaError
-from contracts.sections.fields import FieldConfig
-from contracts.sections.section import KeyType, Side
 from pipelines.step import nearest
 
 RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, POSITION, BID, TEST_ROW, DAY)

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from contracts.config.log import Source
 from contracts.errors import ConfigError
-from contracts.sections.log import Source
 from pipelines.failures import explained
 
 CORRUPT = "_corrupt"  # the text of a row that does not fit the schema, else null

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from pipelines import windows
 from pipelines.hashed_windows import HashedWindows
 from pipelines.prior_rate import statistics_window

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import TIME
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.section import Window
 from contracts.errors import DataError, EmptyLogError, WindowError
-from contracts.sections.section import Window
 
 WINDOW = "_window"
 Span = tuple[datetime, datetime]

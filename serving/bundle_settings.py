@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.section import Section
+from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
+from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.section import Section
-from contracts.sections.stages import Prerank, Rerank, Retrieve, Serve
-from contracts.sections.training import Train
 
 FILE = "settings.json"
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import faiss
 import numpy as np
 
+from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
-from contracts.sections.stages import Retrieve
 
 EXACT_BELOW_PASS_RATE = 0.05
 MAX_LISTS_READ = 512

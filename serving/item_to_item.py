@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contracts.sections.stages import Retrieve
+from contracts.config.stages import Retrieve
 from serving import item_index
 
 NOBODY = -1

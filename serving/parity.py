@@ -17,11 +17,11 @@ import torch
 from torch import nn
 
 from contracts.artifacts import ROW
+from contracts.config.training import Train
 from contracts.encoding import Encoded, Encoder, number, scale
 from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.feature_spec import Block as BlockName
 from contracts.feature_spec import FeatureSpec, IdSlot
-from contracts.sections.training import Train
 from models.batches import Block
 from models.calibration import Calibration
 from serving.raw_columns import column, raw_columns

@@ -6,9 +6,9 @@ import difflib
 import math
 from collections.abc import Collection, Iterable
 
+from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.feature_spec import FeatureField, FeatureSpec
-from contracts.sections.stages import Serve
 from serving.query import ContextValue, RankQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
 from contracts.errors import SluiceError
 from models.bundle_registry import CHAMPION, BundleRegistry
 from pipelines import quality_step

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, SchemaError
 
 TIME = pa.timestamp("us", "UTC")

@@ -13,9 +13,9 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.section import Section
 from contracts.duration import Duration, label
-from contracts.sections.section import Section
 
 DURATION = "duration"
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"

@@ -1,4 +1,4 @@
-"""A guess -> a configuration with comments that say why, as text that contracts/config.py reads."""
+"""A guess -> a configuration with comments that say why, as text that contracts/config/config.py reads."""
 
 from __future__ import annotations
 

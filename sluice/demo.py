@@ -11,7 +11,7 @@ from rich.console import Console
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
 from sluice import steps
 from sluice.progress import step

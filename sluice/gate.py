@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from contracts.artifacts import Artifacts
+from contracts.config.days import Gate
 from contracts.errors import DataError, OneClassError
-from contracts.sections.days import Gate
 from models.auc_bootstrap import Bootstrap, bootstrap
 from models.gauc_bootstrap import calibration_interval, gauc_difference
 from serving.challenge import TestWindow, logits, median_milliseconds, read_window

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from contracts.config import Config, parse
+from contracts.config.config import Config, parse
 from contracts.errors import ConfigError, DataError
 from sluice.column_types import typed_columns
 from sluice.config_text import config_text

@@ -9,7 +9,7 @@ import numpy as np
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from models.calibration import Calibration
 from pipelines.marketplace_truth import CONTEXT, Truth
 from serving import cascade_timing

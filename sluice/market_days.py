@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from contracts.sections.simulation import Simulation
+from contracts.config.simulation import Simulation
 from pipelines.marketplace import build_world, simulate
 from pipelines.marketplace_truth import Truth
 from sluice.slates import Market

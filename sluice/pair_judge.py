@@ -15,7 +15,7 @@ import numpy as np
 
 from contracts import summary, vocabulary
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FIRST_ID, FeatureSpec
 from models.batches import ExampleSet
 from models.metrics import auc

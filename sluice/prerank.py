@@ -15,7 +15,7 @@ import numpy as np
 
 from contracts import bundle, summary
 from contracts.artifacts import WINDOWS, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
 from contracts.field_costs import MeasuredCosts

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import GateRefused
 from sluice.progress import step
 from sluice.quality_plot import draw

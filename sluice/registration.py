@@ -10,8 +10,8 @@ from typing import Any
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import read_manifest
+from contracts.config.days import Gate
 from contracts.errors import BundleError, GateRefused
-from contracts.sections.days import Gate
 from models.bundle_registry import (
     CHAMPION,
     ROLLED_BACK,

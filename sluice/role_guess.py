@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from contracts.config.section import Kind, Side
 from contracts.errors import DataError
-from contracts.sections.section import Kind, Side
 from sluice.column_types import Column
 from sluice.label_guess import Label, guess_label
 

@@ -74,7 +74,7 @@ def run(
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
     from sluice.tables import print_models
     from sluice.warm_parent import Warmth
@@ -101,7 +101,7 @@ def features(
     Example: sluice features examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
 
     show(steps.features(load(config), data, Artifacts(out), console(), day, until), as_json)
@@ -120,7 +120,7 @@ def quality(
     Example: sluice quality examples/marketplace.toml --out out/demo
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import quality as gate
 
     found = gate.run(load(config), Artifacts(out), console(), day)
@@ -143,7 +143,7 @@ def crosses(
     Example: sluice crosses examples/movielens_100k.toml --out out/movielens
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
     from sluice.tables import print_crosses
 
@@ -160,7 +160,7 @@ def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = 
     Example: sluice pretrain examples/marketplace.toml --out out/demo
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
 
     show(steps.pretrain(load(config), Artifacts(out), console(), seed), as_json)
@@ -177,7 +177,7 @@ def train(
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
     from sluice.tables import print_models
     from sluice.warm_parent import Warmth
@@ -204,7 +204,7 @@ def prerank(
     Example: sluice prerank examples/movielens_100k.toml --out out/movielens --costs out/movielens/costs.json
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
     from sluice.tables import print_prerank
 
@@ -240,7 +240,7 @@ def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
     Example: sluice bundle examples/movielens_100k.toml --out out/movielens
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
 
     show(steps.build_bundle(load(config), Artifacts(out), console()), as_json)
@@ -277,7 +277,7 @@ def federate(
     Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
     """
     from contracts.artifacts import Artifacts
-    from contracts.config import load
+    from contracts.config.config import load
     from sluice import steps
     from sluice.tables import print_federated
 

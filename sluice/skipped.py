@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.config import Config
+from contracts.config.config import Config
 
 _TIMES = "the log has no times: rows were dealt out by hash, and no drift over time can be seen; set log.event_time"
 _USERS = "the log has no users; set log.user_id"

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from contracts import bundle, summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError
 from sluice.emptied_folder import emptied
 from sluice.progress import step

@@ -91,9 +91,9 @@ def watch(
 
     Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
     """
-    from contracts.config import load
+    from contracts.config.config import load
+    from contracts.config.section import instant
     from contracts.errors import RollBackWanted
-    from contracts.sections.section import instant
     from sluice.watch import Watched, lines
     from sluice.watch import watch as judge
 

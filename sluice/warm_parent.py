@@ -14,7 +14,7 @@ from typing import Any
 
 from contracts import bundle
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.bundle_registry import HASH, SCHEME, BundleRegistry, RegisteredBundle, parse_reference, registry_uri
 from models.tracking import URI

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from contracts import summary
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
 from serving import answer_history

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contracts.sections.days import Watch
+from contracts.config.days import Watch
 from models.gauc_bootstrap import calibration_interval
 
 Z = 1.96

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from typer.testing import CliRunner
 
-from contracts.config import Config
+from contracts.config.config import Config
 from sluice.cli import app
 from sluice.config_reference import PAGE, page
 from tests.docs_blocks import DOCS, PAGES, blocks, run

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.config import Config, parse
+from contracts.config.config import Config, parse
 from contracts.errors import DataError
 from contracts.found_crosses import FILE, FoundCross, FoundCrosses, cross_name, read, with_crosses
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from contracts import vocabulary
 from contracts.artifacts import ITEM, LABEL, ROW, USER, Artifacts
-from contracts.config import Config, parse
+from contracts.config.config import Config, parse
 from contracts.feature_spec import FIRST_ID, PADDING, FeatureField, FeatureSpec
 
 USERS, ITEMS, GENRES, CITIES, HISTORY, ROWS = 30, 40, 6, 12, 4, 900

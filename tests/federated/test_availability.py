@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from contracts.config.federated import Federated
 from contracts.errors import ConfigError, DataError
-from contracts.sections.federated import Federated
 from federated.availability import alternating, always, at_random, day_cycle, of_config, trace
 
 

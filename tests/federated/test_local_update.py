@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.config.federated import Federated
 from contracts.errors import ConfigError
-from contracts.sections.federated import Federated
 from federated import simulate, skellam
 from federated.fixed_point import as_words, signed
 from federated.local_update import LocalUpdate, shortened, update_words

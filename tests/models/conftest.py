@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from contracts.config.training import Train
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.sections.training import Train
 from models.batches import Batch, ExampleSet
 from models.pair_graph import PairGraph, Relation
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.config.stages import Prerank
 from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.sections.stages import Prerank
 from models.fscd_training import Sources
 from models.prerank_sweep import Task
 

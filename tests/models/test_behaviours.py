@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
+from contracts.config.training import Train
 from contracts.feature_spec import UNKNOWN, FeatureSpec
-from contracts.sections.training import Train
 from models import checkpoint, registry, training_loop
 from models.batches import Batch, Block
 

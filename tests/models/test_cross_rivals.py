@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.sections.training import Train
+from contracts.config.training import Train
 from models import cross_rivals, registry, training_loop
 from models.batches import ExampleSet
 from models.cross_columns import CrossColumns

@@ -11,7 +11,7 @@ import pytest
 
 from contracts import found_crosses, summary
 from contracts.artifacts import Artifacts
-from contracts.config import Config, parse
+from contracts.config.config import Config, parse
 from contracts.errors import DataError
 from models.cross_step import run
 from tests.models.crossed_world import (

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from contracts.bundle import load_weights
+from contracts.config.training import Train
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Train
 from models.data_parallel import World, join
 
 WORKER = """

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
+from contracts.config.training import Train
 from contracts.feature_spec import FeatureField, FeatureSpec
-from contracts.sections.training import Train
 from models import registry
 from models.batches import Batch, Block
 from models.embedding import FusedEmbedding

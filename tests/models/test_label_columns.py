@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.config import parse
+from contracts.config.config import parse
 from models.label_columns import fields_of_the_label, words
 
 TEXT = """

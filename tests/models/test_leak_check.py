@@ -11,7 +11,7 @@ import pytest
 
 from contracts import summary, vocabulary
 from contracts.artifacts import Artifacts
-from contracts.config import Config, parse
+from contracts.config.config import Config, parse
 from contracts.feature_spec import FeatureField, FeatureSpec
 from models.leak_check import run
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.sections.training import Train
+from contracts.config.training import Train
 from models.learning_rate import rate
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FeatureSpec
 from models import boosted_trees
 from models.outside_reference import NAME, outside_figures

@@ -10,7 +10,7 @@ import torch
 
 from contracts import bundle
 from contracts.artifacts import Artifacts
-from contracts.sections.training import Statistics
+from contracts.config.training import Statistics
 from models import pair_weights
 from models.pair_buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
 

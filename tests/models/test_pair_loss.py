@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.sections.training import Statistics
+from contracts.config.training import Statistics
 from models.pair_loss import squared_sum, target
 
 

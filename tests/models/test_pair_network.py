@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from contracts.sections.training import Statistics
+from contracts.config.training import Statistics
 from models import pair_network
 from models.pair_graph import PairGraph
 

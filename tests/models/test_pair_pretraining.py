@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from contracts.config.training import Statistics
 from contracts.errors import SluiceError
-from contracts.sections.training import Statistics
 from models import pair_network, pair_pretraining
 from models.pair_pretraining import hold_out
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from contracts.config.training import Statistics
 from contracts.feature_spec import FIRST_ID, FeatureSpec
-from contracts.sections.training import Statistics
 from models.pair_graph import PairGraph
 from models.pair_rivals import OWN, RIVALS, made_by
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
+from contracts.config.training import Train
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Train
 from models import training_loop
 from models.pre_ranker import PreRanker, TowersPreRanker
 from models.two_tower import TwoTower

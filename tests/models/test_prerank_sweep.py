@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from contracts.config.training import Statistics
 from contracts.errors import ConfigError, DataError
 from contracts.feature_spec import PairModel
-from contracts.sections.training import Statistics
 from models import prerank_sweep
 from models.fscd import Fscd
 from models.pair_statistics import PairStatistics

@@ -9,7 +9,7 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.config import parse
+from contracts.config.config import parse
 from contracts.feature_spec import FeatureSpec
 from models import pair_weights, pretrain_step
 

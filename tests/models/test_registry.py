@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
+from contracts.config.section import ModelName
+from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.section import ModelName
-from contracts.sections.training import Train
 from models import registry
 
 

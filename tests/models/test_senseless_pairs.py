@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contracts.config import parse
+from contracts.config.config import parse
 from models.senseless_pairs import allowed_pairs, entropy, sources
 from tests.models.crossed_world import crossed_columns
 

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from contracts import bundle, summary, vocabulary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle import load_array, load_weights
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.feature_spec import FeatureSpec
 from models import checkpoint, registry, training_loop

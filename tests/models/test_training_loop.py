@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import torch
 
+from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Train
 from models import registry, training_loop
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 
+from contracts.config.training import Train
 from contracts.feature_spec import FeatureSpec
-from contracts.sections.training import Train
 from models import training_loop
 from models.batches import Batch, Block
 from models.two_tower import TwoTower

@@ -11,7 +11,7 @@ import torch
 
 from contracts import bundle
 from contracts.bundle import Manifest
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.encoding import Encoder
 from contracts.errors import BundleError
 from contracts.feature_spec import FeatureField, FeatureSpec

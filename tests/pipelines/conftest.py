@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from contracts.sections.log import SparkSettings
+from contracts.config.log import SparkSettings
 from pipelines.session import open_session
 
 TEST_SETTINGS = SparkSettings(

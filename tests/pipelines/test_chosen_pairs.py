@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from contracts.artifacts import Artifacts
-from contracts.config import parse
+from contracts.config.config import parse
 from contracts.found_crosses import FoundCross, FoundCrosses
 from pipelines import windows
 from pipelines.chosen_pairs import chosen_pairs

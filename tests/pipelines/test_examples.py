@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.feature_spec import FeatureField, FeatureSpec
 from pipelines import examples
 from pipelines.windows import WINDOW

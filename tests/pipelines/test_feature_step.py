@@ -12,7 +12,7 @@ import pytest
 
 from contracts import summary, vocabulary
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.encoding import Encoder
 from contracts.errors import DataError, OneClassError
 from contracts.feature_spec import FeatureSpec

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contracts.config import parse
+from contracts.config.config import parse
 from contracts.feature_spec import FeatureField, FeatureSpec
 from pipelines.graph_relations import Relation, relations_to_count, telling, uncertainty
 

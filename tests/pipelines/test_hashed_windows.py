@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, SchemaError, WindowError
 from pipelines.hashed_windows import HashedWindows, add_test_rows
 from pipelines.windows import WINDOW

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import ROW
-from contracts.config import Config
-from contracts.sections.fields import FieldConfig
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
 from pipelines.history_features import HistoryFeatures
 from pipelines.publish_clock import clocks, with_times
 from pipelines.source_columns import SourceColumns

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, QuarantineError, SchemaError
 from pipelines import quarantine
 from pipelines.content_hash import content_hash

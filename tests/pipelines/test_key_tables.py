@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from contracts.config.log import Table
 from contracts.errors import DataError, QuarantineError, SchemaError
-from contracts.sections.log import Table
 from pipelines.key_tables import write_table
 
 TABLE = Table(path="users", key="id")

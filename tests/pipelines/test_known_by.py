@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from pipelines.ingest import ingest
 from pipelines.known_by import KnownBy
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import LABEL, LABEL_TIME, ROW, USER, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from pipelines.ingest import ingest
 from pipelines.raw_features import build_features
 

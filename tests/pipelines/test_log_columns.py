@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import SchemaError
 from pipelines.log_columns import kept_columns
 

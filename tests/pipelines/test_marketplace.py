@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.config import Config, load
+from contracts.config.config import Config, load
+from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from contracts.sections.simulation import Simulation
 from pipelines.marketplace import simulate
 
 SMALL = Simulation(events=60_000, users=2_000, items=500, days=4, click_rate=0.05)

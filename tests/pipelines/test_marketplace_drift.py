@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.sections.simulation import Simulation
+from contracts.config.simulation import Simulation
 from pipelines.marketplace import build_drift, build_world, simulate
 from pipelines.marketplace_drift import turns
 from pipelines.marketplace_truth import Truth

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from contracts.sections.simulation import Simulation
 from pipelines.marketplace import build_world
 from pipelines.marketplace_log import Policy, show
 from pipelines.marketplace_terms import SHARES, centred, declared, margin

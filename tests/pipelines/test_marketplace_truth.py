@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.config.simulation import Simulation
 from contracts.errors import DataError
-from contracts.sections.simulation import Simulation
 from pipelines.marketplace import build_world
 from pipelines.marketplace_log import Policy, Shown, click, show
 from pipelines.marketplace_truth import CONTEXT, Truth, expected_sigmoid

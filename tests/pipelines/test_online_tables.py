@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError
 from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import Artifacts
-from contracts.config import parse
+from contracts.config.config import parse
 from contracts.errors import EmptyLogError, WindowError
 from contracts.feature_spec import FeatureField, FeatureSpec
 from models.pair_graph import PairGraph

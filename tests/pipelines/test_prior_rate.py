@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import WindowError
 from pipelines.ingested_tables import read_tables
 from pipelines.prior_rate import prior_of_run, statistics_window

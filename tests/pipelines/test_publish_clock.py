@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from contracts.sections.windows import Features
+from contracts.config.windows import Features
 from pipelines.publish_clock import (
     CLICK,
     CLOSE,

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contracts.config.days import Quality
 from contracts.errors import ConfigError
-from contracts.sections.days import Quality
 from pipelines.day_profile import QUANTILES, ColumnProfile, DayProfile
 from pipelines.quality_limits import judge
 

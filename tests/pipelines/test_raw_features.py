@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import EmptyLogError, SchemaError
 from pipelines.raw_features import build_features
 from tests.pipelines.ingested_log import HOUR, START, event, write_ingested

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
+from contracts.config.log import Log
 from contracts.errors import SchemaError
-from contracts.sections.log import Log
 from pipelines.roles import add_roles, instant
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
-from contracts.sections.log import SparkSettings
 from pipelines.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, reached, session_options
 
 

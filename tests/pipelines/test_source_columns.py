@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
 from contracts.errors import SchemaError
-from contracts.sections.fields import FieldConfig
 from pipelines.source_columns import Located, SourceColumns, typed
 
 

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError, SchemaError
-from contracts.sections.log import Source
 from pipelines.failures import explained
 from pipelines.sources import CORRUPT, read
 

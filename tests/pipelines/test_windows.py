@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import DataError, EmptyLogError, WindowError
 from pipelines.windows import WINDOW, assign, order_statistics, read, resolve, write
 

@@ -20,7 +20,7 @@ from torch import nn
 
 from contracts import bundle, summary, vocabulary
 from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.encoding import Encoded, Encoder
 from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import calibration, checkpoint, pair_weights, registry

@@ -15,7 +15,7 @@ import torch
 from contracts import summary
 from contracts.artifacts import BID, ITEM, USER, Artifacts
 from contracts.bundle import read_manifest, save_array
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from models.batches import Block
 from serving.assemble import assemble

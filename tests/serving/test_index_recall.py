@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from contracts.sections.stages import Retrieve
+from contracts.config.stages import Retrieve
 from models.batches import Block
 from serving import item_index
 from serving.index_recall import index_recall, user_vectors

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
-from contracts.sections.stages import Retrieve
 from serving import item_index
 
 FLAT = Retrieve()

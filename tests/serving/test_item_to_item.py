@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.sections.stages import Retrieve
+from contracts.config.stages import Retrieve
 from serving.item_to_item import neighbours
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from contracts.config.stages import Prerank
+from contracts.config.training import Train
 from contracts.errors import BundleError
-from contracts.sections.stages import Prerank
-from contracts.sections.training import Train
 from models import checkpoint
 from models.pre_ranker import PreRanker
 from serving.networks import load_pre_ranker

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from contracts.artifacts import ROW, Artifacts
+from contracts.config.training import Train
 from contracts.encoding import Encoder
 from contracts.errors import BundleError, ParityError, SchemaError
-from contracts.sections.training import Train
 from serving import parity
 from serving.loaded_bundle import LoadedBundle
 

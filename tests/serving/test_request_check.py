@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.feature_spec import FeatureField, FeatureSpec
-from contracts.sections.stages import Serve
 from serving.query import ContextValue, RankQuery
 from serving.request_check import MAX_RECENT, check
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.sections.stages import Rerank
+from contracts.config.stages import Rerank
 from models.calibration import Calibration
 from serving.auction import second_price
 from serving.candidates import Candidates

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.sections.stages import Retrieve
+from contracts.config.stages import Retrieve
 from serving.candidates import CHANNELS
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery

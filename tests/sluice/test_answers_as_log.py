@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, LABEL, POSITION, REQUEST, USER, Artifacts
-from contracts.config import Config
-from contracts.sections.log import SparkSettings
+from contracts.config.config import Config
+from contracts.config.log import SparkSettings
 from pipelines.ingest import ingest
 from pipelines.session import open_session
 from serving.answer_log import AnsweredRequest, AnswerLog

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import ConfigError, SchemaError
 from sluice import click_log
 

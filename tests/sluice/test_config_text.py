@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.config import Config, parse
+from contracts.config.config import Config, parse
 from sluice.column_types import typed_columns
 from sluice.config_text import WIDTH, config_text
 from sluice.role_guess import guess

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from contracts.config import load
+from contracts.config.config import load
 from sluice import airflow_demo
 from sluice.airflow_demo import FIELDS
 from sluice.daily_config import merged, toml, write

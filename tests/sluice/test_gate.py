@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import Artifacts
+from contracts.config.days import Gate
 from contracts.errors import DataError
-from contracts.sections.days import Gate
 from models.metrics import gauc
 from serving.challenge import logits, read_window
 from serving.scoring_bundle import ScoringBundle

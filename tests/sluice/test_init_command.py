@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config import load
+from contracts.config.config import load
 from contracts.errors import ConfigError, DataError
 from sluice import steps
 from sluice.init_command import init

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.sections.simulation import Simulation
+from contracts.config.simulation import Simulation
 from serving.answer_log import AnsweredRequest, AnswerLog
 from sluice.market_days import MarketDays, read_answers
 

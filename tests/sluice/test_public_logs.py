@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config import Config, load
+from contracts.config.config import Config, load
 from contracts.feature_spec import FeatureSpec
 from sluice import steps
 from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from contracts import summary
 from contracts.artifacts import LABEL, ROW, Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
+from contracts.config.log import SparkSettings
 from contracts.errors import DataError, GateRefused
-from contracts.sections.log import SparkSettings
 from pipelines import quality_step
 from pipelines.session import open_session
 from sluice import quality

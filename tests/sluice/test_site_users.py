@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.sections.simulation import Simulation
+from contracts.config.simulation import Simulation
 from pipelines.marketplace import build_world
 from serving.proto import sluice_pb2 as pb
 from sluice.site_users import SHOWN_ITEMS, SiteUsers

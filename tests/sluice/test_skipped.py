@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from contracts.config import Config
+from contracts.config.config import Config
 from sluice.skipped import skipped
 
 

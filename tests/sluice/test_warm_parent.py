@@ -8,7 +8,7 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.bundle import read_manifest
-from contracts.config import Config
+from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.bundle_registry import BundleRegistry, Lineage
 from models.warm_start import Parent

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.sections.days import Watch
+from contracts.config.days import Watch
 from sluice.watch_figures import calibration, error_rate, p99, slowness, slowness_against
 
 SETTINGS = Watch()

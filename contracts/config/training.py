@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from contracts.sections.section import ModelName, Section
+from contracts.config.section import ModelName, Section
 
 
 class Train(Section):

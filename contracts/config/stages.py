@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from contracts.sections.section import Section
+from contracts.config.section import Section
 
 
 class Retrieve(Section):

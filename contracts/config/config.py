@@ -13,17 +13,17 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from contracts.config.days import Gate, Quality, Watch
+from contracts.config.federated import Federated
+from contracts.config.fields import FieldConfig
+from contracts.config.log import Label, Log, Source, SparkSettings, Table
+from contracts.config.section import Section
+from contracts.config.simulation import Simulation
+from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
+from contracts.config.training import Crosses, Statistics, Train
+from contracts.config.windows import Features, Windows
 from contracts.duration import label
 from contracts.errors import ConfigError
-from contracts.sections.days import Gate, Quality, Watch
-from contracts.sections.federated import Federated
-from contracts.sections.fields import FieldConfig
-from contracts.sections.log import Label, Log, Source, SparkSettings, Table
-from contracts.sections.section import Section
-from contracts.sections.simulation import Simulation
-from contracts.sections.stages import Prerank, Rerank, Retrieve, Serve
-from contracts.sections.training import Crosses, Statistics, Train
-from contracts.sections.windows import Features, Windows
 
 
 class Config(Section):

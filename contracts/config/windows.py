@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from pydantic import Field, model_validator
 
+from contracts.config.section import Section, Window
 from contracts.duration import Duration
-from contracts.sections.section import Section, Window
 
 
 class Windows(Section):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.config import Config, load, parse
+from contracts.config.config import Config, load, parse
 from contracts.errors import ConfigError
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
 MINIMAL = """
 name = "tiny"
 [log]

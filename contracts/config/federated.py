@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from contracts.sections.section import ModelName, Section, Share
+from contracts.config.section import ModelName, Section, Share
 
 FEDERATED_SETTINGS = (
     "cpp1", "cpp2", "cpp3", "cpp4", "cpp5", "fedsubavg", "fedavg", "fedprox", "fedlaavg", "fedlaavg_full", "central",

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from contracts.config.section import KeyType, Kind, Section, Side
 from contracts.duration import Duration, label
-from contracts.sections.section import KeyType, Kind, Section, Side
 
 DEFAULT_GRANULARITIES = (10,)
 

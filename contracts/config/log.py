@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from contracts.config.section import Section, Share
 from contracts.duration import Duration
-from contracts.sections.section import Section, Share
 
 
 class SparkSettings(Section):

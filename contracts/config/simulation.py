@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from pydantic import Field
 
-from contracts.sections.section import Instant, Section
+from contracts.config.section import Instant, Section
 
 
 class Simulation(Section):
