@@ -22,7 +22,7 @@ import torch
 
 from contracts.artifacts import LABEL, ROW
 from contracts.config.training import Crosses, Train
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models import registry, training_loop
 from models.cross_search import search
 from models.window_part import WindowPart

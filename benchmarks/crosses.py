@@ -27,7 +27,7 @@ from rich.console import Console
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import cross_columns, registry, training_loop
 from models.array_examples import ArrayExamples, rows_of, with_crosses
 from models.batches import ExampleSet

@@ -23,8 +23,8 @@ from torch import nn
 from contracts.bundle import SCHEMA_VERSION, Manifest
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
-from contracts.encoding import Encoded, Encoder
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.encoding import Encoded, Encoder
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models import calibration, registry
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower

@@ -22,8 +22,8 @@ import torch
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
-from contracts.feature_spec import FeatureSpec
-from contracts.field_costs import FILE, MeasuredCosts, costs
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.field_costs import FILE, MeasuredCosts, costs
 from models import prerank_rivals, prerank_step, prerank_sweep
 from models.prerank_step import Outcome
 from models.prerank_sweep import Point, Task

@@ -29,7 +29,7 @@ from rich.console import Console
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import ExampleSet
 from models.metrics import auc
 from models.pair_buckets import alone, auc_by_bucket, of_rows

@@ -17,7 +17,7 @@ import torch
 from contracts.bundle import load_weights, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from federated.identity import Identity
 from models.batches import Batch, Block
 

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import BID, ITEM, ROW, Artifacts
 from contracts.bundle import save_array, save_weights
 from contracts.config.config import Config
-from contracts.encoding import Encoder
 from contracts.errors import DataError
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from federated.networks import FederatedNetworks
 from federated.score_histograms import Histograms
 from models import calibration, checkpoint

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import registry
 from models.batches import Batch
 from models.embedding import FusedEmbedding

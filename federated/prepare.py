@@ -19,7 +19,7 @@ import torch
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from federated import client_files
 from federated.row_space import require_federable
 from models.batches import Batch, Block, ExampleSet

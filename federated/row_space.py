@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from contracts.errors import ConfigError
-from contracts.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
+from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
 from models.batches import Batch, Block
 from models.embedding import item_slot
 

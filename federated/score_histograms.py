@@ -14,7 +14,7 @@ import torch
 
 from contracts.config.config import Config
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from federated.fixed_point import FixedPoint
 from federated.index_policy import POLICIES
 from federated.local_update import LocalUpdate

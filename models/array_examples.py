@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from contracts.artifacts import LABEL, POSITION, ROW, USER
-from contracts.encoding import radix_code, scale
-from contracts.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, Block, FeatureField, FeatureSpec
+from contracts.features.encoding import radix_code, scale
+from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, Block, FeatureField, FeatureSpec
 from models.batches import Batch, ExampleSet
 from models.batches import Block as Ids
 

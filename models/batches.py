@@ -21,9 +21,9 @@ from torch import Tensor
 
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER
 from contracts.config.section import Side
-from contracts.encoding import scale
 from contracts.errors import DataError, SchemaError
-from contracts.feature_spec import BLOCK_SIDES, FeatureSpec
+from contracts.features.encoding import scale
+from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
 
 BUFFER_ROWS = 262_144
 CHUNK_ROWS = 4096  # rows interleaved at a time, so that the row-major target stays in cache

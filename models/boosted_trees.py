@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from contracts.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
 from models.batches import ExampleSet
 from models.metrics import auc
 

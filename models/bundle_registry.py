@@ -24,7 +24,7 @@ from typing import Any, Literal
 from contracts import bundle
 from contracts.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import mlflow_database
 from models.tracking import URI
 

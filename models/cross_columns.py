@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from contracts.artifacts import LABEL, POSITION, ROW
-from contracts.encoding import radix_code
-from contracts.feature_spec import FeatureSpec, IdSlot
+from contracts.features.encoding import radix_code
+from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.batches import ExampleSet
 
 LARGEST_TABLE = 65_536  # codes up to here, or up to the number of rows, are counted in place; sparser ones are numbered

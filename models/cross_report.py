@@ -10,8 +10,8 @@ import torch
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
-from contracts.found_crosses import FoundCross, cross_name
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.found_crosses import FoundCross, cross_name
 from models import array_examples, boosted_trees, cross_columns, cross_rivals, registry, training_loop
 from models.array_examples import ArrayExamples, Rows
 from models.batches import ExampleSet

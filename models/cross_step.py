@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from contracts import found_crosses, summary
+from contracts import summary
 from contracts.artifacts import ROW, Artifacts
 from contracts.bundle import save_array
 from contracts.config.config import Config
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureSpec
-from contracts.found_crosses import FoundCrosses
+from contracts.features import found_crosses
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.found_crosses import FoundCrosses
 from models import cross_search
 from models.batches import ExampleSet
 from models.cross_columns import CrossColumns, read

@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from contracts.feature_spec import PADDING, FeatureSpec, IdSlot
+from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot
 from models.batches import Block, ExampleSet
 from models.embedding import FusedEmbedding
 from models.losses import prior_logit

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.config.section import Side
-from contracts.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
+from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.batches import Block
 from models.factorised_cross import FactorisedCrosses
 from models.pair_statistics import PairStatistics

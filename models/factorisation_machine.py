@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block, ExampleSet
 from models.embedding import INITIAL_STD, BlockReader, FusedEmbedding
 from models.logistic_regression import STEP_SCALE

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contracts.artifacts import LABEL, ROW
-from contracts.feature_spec import BLOCK_SIDES, PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.feature_spec import BLOCK_SIDES, PADDING, UNKNOWN, FeatureField, FeatureSpec
 from models.batches import ExampleSet
 
 QUANTILES = 32

@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block, ExampleSet
 from models.embedding import FusedEmbedding
 from models.losses import prior_logit

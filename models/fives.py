@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from contracts.feature_spec import FeatureSpec, IdSlot
+from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.batches import Block, ExampleSet
 from models.edge_tensor import EdgeTensor, extend
 from models.embedding import BlockReader, FusedEmbedding

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from contracts.config.section import Side
-from contracts.feature_spec import BLOCK_SIDES, FeatureSpec
-from contracts.feature_spec import Block as BlockName
+from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
+from contracts.features.feature_spec import Block as BlockName
 from models.batches import Block
 from models.embedding import FusedEmbedding
 from models.mlp import Mlp

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from contracts.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
+from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
 from models.batches import Block
 from models.embedding import BlockReader, FusedEmbedding
 from models.factorised_cross import FactorisedCrosses

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from contracts.encoding import bin_ids, radix_code
-from contracts.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from contracts.vocabulary import ranks
+from contracts.features.encoding import bin_ids, radix_code
+from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.vocabulary import ranks
 
 NEW = -1
 Vocabularies = Mapping[str, np.ndarray]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.embedding import BlockReader, FusedEmbedding
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import ExampleSet
 from models.field_alone import scores, together
 from models.field_columns import FieldColumn, Sample, read

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from contracts import vocabulary
-from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureField
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField
 from models.field_columns import FieldColumn
 
 GROUPS = 8

@@ -10,7 +10,7 @@ import torch
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.bundle import load_array
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint, pair_weights
 from models.batches import ExampleSet
 from models.metrics import auc

@@ -10,7 +10,7 @@ import torch
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.config.training import Statistics
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import pair_network, pair_pretraining, pair_weights, registry, training_loop
 from models.batches import ExampleSet
 from models.pair_graph import PairGraph

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contracts.feature_spec import PADDING, FeatureSpec, IdSlot, PairModel
+from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot, PairModel
 from models import pair_head
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from contracts import bundle
 from contracts.config.training import Statistics
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import checkpoint
 from models.embedding import INITIAL_STD, FusedEmbedding
 from models.pair_graph import Edges, PairGraph

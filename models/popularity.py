@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block, ExampleSet
 from models.embedding import item_slot
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block
 from models.concrete_gates import Gates
 from models.fscd import Fscd

@@ -17,8 +17,8 @@ from contracts.artifacts import LABEL, ROW, Artifacts
 from contracts.bundle import load_array, load_weights, save_weights
 from contracts.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
-from contracts.field_costs import MeasuredCosts, costs
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.field_costs import MeasuredCosts, costs
 from models import calibration, checkpoint, training_loop
 from models.array_examples import ArrayExamples, rows_of
 from models.batches import ExampleSet

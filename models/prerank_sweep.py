@@ -20,8 +20,8 @@ import torch
 from contracts.candidate_lists import CandidateLists
 from contracts.config.stages import Prerank
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
-from contracts.field_costs import MeasuredCosts
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.field_costs import MeasuredCosts
 from models import pair_weights
 from models.concrete_gates import ConcreteGates
 from models.fscd import Fscd

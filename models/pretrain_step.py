@@ -20,7 +20,7 @@ from contracts import bundle, summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.config.training import Statistics
-from contracts.feature_spec import SPEC_FILE, FeatureSpec, PairModel
+from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel
 from models import pair_network, pair_pretraining, pair_weights
 from models.pair_graph import PairGraph
 from models.pair_memory import memory

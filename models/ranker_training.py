@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts import bundle, summary, vocabulary
+from contracts import bundle, summary
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Artifacts
 from contracts.bundle import save_array, save_weights
 from contracts.config.config import Config
-from contracts.feature_spec import SPEC_FILE, FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from models import calibration, checkpoint, data_parallel, pair_weights, plots, registry, training_loop
 from models.auc_bootstrap import bootstrap
 from models.batches import ExampleSet

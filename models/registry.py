@@ -9,7 +9,7 @@ from torch import nn
 
 from contracts.config.training import Train
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.dcn_v2 import DcnV2
 from models.din import Din
 from models.dnn import Dnn

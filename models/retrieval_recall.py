@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.feature_spec import UNKNOWN
+from contracts.features.feature_spec import UNKNOWN
 from models.batches import Block, ExampleSet
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower

@@ -14,7 +14,7 @@ from contracts import summary
 from contracts.artifacts import LABEL
 from contracts.bundle import save_weights
 from contracts.config.training import Train
-from contracts.feature_spec import SPEC_FILE, FeatureSpec
+from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from models import checkpoint, data_parallel, retrieval_recall, training_loop
 from models.evaluate import evaluate
 from models.pre_ranker import PreRanker, TowersPreRanker

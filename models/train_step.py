@@ -13,7 +13,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import data_parallel
 from models.device import resolve
 from models.embedding import item_slot

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block, ExampleSet
 from models.embedding import BlockReader, FusedEmbedding, item_slot
 from models.mlp import Mlp

@@ -21,12 +21,13 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from contracts import bundle, vocabulary
+from contracts import bundle
 from contracts.bundle import Manifest
 from contracts.config.config import Config
 from contracts.config.training import Train
 from contracts.errors import BundleError
-from contracts.feature_spec import FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint
 from models.embedding import FusedEmbedding
 from models.id_maps import NEW, Vocabularies, id_maps

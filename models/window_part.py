@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Batch, ExampleSet
 from models.validation_half import GOLDEN
 

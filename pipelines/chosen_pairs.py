@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contracts import found_crosses
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.features import found_crosses
 from pipelines import windows
 
 Pair = tuple[str, str]

@@ -19,5 +19,5 @@ def kept(rate: float, salt: str) -> Column:
 
 
 def positives_and_some_negatives(rate: float) -> Column:
-    """All positives and a share `rate` of the negatives; contracts/down_sampling.py undoes the effect on p."""
+    """All positives and a share `rate` of the negatives; contracts/features/down_sampling.py undoes the effect on p."""
     return (F.col(LABEL) > 0) | kept(rate, "negatives")

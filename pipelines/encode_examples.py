@@ -1,4 +1,4 @@
-"""Raw features -> ids, with Spark's own functions, bit for bit what contracts/encoding.py does at request time.
+"""Raw features -> ids, with Spark's own functions, bit for bit what contracts/features/encoding.py does at request time.
 
 Keys are looked up as pipelines/key_lookup.py says, numbers by a binary search written out as one SQL expression,
 crosses by arithmetic on the ids of their parts. Many edges are searched by steps through an array instead, because
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, TIME, USER
 from contracts.config.section import Side
-from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
 from pipelines.key_lookup import key_column, look_up, look_up_lists
 
 ID = "id:"

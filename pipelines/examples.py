@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from pipelines.day_partitions import publish
 from pipelines.down_sampling import positives_and_some_negatives
 from pipelines.encode_examples import encode

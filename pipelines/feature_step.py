@@ -17,12 +17,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import DAY, LABEL, USER, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError, OneClassError
-from contracts.feature_spec import FeatureSpec
-from contracts.found_crosses import with_crosses
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.found_crosses import with_crosses
 from pipelines import examples, fit_spec, parity_sample, windows
 from pipelines.content_hash import content_hash
 from pipelines.hashed_windows import HashedWindows

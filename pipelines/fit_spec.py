@@ -13,12 +13,12 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts import vocabulary
 from contracts.artifacts import BID, ITEM, POSITION, USER, Artifacts
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.errors import ConfigError
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.folder_exchange import put_in_place
 from pipelines import fit_bins
 from pipelines.encode_examples import radix_code, with_ids

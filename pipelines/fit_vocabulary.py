@@ -1,4 +1,4 @@
-"""Which keys a field knows: those of at least `min_count` training rows, in the order of contracts/vocabulary.py.
+"""Which keys a field knows: those of at least `min_count` training rows, in the order of contracts/features/vocabulary.py.
 
 A vocabulary is the one thing of its size that comes to the driver.
 """
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from contracts.config.section import KeyType
 from contracts.errors import DataError
-from contracts.vocabulary import fit_order
+from contracts.features.vocabulary import fit_order
 from pipelines.key_lookup import key_column
 
 

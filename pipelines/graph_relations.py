@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from pipelines.chosen_pairs import Pair
 
 LEAST_UNCERTAINTY = 0.3

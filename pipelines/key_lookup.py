@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import ROW
 from contracts.config.section import KeyType
-from contracts.feature_spec import FIRST_ID, PADDING, UNKNOWN
+from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN
 
 # Bounds of a vocabulary that may be a constant: number of keys, bytes of its longest key.
 CONSTANT_KEYS, CONSTANT_WIDTH = 100_000, 1_000

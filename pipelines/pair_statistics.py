@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
-from contracts.feature_spec import PADDING, FeatureSpec
+from contracts.features.feature_spec import PADDING, FeatureSpec
 from pipelines.chosen_pairs import Pair
 from pipelines.content_hash import content_hash
 from pipelines.day_partitions import write_whole

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from contracts import vocabulary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureSpec
 from pipelines import pair_statistics
 from pipelines.chosen_pairs import chosen_pairs
 from pipelines.feature_step import session

@@ -18,7 +18,7 @@ from contracts import summary
 from contracts.artifacts import DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError
-from contracts.found_crosses import with_crosses
+from contracts.features.found_crosses import with_crosses
 from pipelines.content_hash import content_hash
 from pipelines.day_profile import DayProfile, profile
 from pipelines.feature_step import Progress, session

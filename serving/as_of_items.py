@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, LABEL, TIME, Artifacts
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 
 SHOWN, CLICKS = "_shown", "_clicks"
 

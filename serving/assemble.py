@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
 from contracts.bundle import load_array, load_weights, save_array
 from contracts.config.config import Config
 from contracts.config.section import Side
-from contracts.encoding import Encoder
 from contracts.errors import BundleError, DataError, ParityError
-from contracts.feature_spec import FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block
 from models.calibration import Calibration
 from models.fscd_split import FscdSplit

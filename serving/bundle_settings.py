@@ -11,7 +11,7 @@ from contracts.config.section import Section
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
 from contracts.errors import BundleError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 
 FILE = "settings.json"
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from contracts.candidate_lists import CandidateItems, CandidateLists
-from contracts.encoding import Encoded
+from contracts.features.encoding import Encoded
 from serving.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.query import RankQuery

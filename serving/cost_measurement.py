@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from contracts.field_costs import FILE, FieldCost, Interval, MeasuredCosts, Regime, field_bytes, field_keys
+from contracts.features.field_costs import FILE, FieldCost, Interval, MeasuredCosts, Regime, field_bytes, field_keys
 from models.fscd import Fscd
 from models.fscd_split import FscdSplit
 from serving.assemble import item_part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from contracts.encoding import Encoder
+from contracts.features.encoding import Encoder
 from models.batches import Block
 from models.two_tower import TwoTower
 from serving.bundle_settings import BundleSettings

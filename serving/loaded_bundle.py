@@ -19,7 +19,7 @@ import numpy as np
 
 from contracts.bundle import Manifest, load_array
 from contracts.errors import BundleError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.calibration import Calibration
 from models.fscd_split import FscdSplit
 from models.pre_ranker import PreRanker

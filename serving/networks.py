@@ -10,7 +10,7 @@ from torch import nn
 from contracts.config.stages import Prerank
 from contracts.config.training import Train
 from contracts.errors import BundleError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint, registry
 from models.fscd import Fscd
 from models.pre_ranker import PreRanker

@@ -18,10 +18,10 @@ from torch import nn
 
 from contracts.artifacts import ROW
 from contracts.config.training import Train
-from contracts.encoding import Encoded, Encoder, number, scale
 from contracts.errors import BundleError, ParityError, SchemaError
-from contracts.feature_spec import Block as BlockName
-from contracts.feature_spec import FeatureSpec, IdSlot
+from contracts.features.encoding import Encoded, Encoder, number, scale
+from contracts.features.feature_spec import Block as BlockName
+from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.batches import Block
 from models.calibration import Calibration
 from serving.raw_columns import column, raw_columns

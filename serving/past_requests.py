@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
-from contracts.encoding import Encoded
-from contracts.feature_spec import FeatureSpec
+from contracts.features.encoding import Encoded
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import ExampleSet
 from serving.as_of_items import events, window
 from serving.request_features import Requester

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contracts.encoding import Encoded
+from contracts.features.encoding import Encoded
 from serving.auction import expected_revenue
 from serving.candidates import Candidates, best_first
 from serving.deadline import Deadline

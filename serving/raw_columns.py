@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from contracts.encoding import Column
 from contracts.errors import SchemaError
-from contracts.feature_spec import FeatureField
+from contracts.features.encoding import Column
+from contracts.features.feature_spec import FeatureField
 
 
 def raw_columns(table: pa.Table, fields: Iterable[FeatureField], origin: object) -> dict[str, Column]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contracts.encoding import Encoded
-from contracts.feature_spec import DenseSlot, IdSlot
+from contracts.features.encoding import Encoded
+from contracts.features.feature_spec import DenseSlot, IdSlot
 from serving.loaded_bundle import LoadedBundle
 from serving.query import Reason
 from serving.request_features import Requester, RequestFeatures, block

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.encoding import Encoded, Encoder
-from contracts.feature_spec import FeatureSpec
+from contracts.features.encoding import Encoded, Encoder
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import Block
 from models.fscd_split import FscdSplit
 from serving.loaded_bundle import LoadedBundle

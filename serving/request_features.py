@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from contracts.encoding import Encoded, scale
-from contracts.feature_spec import PADDING
+from contracts.features.encoding import Encoded, scale
+from contracts.features.feature_spec import PADDING
 from models.batches import Block
 from serving.loaded_bundle import LoadedBundle
 from serving.query import ContextValue, RankQuery

@@ -15,11 +15,12 @@ from typing import Self
 
 from torch import nn
 
-from contracts import bundle, vocabulary
+from contracts import bundle
 from contracts.bundle import Manifest
-from contracts.encoding import Encoder
 from contracts.errors import BundleError
-from contracts.feature_spec import FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FeatureSpec
 from models.calibration import Calibration
 from serving import parity
 from serving.bundle_settings import BundleSettings

@@ -13,7 +13,7 @@ import numpy as np
 
 from contracts.bundle import load_array, save_array
 from contracts.errors import BundleError, DataError
-from contracts.vocabulary import ranks, typed_keys
+from contracts.features.vocabulary import ranks, typed_keys
 
 UNKNOWN_ROW = -1
 PARTS = ("keys", "ids", "dense")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from contracts.artifacts import USER, Artifacts
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from serving.client import RankingClient, RankingFailed
 from serving.query import ContextValue
 

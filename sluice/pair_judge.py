@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FIRST_ID, FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from models.batches import ExampleSet
 from models.metrics import auc
 from models.pair_buckets import seen_together

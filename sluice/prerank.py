@@ -17,8 +17,8 @@ from contracts import bundle, summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
-from contracts.field_costs import MeasuredCosts
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.field_costs import MeasuredCosts
 from models import prerank_plot, prerank_step
 from models.fscd_split import FscdSplit
 from models.prerank_step import Outcome

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts import vocabulary
 from contracts.artifacts import ITEM, LABEL, ROW, USER, Artifacts
 from contracts.config.config import Config, parse
-from contracts.feature_spec import FIRST_ID, PADDING, FeatureField, FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField, FeatureSpec
 
 USERS, ITEMS, GENRES, CITIES, HISTORY, ROWS = 30, 40, 6, 12, 4, 900
 TEXT = """

@@ -12,7 +12,7 @@ from contracts import bundle, summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
-from contracts.feature_spec import PADDING
+from contracts.features.feature_spec import PADDING
 from federated import client_files, federate_step, prepare, simulate
 from federated.byte_count import ByteCount
 from federated.client_app import app

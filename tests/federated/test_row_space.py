@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from contracts.errors import ConfigError
-from contracts.feature_spec import FIRST_ID, PADDING, FeatureField
+from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField
 from federated.local_training import row_samples
 from federated.networks import FederatedNetworks
 from federated.prepare import SamplesByUser, federated_spec

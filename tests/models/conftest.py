@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from contracts.config.training import Train
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.batches import Batch, ExampleSet
 from models.pair_graph import PairGraph, Relation
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec, IdSlot
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, IdSlot
 from models.cross_columns import CrossColumns
 
 FIELDS, VALUES = 6, 4

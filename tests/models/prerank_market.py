@@ -6,7 +6,7 @@ import numpy as np
 
 from contracts.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.fscd_training import Sources
 from models.prerank_sweep import Task
 

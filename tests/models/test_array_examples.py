@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.feature_spec import FIRST_ID, UNKNOWN, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureSpec
 from models.array_examples import ArrayExamples, rows_of, with_crosses
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from contracts.errors import DataError, SchemaError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import ExampleSet
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from contracts.config.training import Train
-from contracts.feature_spec import UNKNOWN, FeatureSpec
+from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models import checkpoint, registry, training_loop
 from models.batches import Batch, Block
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.boosted_trees import LISTED, available, fit_and_predict, frequent_values, raw_columns
 from models.metrics import auc
 

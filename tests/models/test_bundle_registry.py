@@ -8,7 +8,7 @@ import pytest
 
 from contracts import bundle
 from contracts.errors import BundleError, ChecksumError, ConfigError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.bundle_registry import (
     CHALLENGER,
     CHAMPION,

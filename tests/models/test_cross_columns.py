@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.cross_columns import LARGEST_TABLE, CrossColumns, crossable, joined, read
 from tests.models.crossed_world import crossed_columns
 

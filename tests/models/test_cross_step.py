@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts import found_crosses, summary
+from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.errors import DataError
+from contracts.features import found_crosses
 from models.cross_step import run
 from tests.models.crossed_world import (
     FIELDS,

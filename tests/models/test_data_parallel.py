@@ -11,7 +11,7 @@ import torch
 
 from contracts.bundle import load_weights
 from contracts.config.training import Train
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.data_parallel import World, join
 
 WORKER = """

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from contracts.feature_spec import FeatureSpec, IdSlot
+from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.batches import Batch, Block
 from models.embedding import FusedEmbedding, item_slot
 

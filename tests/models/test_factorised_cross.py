@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from contracts.config.training import Train
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import registry
 from models.batches import Batch, Block
 from models.embedding import FusedEmbedding

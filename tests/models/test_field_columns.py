@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.batches import ExampleSet
 from models.field_columns import number_column, read
 

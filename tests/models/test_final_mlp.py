@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.batches import Batch, Block
 from models.final_mlp import BilinearFusion, FinalMlp
 

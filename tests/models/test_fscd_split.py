@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.batches import Batch, Block
 from models.fscd import Fscd
 from models.fscd_split import FscdSplit

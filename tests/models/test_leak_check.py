@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.leak_check import run
 
 DAYS, ROWS = 8, 6000

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts import vocabulary
-from contracts.feature_spec import FeatureField
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureField
 from models.field_columns import FieldColumn, number_column
 from models.leak_profile import GROUPS, profile
 

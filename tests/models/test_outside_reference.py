@@ -11,7 +11,7 @@ import pytest
 from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import boosted_trees
 from models.outside_reference import NAME, outside_figures
 from models.ranker_training import Job

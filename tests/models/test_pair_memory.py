@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from contracts.config.training import Statistics
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import pair_network, pair_weights
 from models.pair_graph import PairGraph
 from models.pair_memory import memory

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from contracts.config.training import Statistics
-from contracts.feature_spec import FIRST_ID, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from models.pair_graph import PairGraph
 from models.pair_rivals import OWN, RIVALS, made_by
 

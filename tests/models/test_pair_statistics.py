@@ -12,7 +12,7 @@ import torch
 
 from contracts.config.training import Statistics, Train
 from contracts.errors import DataError
-from contracts.feature_spec import FIRST_ID, FeatureSpec, PairModel
+from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models import checkpoint, pair_network, pair_weights, registry
 from models.batches import Block
 from models.pair_memory import memory

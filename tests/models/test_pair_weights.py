@@ -8,7 +8,7 @@ import torch
 
 from contracts.config.training import Statistics
 from contracts.errors import DataError
-from contracts.feature_spec import FIRST_ID, FeatureSpec, PairModel
+from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models import pair_weights, registry
 from models.pair_graph import PairGraph
 from tests.models.test_pair_statistics import TRAIN

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contracts.errors import OneClassError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models.popularity import STRENGTH, Popularity
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from contracts.config.training import Train
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import training_loop
 from models.pre_ranker import PreRanker, TowersPreRanker
 from models.two_tower import TwoTower

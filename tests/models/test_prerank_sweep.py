@@ -9,7 +9,7 @@ import torch
 
 from contracts.config.training import Statistics
 from contracts.errors import ConfigError, DataError
-from contracts.feature_spec import PairModel
+from contracts.features.feature_spec import PairModel
 from models import prerank_sweep
 from models.fscd import Fscd
 from models.pair_statistics import PairStatistics

@@ -10,7 +10,7 @@ import torch
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import parse
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import pair_weights, pretrain_step
 
 TEXT = """

@@ -7,7 +7,7 @@ import pytest
 from contracts.config.section import ModelName
 from contracts.config.training import Train
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import registry
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from contracts import bundle, summary, vocabulary
+from contracts import bundle, summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle import load_array, load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
-from contracts.feature_spec import FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint, registry, training_loop
 from models.batches import ExampleSet
 from models.calibration import Calibration

@@ -7,7 +7,7 @@ import torch
 
 from contracts.config.training import Train
 from contracts.errors import SluiceError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import registry, training_loop
 
 

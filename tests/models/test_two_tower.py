@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from contracts.config.training import Train
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from models import training_loop
 from models.batches import Batch, Block
 from models.two_tower import TwoTower

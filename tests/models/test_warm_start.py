@@ -12,9 +12,9 @@ import torch
 from contracts import bundle
 from contracts.bundle import Manifest
 from contracts.config.config import Config
-from contracts.encoding import Encoder
 from contracts.errors import BundleError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import checkpoint, registry
 from models.batches import Block
 from models.two_tower import TwoTower

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import parse
-from contracts.found_crosses import FoundCross, FoundCrosses
+from contracts.features.found_crosses import FoundCross, FoundCrosses
 from pipelines import windows
 from pipelines.chosen_pairs import chosen_pairs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from pipelines.encode_examples import encode, twin_fields
 
 SPEC = FeatureSpec(fields=(

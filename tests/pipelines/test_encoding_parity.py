@@ -1,4 +1,4 @@
-"""Spark and contracts/encoding.py give the same ids for every field kind, whatever the values."""
+"""Spark and contracts/features/encoding.py give the same ids for every field kind, whatever the values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contracts.artifacts import LABEL, ROW
-from contracts.encoding import Encoder, number
-from contracts.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.vocabulary import fit_order
+from contracts.features.encoding import Encoder, number
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.vocabulary import fit_order
 from pipelines import encode_examples, key_lookup
 from pipelines.encode_examples import SIDES, encode
 

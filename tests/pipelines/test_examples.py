@@ -7,7 +7,7 @@ import pytest
 
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from pipelines import examples
 from pipelines.windows import WINDOW
 

@@ -10,13 +10,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
-from contracts.encoding import Encoder
 from contracts.errors import DataError, OneClassError
-from contracts.feature_spec import FeatureSpec
-from contracts.found_crosses import FoundCross, FoundCrosses, cross_name
+from contracts.features import vocabulary
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.found_crosses import FoundCross, FoundCrosses, cross_name
 from pipelines import windows
 from pipelines.feature_step import encode_again, has_found_crosses, run
 

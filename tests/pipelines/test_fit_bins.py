@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from contracts.artifacts import ROW
-from contracts.encoding import bin_ids
 from contracts.errors import DataError
+from contracts.features.encoding import bin_ids
 from pipelines.fit_bins import fit, sample
 
 finite = st.floats(-1e6, 1e6)

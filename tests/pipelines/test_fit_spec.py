@@ -7,7 +7,7 @@ import pytest
 from contracts.artifacts import POSITION, ROW, USER
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from pipelines.fit_spec import check_codes, dense_features, fit_fields
 
 FIELDS = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contracts.config.config import parse
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from pipelines.graph_relations import Relation, relations_to_count, telling, uncertainty
 
 SCHEMA = "relation int, left int, right int, impressions bigint"

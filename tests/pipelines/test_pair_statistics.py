@@ -13,7 +13,7 @@ import pytest
 from contracts.artifacts import Artifacts
 from contracts.config.config import parse
 from contracts.errors import EmptyLogError, WindowError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.pair_graph import PairGraph
 from pipelines import pair_statistics, windows
 from pipelines.content_hash import content_hash

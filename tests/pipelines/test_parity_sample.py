@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, ROW, USER, Artifacts
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from pipelines import parity_sample
 from pipelines.windows import WINDOW
 

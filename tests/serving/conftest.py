@@ -18,11 +18,12 @@ import pytest
 import torch
 from torch import nn
 
-from contracts import bundle, summary, vocabulary
+from contracts import bundle, summary
 from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
 from contracts.config.config import Config
-from contracts.encoding import Encoded, Encoder
-from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.features import vocabulary
+from contracts.features.encoding import Encoded, Encoder
+from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import calibration, checkpoint, pair_weights, registry
 from models.batches import Block
 from models.fscd import Fscd

@@ -15,8 +15,8 @@ import torch
 
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.candidate_lists import CandidateItems, CandidateLists
-from contracts.encoding import Encoded
 from contracts.errors import DataError
+from contracts.features.encoding import Encoded
 from serving import as_of_items, candidate_sets, past_requests
 from serving.as_of_items import AsOfTest
 from serving.loaded_bundle import LoadedBundle

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contracts.bundle import verify
-from contracts.field_costs import MeasuredCosts
+from contracts.features.field_costs import MeasuredCosts
 from serving.cost_measurement import interval, measure, paired
 
 

@@ -15,8 +15,8 @@ import torch
 
 from contracts.artifacts import ROW, Artifacts
 from contracts.config.training import Train
-from contracts.encoding import Encoder
 from contracts.errors import BundleError, ParityError, SchemaError
+from contracts.features.encoding import Encoder
 from serving import parity
 from serving.loaded_bundle import LoadedBundle
 

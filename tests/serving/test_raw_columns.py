@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from contracts.errors import SchemaError
-from contracts.feature_spec import FeatureField
+from contracts.features.feature_spec import FeatureField
 from serving.raw_columns import column, raw_columns
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.encoding import Encoded
+from contracts.features.encoding import Encoded
 from models import registry
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery

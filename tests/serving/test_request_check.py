@@ -4,7 +4,7 @@ import pytest
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from serving.query import ContextValue, RankQuery
 from serving.request_check import MAX_RECENT, check
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.feature_spec import PairModel
+from contracts.features.feature_spec import PairModel
 from models.fscd import Fscd
 from models.fscd_split import FscdSplit
 from models.pair_weights import with_statistics

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contracts.feature_spec import PADDING, UNKNOWN
+from contracts.features.feature_spec import PADDING, UNKNOWN
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.request_features import Requester, RequestFeatures

@@ -12,7 +12,7 @@ import pytest
 from contracts import bundle
 from contracts.artifacts import Artifacts
 from contracts.errors import BundleError, ChecksumError
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from serving.assemble import assemble
 from serving.loaded_bundle import LoadedBundle
 from serving.scoring_bundle import ScoringBundle

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from contracts import found_crosses, summary
+from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle import verify
+from contracts.features import found_crosses
 from models.bundle_registry import CHAMPION, BundleRegistry
 from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log
 

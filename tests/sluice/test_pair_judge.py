@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contracts.config.training import Statistics
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import pair_weights
 from models.pair_graph import PairGraph, Relation
 from sluice.pair_judge import zero_bucket_mse

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts import summary, vocabulary
+from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.feature_spec import FeatureSpec
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FeatureSpec
 from models import pair_weights
 from models.pretrain_step import CHECKPOINT
 from tests.pipelines.test_pair_statistics import VOCABULARIES, rows, spec, write

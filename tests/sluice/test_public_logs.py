@@ -11,7 +11,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
-from contracts.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from sluice import steps
 from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
 

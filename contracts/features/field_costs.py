@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contracts.config.stages import Prerank
 from contracts.errors import DataError
-from contracts.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec
+from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec
 
 FILE = "costs.json"
 BYTES = 4

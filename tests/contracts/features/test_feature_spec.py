@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 
 SPEC = FeatureSpec(
     fields=(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.down_sampling import undo
 from contracts.errors import DataError
+from contracts.features.down_sampling import undo
 
 
 @given(positives=st.integers(1, 1000), negatives=st.integers(1, 100_000), rate=st.floats(1e-3, 1.0))

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.config.config import Config, parse
 from contracts.errors import DataError
-from contracts.found_crosses import FILE, FoundCross, FoundCrosses, cross_name, read, with_crosses
+from contracts.features.found_crosses import FILE, FoundCross, FoundCrosses, cross_name, read, with_crosses
 
 TOML = """
 name = "t"

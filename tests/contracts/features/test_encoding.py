@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import vocabulary
-from contracts.encoding import Encoder, bin_ids, number, radix_code, scale
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureField, FeatureSpec
-from contracts.vocabulary import fit_order, look_up, typed_keys
+from contracts.features import vocabulary
+from contracts.features.encoding import Encoder, bin_ids, number, radix_code, scale
+from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import fit_order, look_up, typed_keys
 
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)
 integers = st.integers(-(2**63), 2**63 - 1)

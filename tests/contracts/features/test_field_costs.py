@@ -7,8 +7,8 @@ import pytest
 
 from contracts.config.stages import Prerank
 from contracts.errors import DataError
-from contracts.feature_spec import FeatureField, FeatureSpec, PairModel
-from contracts.field_costs import FieldCost, Interval, MeasuredCosts, costs
+from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.features.field_costs import FieldCost, Interval, MeasuredCosts, costs
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="city", kind="categorical", side="user", size=102, cost=3.0),

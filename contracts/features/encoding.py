@@ -17,8 +17,8 @@ import numpy as np
 
 from contracts.config.section import Side
 from contracts.errors import DataError
-from contracts.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from contracts.vocabulary import look_up, typed_keys
+from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.vocabulary import look_up, typed_keys
 
 Column = Sequence[Any] | np.ndarray
 LARGEST_SCALED = 1e6

@@ -13,7 +13,7 @@ import numpy as np
 
 from contracts.config.section import KeyType
 from contracts.errors import DataError
-from contracts.feature_spec import FIRST_ID, UNKNOWN
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN
 
 FOLDER = "vocabularies"
 
