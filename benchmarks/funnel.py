@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from contracts.bundle import SCHEMA_VERSION, Manifest
+from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
 from contracts.features.encoding import Encoded, Encoder

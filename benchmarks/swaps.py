@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts import bundle
+from contracts.bundle import bundle
 from models.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.side_table import SideTable
 from sluice.server_process import ServerProcess

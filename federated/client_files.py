@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from contracts.bundle import load_weights, save_weights
+from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec

@@ -15,7 +15,7 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.bundle import load_weights
+from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from federated import client_files, model_parts, prepare, simulate

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.bundle import load_weights, save_weights
+from contracts.bundle.bundle import load_weights, save_weights
 from federated.fedlaavg import Gradient, GradientMemory
 from federated.local_update import LocalUpdate
 from federated.plan import Plan

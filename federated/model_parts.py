@@ -19,7 +19,7 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import BID, ITEM, ROW, Artifacts
-from contracts.bundle import save_array, save_weights
+from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features import vocabulary

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from contracts.bundle import load_weights, save_weights
+from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
 from federated.availability import Availability
 from federated.averaging import BY_CLIENTS, row_steps

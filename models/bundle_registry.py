@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from contracts import bundle
-from contracts.bundle import Manifest
+from contracts.bundle import bundle
+from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import mlflow_database

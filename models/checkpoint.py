@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from contracts.bundle import load_weights, save_weights
+from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import BundleError
 
 

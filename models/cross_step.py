@@ -18,7 +18,7 @@ import numpy as np
 
 from contracts import summary
 from contracts.artifacts import ROW, Artifacts
-from contracts.bundle import save_array
+from contracts.bundle.bundle import save_array
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features import found_crosses

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from contracts.artifacts import LABEL, Artifacts
-from contracts.bundle import load_array
+from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint, pair_weights
 from models.batches import ExampleSet

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.bundle import load_weights, save_weights
+from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.training import Statistics
 from contracts.errors import SluiceError
 from models.pair_graph import PairGraph

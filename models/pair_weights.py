@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from contracts import bundle
+from contracts.bundle import bundle
 from contracts.config.training import Statistics
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel

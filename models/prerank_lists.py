@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from models.batches import Block
 
 REQUESTS_AT_ONCE = 16

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 
 
 class Quality(NamedTuple):

@@ -14,8 +14,8 @@ import numpy as np
 from torch import nn
 
 from contracts.artifacts import LABEL, ROW, Artifacts
-from contracts.bundle import load_array, load_weights, save_weights
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.bundle import load_array, load_weights, save_weights
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts, costs

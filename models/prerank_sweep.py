@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from contracts.candidate_lists import CandidateLists
+from contracts.bundle.candidate_lists import CandidateLists
 from contracts.config.stages import Prerank
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec

@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import Artifacts
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Artifacts
-from contracts.bundle import save_array, save_weights
+from contracts.bundle import bundle
+from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec

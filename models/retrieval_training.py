@@ -12,7 +12,7 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import LABEL
-from contracts.bundle import save_weights
+from contracts.bundle.bundle import save_weights
 from contracts.config.training import Train
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from models import checkpoint, data_parallel, retrieval_recall, training_loop

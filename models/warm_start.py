@@ -21,8 +21,8 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from contracts import bundle
-from contracts.bundle import Manifest
+from contracts.bundle import bundle
+from contracts.bundle.bundle import Manifest
 from contracts.config.config import Config
 from contracts.config.training import Train
 from contracts.errors import BundleError

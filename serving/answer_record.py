@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from contracts.bundle import Manifest
+from contracts.bundle.bundle import Manifest
 from serving.answer_log import AnsweredRequest, AnswerLog
 from serving.proto import sluice_pb2 as pb
 from serving.query import RankAnswer

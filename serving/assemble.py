@@ -13,7 +13,7 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
-from contracts.bundle import load_array, load_weights, save_array
+from contracts.bundle.bundle import load_array, load_weights, save_array
 from contracts.config.config import Config
 from contracts.config.section import Side
 from contracts.errors import BundleError, DataError, ParityError

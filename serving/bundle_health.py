@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import grpc
 from grpc_health.v1 import health, health_pb2
 
-from contracts.bundle import Manifest
+from contracts.bundle.bundle import Manifest
 from serving.answer_log import AnswerLog
 
 ANSWER_LOG = "sluice.v1.AnswerLog"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.features.encoding import Encoded
 from serving.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest

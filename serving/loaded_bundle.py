@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from contracts.bundle import Manifest, load_array
+from contracts.bundle.bundle import Manifest, load_array
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
 from models.calibration import Calibration

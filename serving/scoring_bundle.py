@@ -15,8 +15,8 @@ from typing import Self
 
 from torch import nn
 
-from contracts import bundle
-from contracts.bundle import Manifest
+from contracts.bundle import bundle
+from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder

@@ -17,7 +17,7 @@ from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from contracts.bundle import Manifest
+from contracts.bundle.bundle import Manifest
 from contracts.errors import RequestError, SluiceError
 from serving.answer_log import AnswerLog
 from serving.answer_record import AnswerRecorder

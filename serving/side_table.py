@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.bundle import load_array, save_array
+from contracts.bundle.bundle import load_array, save_array
 from contracts.errors import BundleError, DataError
 from contracts.features.vocabulary import ranks, typed_keys
 

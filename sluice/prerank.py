@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec

@@ -9,7 +9,7 @@ from typing import Any
 
 from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.bundle import read_manifest
+from contracts.bundle.bundle import read_manifest
 from contracts.config.days import Gate
 from contracts.errors import BundleError, GateRefused
 from models.bundle_registry import (

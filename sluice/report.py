@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts import summary
-from contracts.bundle import load_array
+from contracts.bundle.bundle import load_array
 from contracts.errors import DataError
 from sluice.tables import MODEL_COLUMNS, figure
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import Artifacts
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import DataError
 from sluice.emptied_folder import emptied

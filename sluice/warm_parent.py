@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contracts import bundle
 from contracts.artifacts import Artifacts
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.bundle_registry import HASH, SCHEME, BundleRegistry, RegisteredBundle, parse_reference, registry_uri

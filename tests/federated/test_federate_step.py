@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import Artifacts
-from contracts.bundle import load_array, load_weights
+from contracts.bundle import bundle
+from contracts.bundle.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
 from contracts.features.feature_spec import PADDING
 from federated import client_files, federate_step, prepare, simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.fscd_training import Sources

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts import bundle
+from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.bundle_registry import (

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.bundle import load_weights, save_weights
+from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import DataError, OneClassError
 from models.calibration import SMALLEST, Calibration, fit, identity
 from models.calibration_metrics import ece, predicted_over_observed

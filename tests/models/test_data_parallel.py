@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from contracts.bundle import load_weights
+from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.data_parallel import World, join

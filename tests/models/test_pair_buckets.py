@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from contracts import bundle
 from contracts.artifacts import Artifacts
+from contracts.bundle import bundle
 from contracts.config.training import Statistics
 from models import pair_weights
 from models.pair_buckets import auc_by_bucket, co_occurrence, of_rows, seen_together

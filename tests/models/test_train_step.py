@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
-from contracts.bundle import load_array, load_weights
+from contracts.bundle import bundle
+from contracts.bundle.bundle import load_array, load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from contracts import bundle
-from contracts.bundle import Manifest
+from contracts.bundle import bundle
+from contracts.bundle.bundle import Manifest
 from contracts.config.config import Config
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoder

@@ -18,8 +18,9 @@ import pytest
 import torch
 from torch import nn
 
-from contracts import bundle, summary
+from contracts import summary
 from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder

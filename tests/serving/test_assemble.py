@@ -14,7 +14,7 @@ import torch
 
 from contracts import summary
 from contracts.artifacts import BID, ITEM, USER, Artifacts
-from contracts.bundle import read_manifest, save_array
+from contracts.bundle.bundle import read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from models.batches import Block

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.errors import DataError
 from contracts.features.encoding import Encoded
 from serving import as_of_items, candidate_sets, past_requests

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.bundle import verify
+from contracts.bundle.bundle import verify
 from contracts.features.field_costs import MeasuredCosts
 from serving.cost_measurement import interval, measure, paired
 

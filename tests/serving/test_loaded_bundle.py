@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.bundle import MANIFEST, load_weights, read_manifest, save_weights
+from contracts.bundle.bundle import MANIFEST, load_weights, read_manifest, save_weights
 from contracts.errors import BundleError, BundleVersionError, ChecksumError, ParityError
 from models.batches import Block
 from serving.loaded_bundle import LoadedBundle

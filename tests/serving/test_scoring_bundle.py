@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from contracts import bundle
 from contracts.artifacts import Artifacts
+from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError
 from contracts.features.feature_spec import FeatureSpec
 from serving.assemble import assemble

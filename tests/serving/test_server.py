@@ -14,7 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from contracts.bundle import read_manifest
+from contracts.bundle.bundle import read_manifest
 from contracts.errors import SluiceError
 from serving.bundle_health import ANSWER_LOG
 from serving.client import RankingClient, RankingFailed

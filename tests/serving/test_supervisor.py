@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from contracts import bundle
+from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.client import RankingClient

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.bundle import read_manifest
+from contracts.bundle.bundle import read_manifest
 from contracts.errors import ChecksumError
 from serving.verify import verify
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts import bundle
 from contracts.artifacts import LABEL, ROW, USER, Artifacts
+from contracts.bundle import bundle
 from serving.assemble import assemble
 from tests.serving.conftest import EVENTS, make_config, make_market, write_outputs
 

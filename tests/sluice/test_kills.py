@@ -12,7 +12,7 @@ import pytest
 
 from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
-from contracts.bundle import verify
+from contracts.bundle.bundle import verify
 from contracts.features import found_crosses
 from models.bundle_registry import CHAMPION, BundleRegistry
 from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log

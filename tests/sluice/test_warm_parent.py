@@ -7,7 +7,7 @@ import json
 import pytest
 
 from contracts.artifacts import Artifacts
-from contracts.bundle import read_manifest
+from contracts.bundle.bundle import read_manifest
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.bundle_registry import BundleRegistry, Lineage

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.bundle import (
+from contracts.bundle.bundle import (
     MANIFEST,
     load_array,
     load_weights,
@@ -26,7 +26,7 @@ from contracts.bundle import (
 )
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def write_build(folder: Path, text: str = "one", size: int = 1000) -> Path:

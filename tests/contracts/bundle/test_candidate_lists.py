@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.candidate_lists import CandidateItems, CandidateLists
+from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.errors import DataError
 
 
