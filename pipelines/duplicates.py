@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, KNOWN, ROW
-from pipelines.content_hash import row_hash
+from pipelines.engine.content_hash import row_hash
 
 _RANK, _CONTENT = "_rank", "_content"
 

@@ -1,6 +1,6 @@
 """Raw features -> ids, with Spark's own functions, bit for bit what contracts/features/encoding.py does at request time.
 
-Keys are looked up as pipelines/key_lookup.py says, numbers by a binary search written out as one SQL expression,
+Keys are looked up as pipelines/engine/key_lookup.py says, numbers by a binary search written out as one SQL expression,
 crosses by arithmetic on the ids of their parts. Many edges are searched by steps through an array instead, because
 Spark would not compile the expression.
 """
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, TIME, USER
 from contracts.config.section import Side
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
-from pipelines.key_lookup import key_column, look_up, look_up_lists
+from pipelines.engine.key_lookup import key_column, look_up, look_up_lists
 
 ID = "id:"
 WRITTEN_OUT = 128  # edges whose search still makes little code

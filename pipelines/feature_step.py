@@ -25,12 +25,12 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import with_crosses
 from pipelines import examples, fit_spec, parity_sample, windows
-from pipelines.content_hash import content_hash
+from pipelines.engine.content_hash import content_hash
+from pipelines.engine.session import open_session
 from pipelines.hashed_windows import HashedWindows
 from pipelines.ingest import ingest
 from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features
-from pipelines.session import open_session
 from pipelines.training_window import windowed
 
 Progress = Callable[[str], None]

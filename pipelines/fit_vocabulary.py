@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from contracts.config.section import KeyType
 from contracts.errors import DataError
 from contracts.features.vocabulary import fit_order
-from pipelines.key_lookup import key_column
+from pipelines.engine.key_lookup import key_column
 
 
 def fit_scalar(train: DataFrame, column: str, key_type: KeyType, min_count: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from pyspark.sql.utils import ParseException
 from contracts.artifacts import ROW, TEST_ROW
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, SchemaError, WindowError
-from pipelines.failures import explained
+from pipelines.engine.failures import explained
 from pipelines.windows import WINDOW
 
 LOWEST, HASHES = -(2**63), 2**64

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 from contracts.artifacts import KNOWN, LABEL, LABEL_TIME, ROW, TIME
 from contracts.config.log import Clicks
 from contracts.errors import SchemaError
-from pipelines.failures import explained
+from pipelines.engine.failures import explained
+from pipelines.engine.step import step
 from pipelines.quarantine import Rule
 from pipelines.roles import instant, key_text, time_rules
-from pipelines.step import step
 
 CLICK_TIME, CLICK_KNOWN = "_click_time", "_click_known"
 _LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")

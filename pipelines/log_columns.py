@@ -8,7 +8,7 @@ from contracts.artifacts import DAY
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.errors import SchemaError
-from pipelines.step import nearest
+from pipelines.engine.step import nearest
 
 
 def kept_columns(config: Config, log: Collection[str], users: Collection[str], items: Collection[str]) -> list[str]:

@@ -22,7 +22,7 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
-from pipelines.day_partitions import write_whole
+from pipelines.engine.day_partitions import write_whole
 from pipelines.history_features import HistoryFeatures
 from pipelines.ingested_tables import read_tables
 from pipelines.latest_attributes import latest_attributes

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.day_partitions import write_whole
 from pipelines.encode_examples import ID, SIDES, with_ids
+from pipelines.engine.day_partitions import write_whole
 from pipelines.windows import WINDOW
 
 

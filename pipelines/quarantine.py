@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY
 from contracts.errors import QuarantineError
-from pipelines.day_partitions import write_days
-from pipelines.sources import CORRUPT
+from pipelines.engine.day_partitions import write_days
+from pipelines.engine.sources import CORRUPT
 
 REASON, ROW_TEXT, TABLE = "reason", "row", "table"
 MARK = "_reason"

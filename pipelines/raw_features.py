@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, ROW, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
-from pipelines.day_partitions import write_days
+from pipelines.engine.day_partitions import write_days
 from pipelines.history_features import HistoryFeatures
 from pipelines.ingested_tables import read_tables
 from pipelines.prior_rate import prior_of_run

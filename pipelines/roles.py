@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from contracts.artifacts import BID, DAY, ITEM, KNOWN, POSITION, REQUEST, TIME, USER
 from contracts.config.log import Log
 from contracts.errors import ConfigError, SchemaError
+from pipelines.engine.step import column_type
 from pipelines.quarantine import NO_DAY, Rule
-from pipelines.step import column_type
 
 OPTIONAL = (REQUEST, POSITION, BID)
 _TIMES = ("timestamp", "timestamp_ntz", "date")

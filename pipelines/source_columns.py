@@ -36,7 +36,7 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import KeyType, Side
 from contracts.errors import SchemaError
-from pipelines.step import nearest
+from pipelines.engine.step import nearest
 
 RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, POSITION, BID, TEST_ROW, DAY)
 Origin = Literal["log", "users", "items"]

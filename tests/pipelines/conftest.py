@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.config.log import SparkSettings
-from pipelines.session import open_session
+from pipelines.engine.session import open_session
 
 TEST_SETTINGS = SparkSettings(
     master="local[2]",

@@ -16,7 +16,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, QuarantineError, SchemaError
 from pipelines import quarantine
-from pipelines.content_hash import content_hash
+from pipelines.engine.content_hash import content_hash
 from pipelines.ingest import ingest
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -16,7 +16,7 @@ from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from contracts.errors import DataError, GateRefused
 from pipelines import quality_step
-from pipelines.session import open_session
+from pipelines.engine.session import open_session
 from sluice import quality
 
 DAYS, ROWS = 6, 400

@@ -8,7 +8,7 @@ from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError
-from pipelines.failures import explained
+from pipelines.engine.failures import explained
 
 CORRUPT = "_corrupt"  # the text of a row that does not fit the schema, else null
 _TEXT_FORMATS = ("csv", "json")

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.artifacts import DAY
 from contracts.folder_exchange import put_in_place
-from pipelines.content_hash import day_hashes
+from pipelines.engine.content_hash import day_hashes
 
 
 def stage(frame: DataFrame, folder: Path) -> Path:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
-from pipelines.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, reached, session_options
+from pipelines.engine.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, reached, session_options
 
 
 def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> None:

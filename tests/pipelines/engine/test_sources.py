@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError, SchemaError
-from pipelines.failures import explained
-from pipelines.sources import CORRUPT, read
+from pipelines.engine.failures import explained
+from pipelines.engine.sources import CORRUPT, read
 
 DDL = "a INT, t TIMESTAMP"
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.content_hash import content_hash
+from pipelines.engine.content_hash import content_hash
 
 ROWS = [(1, "a", [1, 2]), (2, None, [3]), (2, None, [3])]
 DDL = "x int, y string, z array<int>"

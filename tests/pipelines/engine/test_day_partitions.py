@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.day_partitions import publish, stage, write_days
+from pipelines.engine.day_partitions import publish, stage, write_days
 
 
 def days(spark: SparkSession, rows: dict[str, int]) -> DataFrame:

@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
-from pipelines.step import check_columns, step
+from pipelines.engine.step import check_columns, step
 
 
 @step(needs={"id": "bigint"}, gives={"id": "bigint", "twice": "bigint"})

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.errors import DataError
-from pipelines.failures import explained
+from pipelines.engine.failures import explained
 
 
 def test_a_failed_cast_says_what_to_use_instead(spark: SparkSession) -> None:
