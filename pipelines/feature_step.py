@@ -28,7 +28,7 @@ from pipelines import examples, fit_spec, parity_sample, windows
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.session import open_session
 from pipelines.hashed_windows import HashedWindows
-from pipelines.ingest import ingest
+from pipelines.ingest.ingest import ingest
 from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features
 from pipelines.training_window import windowed

@@ -13,7 +13,7 @@ import pytest
 
 from contracts.artifacts import LABEL, LABEL_TIME, ROW, USER, Artifacts
 from contracts.config.config import Config
-from pipelines.ingest import ingest
+from pipelines.ingest.ingest import ingest
 from pipelines.raw_features import build_features
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

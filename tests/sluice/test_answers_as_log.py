@@ -11,7 +11,7 @@ from contracts.artifacts import ITEM, LABEL, POSITION, REQUEST, USER, Artifacts
 from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from pipelines.engine.session import open_session
-from pipelines.ingest import ingest
+from pipelines.ingest.ingest import ingest
 from serving.answer_log import AnsweredRequest, AnswerLog
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

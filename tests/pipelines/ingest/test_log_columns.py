@@ -6,7 +6,7 @@ import pytest
 
 from contracts.config.config import Config
 from contracts.errors import SchemaError
-from pipelines.log_columns import kept_columns
+from pipelines.ingest.log_columns import kept_columns
 
 LOG = ["uid", "iid", "hour", "city", "brand", "other"]
 

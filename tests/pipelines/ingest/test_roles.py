@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from contracts.config.log import Log
 from contracts.errors import SchemaError
-from pipelines.roles import add_roles, instant
+from pipelines.ingest.roles import add_roles, instant
 
 
 def test_only_configured_roles_have_columns(spark: SparkSession) -> None:

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, QuarantineError, SchemaError
-from pipelines import quarantine
 from pipelines.engine.content_hash import content_hash
-from pipelines.ingest import ingest
+from pipelines.ingest import quarantine
+from pipelines.ingest.ingest import ingest
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 SCHEMA = pa.schema(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.duplicates import add_row, drop_duplicates, number_copies
+from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 RAW = ["key", "x"]

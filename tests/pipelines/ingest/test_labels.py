@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from contracts.errors import SchemaError
-from pipelines.labels import add_clicks, distinct_clicks, unknown_impressions
+from pipelines.ingest.labels import add_clicks, distinct_clicks, unknown_impressions
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 WINDOW, ARRIVAL = 5, 50

@@ -9,7 +9,7 @@ from contracts.artifacts import BID, DAY, ITEM, KNOWN, POSITION, REQUEST, TIME, 
 from contracts.config.log import Log
 from contracts.errors import ConfigError, SchemaError
 from pipelines.engine.step import column_type
-from pipelines.quarantine import NO_DAY, Rule
+from pipelines.ingest.quarantine import NO_DAY, Rule
 
 OPTIONAL = (REQUEST, POSITION, BID)
 _TIMES = ("timestamp", "timestamp_ntz", "date")

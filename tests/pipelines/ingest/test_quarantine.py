@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import QuarantineError
-from pipelines import quarantine
+from pipelines.ingest import quarantine
 
 RULES = {"x is null": "x is null", "x is odd": "x % 2 = 1", "x is small": "x < 4"}
 

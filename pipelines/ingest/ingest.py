@@ -20,17 +20,17 @@ from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_R
 from contracts.config.config import Config
 from contracts.config.log import Clicks, Source, Table
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, SchemaError
-from pipelines import labels, quarantine, roles
-from pipelines.duplicates import add_row, drop_duplicates, number_copies
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, stage
 from pipelines.engine.failures import explained
 from pipelines.engine.sources import CORRUPT
 from pipelines.engine.step import check_columns
 from pipelines.hashed_windows import add_test_rows
-from pipelines.key_tables import write_table
-from pipelines.known_by import KnownBy
-from pipelines.log_columns import kept_columns
+from pipelines.ingest import labels, quarantine, roles
+from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
+from pipelines.ingest.key_tables import write_table
+from pipelines.ingest.known_by import KnownBy
+from pipelines.ingest.log_columns import kept_columns
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 
 from contracts.config.log import Table
 from contracts.errors import DataError
-from pipelines import quarantine
 from pipelines.engine.content_hash import row_hash
 from pipelines.engine.day_partitions import write_whole
 from pipelines.engine.failures import explained
 from pipelines.engine.sources import CORRUPT
-from pipelines.roles import key_rules, key_text
+from pipelines.ingest import quarantine
+from pipelines.ingest.roles import key_rules, key_text
 
 _RANK = "_rank"
 

@@ -19,8 +19,8 @@ from contracts.config.log import Clicks
 from contracts.errors import SchemaError
 from pipelines.engine.failures import explained
 from pipelines.engine.step import step
-from pipelines.quarantine import Rule
-from pipelines.roles import instant, key_text, time_rules
+from pipelines.ingest.quarantine import Rule
+from pipelines.ingest.roles import instant, key_text, time_rules
 
 CLICK_TIME, CLICK_KNOWN = "_click_time", "_click_known"
 _LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
-from pipelines.ingest import ingest
-from pipelines.known_by import KnownBy
+from pipelines.ingest.ingest import ingest
+from pipelines.ingest.known_by import KnownBy
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.log import Table
 from contracts.errors import DataError, QuarantineError, SchemaError
-from pipelines.key_tables import write_table
+from pipelines.ingest.key_tables import write_table
 
 TABLE = Table(path="users", key="id")
 
