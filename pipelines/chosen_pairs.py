@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features import found_crosses
-from pipelines import windows
+from pipelines.windows import windows
 
 Pair = tuple[str, str]
 

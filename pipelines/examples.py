@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.down_sampling import positives_and_some_negatives
 from pipelines.encode_examples import encode
 from pipelines.engine.day_partitions import publish
-from pipelines.windows import WINDOW
+from pipelines.windows.down_sampling import positives_and_some_negatives
+from pipelines.windows.windows import WINDOW
 
 FILES_PER_DAY = 4
 

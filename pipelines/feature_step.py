@@ -24,14 +24,15 @@ from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import with_crosses
-from pipelines import examples, fit_spec, parity_sample, windows
+from pipelines import examples, fit_spec, parity_sample
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.session import open_session
-from pipelines.hashed_windows import HashedWindows
 from pipelines.ingest.ingest import ingest
 from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features
 from pipelines.training_window import windowed
+from pipelines.windows import windows
+from pipelines.windows.hashed_windows import HashedWindows
 
 Progress = Callable[[str], None]
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.errors import DataError
-from pipelines.down_sampling import kept
+from pipelines.windows.down_sampling import kept
 
 SAMPLE_ROWS = 200_000
 DIGITS = 6

@@ -19,10 +19,10 @@ from contracts.artifacts import USER
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
-from pipelines.publish_clock import PublishClock
 from pipelines.running_counters import Measure, running_counts
 from pipelines.sequences import HISTORY, last_clicked
 from pipelines.source_columns import SPARK_TYPES, Located, SourceColumns, typed
+from pipelines.windows.publish_clock import PublishClock
 
 
 @dataclass(frozen=True)

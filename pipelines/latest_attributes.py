@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import ITEM, ROW, USER
-from pipelines.publish_clock import AT
 from pipelines.source_columns import Located
+from pipelines.windows.publish_clock import AT
 
 
 def latest_attributes(

@@ -27,11 +27,11 @@ from pipelines.history_features import HistoryFeatures
 from pipelines.ingested_tables import read_tables
 from pipelines.latest_attributes import latest_attributes
 from pipelines.prior_rate import prior_of_run
-from pipelines.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
 from pipelines.raw_features import STATIC
 from pipelines.running_counters import Measure, running_counts
 from pipelines.sequences import HISTORY, last_clicked
 from pipelines.source_columns import Located, SourceColumns, typed
+from pipelines.windows.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
 
 RECENT_ITEMS, RECENT = "_recent_items", 50
 SHOWN, CLICKS = "_shown", "_clicks"

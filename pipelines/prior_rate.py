@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import WindowError
-from pipelines import windows
 from pipelines.ingested_tables import Tables
-from pipelines.publish_clock import AT, CLICK, CLOSE, to_micros
+from pipelines.windows import windows
+from pipelines.windows.publish_clock import AT, CLICK, CLOSE, to_micros
 
 PRIOR_FILE = "_prior.json"
 CURE = "lengthen windows.statistics, or do without rates"

@@ -24,8 +24,8 @@ from pipelines.engine.day_partitions import write_days
 from pipelines.history_features import HistoryFeatures
 from pipelines.ingested_tables import read_tables
 from pipelines.prior_rate import prior_of_run
-from pipelines.publish_clock import AT, clocks
 from pipelines.source_columns import Located, SourceColumns, typed
+from pipelines.windows.publish_clock import AT, clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
 

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.engine.step import step
-from pipelines.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
+from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
 
 Event = Literal["shown", "closed", "clicked"]
 ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config.config import Config
-from pipelines import windows
-from pipelines.hashed_windows import HashedWindows
 from pipelines.prior_rate import statistics_window
-from pipelines.windows import WINDOW
+from pipelines.windows import windows
+from pipelines.windows.hashed_windows import HashedWindows
+from pipelines.windows.windows import WINDOW
 
 
 def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:

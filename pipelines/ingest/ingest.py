@@ -25,12 +25,12 @@ from pipelines.engine.day_partitions import publish, stage
 from pipelines.engine.failures import explained
 from pipelines.engine.sources import CORRUPT
 from pipelines.engine.step import check_columns
-from pipelines.hashed_windows import add_test_rows
 from pipelines.ingest import labels, quarantine, roles
 from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
 from pipelines.ingest.key_tables import write_table
 from pipelines.ingest.known_by import KnownBy
 from pipelines.ingest.log_columns import kept_columns
+from pipelines.windows.hashed_windows import add_test_rows
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from contracts.artifacts import ROW
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from pipelines.history_features import HistoryFeatures
-from pipelines.publish_clock import clocks, with_times
 from pipelines.source_columns import SourceColumns
+from pipelines.windows.publish_clock import clocks, with_times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000

@@ -15,8 +15,9 @@ from contracts.config.config import parse
 from contracts.errors import EmptyLogError, WindowError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.pair_graph import PairGraph
-from pipelines import pair_statistics, windows
+from pipelines import pair_statistics
 from pipelines.engine.content_hash import content_hash
+from pipelines.windows import windows
 
 START, DAY = datetime(2026, 1, 5, tzinfo=UTC), timedelta(days=1)
 INSTANT = pa.timestamp("us", tz="UTC")

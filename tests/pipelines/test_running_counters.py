@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.errors import SchemaError
-from pipelines.publish_clock import AT, SECOND, PublishClock
 from pipelines.running_counters import Measure, running_counts
+from pipelines.windows.publish_clock import AT, SECOND, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)
 SHOWN, CLOSED, CLICKED = Measure("shown", 30), Measure("closed", 30), Measure("clicked", 30)

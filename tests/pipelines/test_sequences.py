@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
-from pipelines.publish_clock import PublishClock
 from pipelines.sequences import HISTORY, last_clicked
+from pipelines.windows.publish_clock import PublishClock
 
 CLICKS = [  # row, user, event time, learned, value
     (1, "u", 1, 9, "late"),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from contracts.artifacts import KNOWN, LABEL, LABEL_TIME
 from pipelines.training_window import as_known
-from pipelines.windows import WINDOW
+from pipelines.windows.windows import WINDOW
 
 END = datetime(2026, 1, 5, 12, tzinfo=UTC)
 BEFORE, AFTER = END - timedelta(microseconds=1), END + timedelta(microseconds=1)

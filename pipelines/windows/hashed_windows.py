@@ -21,7 +21,7 @@ from contracts.artifacts import ROW, TEST_ROW
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, SchemaError, WindowError
 from pipelines.engine.failures import explained
-from pipelines.windows import WINDOW
+from pipelines.windows.windows import WINDOW
 
 LOWEST, HASHES = -(2**63), 2**64
 

@@ -5,7 +5,7 @@ import math
 from pyspark.sql import functions as F
 
 from contracts.artifacts import LABEL, ROW
-from pipelines.down_sampling import kept, positives_and_some_negatives
+from pipelines.windows.down_sampling import kept, positives_and_some_negatives
 
 ROWS = 20_000
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.config import Config
 from contracts.errors import DataError, EmptyLogError, WindowError
-from pipelines.windows import WINDOW, assign, order_statistics, read, resolve, write
+from pipelines.windows.windows import WINDOW, assign, order_statistics, read, resolve, write
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, SchemaError, WindowError
-from pipelines.hashed_windows import HashedWindows, add_test_rows
-from pipelines.windows import WINDOW
+from pipelines.windows.hashed_windows import HashedWindows, add_test_rows
+from pipelines.windows.windows import WINDOW
 
 SHARES = {"statistics": 0.0, "train": 0.5, "validation": 0.3, "test": 0.2}
 

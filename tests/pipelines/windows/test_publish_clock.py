@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from contracts.config.windows import Features
-from pipelines.publish_clock import (
+from pipelines.windows.publish_clock import (
     CLICK,
     CLOSE,
     ENTER,
