@@ -24,13 +24,13 @@ from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import with_crosses
-from pipelines import examples, fit_spec, parity_sample
+from pipelines.encoding import examples, fit_spec, parity_sample
+from pipelines.encoding.training_window import windowed
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.session import open_session
 from pipelines.ingest.ingest import ingest
 from pipelines.online_tables import write_online
 from pipelines.raw_features import build_features
-from pipelines.training_window import windowed
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 

@@ -27,13 +27,13 @@ from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.features.feature_spec import PADDING, FeatureSpec
 from pipelines.chosen_pairs import Pair
-from pipelines.encode_examples import ID, with_ids
+from pipelines.encoding.encode_examples import ID, with_ids
+from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.day_partitions import write_whole
 from pipelines.engine.step import step
 from pipelines.exposure import EXPOSURE, with_exposure
 from pipelines.graph_relations import Relation, relations_to_count, telling
-from pipelines.training_window import statistics_rows
 
 MANIFEST = "manifest.json"
 MILLION = 1_000_000

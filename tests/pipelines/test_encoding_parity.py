@@ -12,8 +12,8 @@ from contracts.artifacts import LABEL, ROW
 from contracts.features.encoding import Encoder, number
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.features.vocabulary import fit_order
-from pipelines import encode_examples
-from pipelines.encode_examples import SIDES, encode
+from pipelines.encoding import encode_examples
+from pipelines.encoding.encode_examples import SIDES, encode
 from pipelines.engine import key_lookup
 
 WORDS = ["", " ", "a", "A", "a ", "zürich", "東京", "😀", "e\u0301", "'", '"', "\\", "\n", "`", "ß", "SS", "10", "9"]

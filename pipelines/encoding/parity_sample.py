@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.encode_examples import ID, SIDES, with_ids
+from pipelines.encoding.encode_examples import ID, SIDES, with_ids
 from pipelines.engine.day_partitions import write_whole
 from pipelines.windows.windows import WINDOW
 

@@ -20,10 +20,10 @@ from contracts.errors import ConfigError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.folder_exchange import put_in_place
-from pipelines import fit_bins
-from pipelines.encode_examples import radix_code, with_ids
-from pipelines.fit_vocabulary import fit_lists, fit_scalar
-from pipelines.training_window import training_rows
+from pipelines.encoding import fit_bins
+from pipelines.encoding.encode_examples import radix_code, with_ids
+from pipelines.encoding.fit_vocabulary import fit_lists, fit_scalar
+from pipelines.encoding.training_window import training_rows
 
 LARGEST_CODE = 2**63
 

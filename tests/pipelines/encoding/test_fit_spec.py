@@ -8,7 +8,7 @@ from contracts.artifacts import POSITION, ROW, USER
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines.fit_spec import check_codes, dense_features, fit_fields
+from pipelines.encoding.fit_spec import check_codes, dense_features, fit_fields
 
 FIELDS = [
     {"name": "city", "kind": "categorical", "side": "user"},

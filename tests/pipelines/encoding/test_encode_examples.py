@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines.encode_examples import encode, twin_fields
+from pipelines.encoding.encode_examples import encode, twin_fields
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=3),

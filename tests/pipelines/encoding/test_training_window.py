@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from contracts.artifacts import KNOWN, LABEL, LABEL_TIME
-from pipelines.training_window import as_known
+from pipelines.encoding.training_window import as_known
 from pipelines.windows.windows import WINDOW
 
 END = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.encode_examples import encode
+from pipelines.encoding.encode_examples import encode
 from pipelines.engine.day_partitions import publish
 from pipelines.windows.down_sampling import positives_and_some_negatives
 from pipelines.windows.windows import WINDOW
@@ -30,7 +30,7 @@ def write(
 ) -> dict[str, list[str]]:
     """Replaces all days, or exactly `day`, of every window; answers the days that changed by window.
 
-    `windowed` are features as pipelines/training_window.py hands them out.
+    `windowed` are features as pipelines/encoding/training_window.py hands them out.
     """
     wanted = windowed.where(F.col(WINDOW).isin(*WINDOWS))
     wanted = wanted if day is None else wanted.where(F.col(DAY) == day)

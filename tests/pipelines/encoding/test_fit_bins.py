@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import ROW
 from contracts.errors import DataError
 from contracts.features.encoding import bin_ids
-from pipelines.fit_bins import fit, sample
+from pipelines.encoding.fit_bins import fit, sample
 
 finite = st.floats(-1e6, 1e6)
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines import parity_sample
+from pipelines.encoding import parity_sample
 from pipelines.windows.windows import WINDOW
 
 SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from contracts.errors import DataError
-from pipelines.fit_vocabulary import fit_lists, fit_scalar
+from pipelines.encoding.fit_vocabulary import fit_lists, fit_scalar
 
 
 def frame(spark, values, kind):

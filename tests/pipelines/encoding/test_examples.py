@@ -8,7 +8,7 @@ import pytest
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines import examples
+from pipelines.encoding import examples
 from pipelines.windows.windows import WINDOW
 
 SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))
