@@ -28,9 +28,9 @@ from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.training_window import windowed
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.session import open_session
+from pipelines.features.online_tables import write_online
+from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
-from pipelines.online_tables import write_online
-from pipelines.raw_features import build_features
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 

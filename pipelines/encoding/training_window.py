@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config.config import Config
-from pipelines.prior_rate import statistics_window
+from pipelines.features.prior_rate import statistics_window
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 from pipelines.windows.windows import WINDOW

@@ -13,8 +13,8 @@ import pytest
 
 from contracts.artifacts import LABEL, LABEL_TIME, ROW, USER, Artifacts
 from contracts.config.config import Config
+from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
-from pipelines.raw_features import build_features
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS, ROWS = 6, 240

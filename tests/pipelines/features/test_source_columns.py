@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.errors import SchemaError
-from pipelines.source_columns import Located, SourceColumns, typed
+from pipelines.features.source_columns import Located, SourceColumns, typed
 
 
 def columns() -> SourceColumns:

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from pipelines.online_tables import write_online
-from pipelines.raw_features import build_features
+from pipelines.features.online_tables import write_online
+from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import START, event, write_ingested
 
 COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}

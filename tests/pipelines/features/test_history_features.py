@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import ROW
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
-from pipelines.history_features import HistoryFeatures
-from pipelines.source_columns import SourceColumns
+from pipelines.features.history_features import HistoryFeatures
+from pipelines.features.source_columns import SourceColumns
 from pipelines.windows.publish_clock import clocks, with_times
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

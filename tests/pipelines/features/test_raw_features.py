@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError, SchemaError
-from pipelines.raw_features import build_features
+from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import HOUR, START, event, write_ingested
 
 COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}

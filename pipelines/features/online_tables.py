@@ -23,14 +23,14 @@ from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
 from pipelines.engine.day_partitions import write_whole
-from pipelines.history_features import HistoryFeatures
-from pipelines.ingested_tables import read_tables
-from pipelines.latest_attributes import latest_attributes
-from pipelines.prior_rate import prior_of_run
-from pipelines.raw_features import STATIC
-from pipelines.running_counters import Measure, running_counts
-from pipelines.sequences import HISTORY, last_clicked
-from pipelines.source_columns import Located, SourceColumns, typed
+from pipelines.features.history_features import HistoryFeatures
+from pipelines.features.ingested_tables import read_tables
+from pipelines.features.latest_attributes import latest_attributes
+from pipelines.features.prior_rate import prior_of_run
+from pipelines.features.raw_features import STATIC
+from pipelines.features.running_counters import Measure, running_counts
+from pipelines.features.sequences import HISTORY, last_clicked
+from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
 
 RECENT_ITEMS, RECENT = "_recent_items", 50

@@ -21,10 +21,10 @@ from contracts.artifacts import DAY, ROW, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from pipelines.engine.day_partitions import write_days
-from pipelines.history_features import HistoryFeatures
-from pipelines.ingested_tables import read_tables
-from pipelines.prior_rate import prior_of_run
-from pipelines.source_columns import Located, SourceColumns, typed
+from pipelines.features.history_features import HistoryFeatures
+from pipelines.features.ingested_tables import read_tables
+from pipelines.features.prior_rate import prior_of_run
+from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")

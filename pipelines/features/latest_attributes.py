@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import ITEM, ROW, USER
-from pipelines.source_columns import Located
+from pipelines.features.source_columns import Located
 from pipelines.windows.publish_clock import AT
 
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.errors import SchemaError
-from pipelines.running_counters import Measure, running_counts
+from pipelines.features.running_counters import Measure, running_counts
 from pipelines.windows.publish_clock import AT, SECOND, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import WindowError
-from pipelines.ingested_tables import read_tables
-from pipelines.prior_rate import prior_of_run, statistics_window
+from pipelines.features.ingested_tables import read_tables
+from pipelines.features.prior_rate import prior_of_run, statistics_window
 from tests.pipelines.ingested_log import START, event, write_ingested
 
 RATE: dict[str, Any] = {"name": "seen", "kind": "counter", "side": "user", "by": ["uid"], "windows": ["1d"]}

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ITEM, USER, Artifacts
 from contracts.config.config import Config
-from pipelines.source_columns import RESERVED, Located, SourceColumns, joined
+from pipelines.features.source_columns import RESERVED, Located, SourceColumns, joined
 from pipelines.windows.publish_clock import with_times
 
 SECONDS_A_DAY = 86_400

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
-from pipelines.sequences import HISTORY, last_clicked
+from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.windows.publish_clock import PublishClock
 
 CLICKS = [  # row, user, event time, learned, value

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import WindowError
-from pipelines.ingested_tables import Tables
+from pipelines.features.ingested_tables import Tables
 from pipelines.windows import windows
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, to_micros
 

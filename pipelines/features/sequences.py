@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import ROW, USER
 from pipelines.engine.step import step
-from pipelines.running_counters import ASKER, MOMENT, QUERY
+from pipelines.features.running_counters import ASKER, MOMENT, QUERY
 from pipelines.windows.publish_clock import AT, LEARNED, PublishClock
 
 VALUE, HISTORY = "_value", "_history"
