@@ -8,8 +8,8 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from pipelines import pair_statistics
-from pipelines.chosen_pairs import chosen_pairs
+from pipelines.cooccurrence import pair_statistics
+from pipelines.cooccurrence.chosen_pairs import chosen_pairs
 from pipelines.feature_step import session
 
 

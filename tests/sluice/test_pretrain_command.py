@@ -17,7 +17,7 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from models import pair_weights
 from models.pretrain_step import CHECKPOINT
-from tests.pipelines.test_pair_statistics import VOCABULARIES, rows, spec, write
+from tests.pipelines.cooccurrence.test_pair_statistics import VOCABULARIES, rows, spec, write
 
 ROOT = Path(__file__).parents[2]
 TEXT = """

@@ -5,7 +5,7 @@ import pytest
 
 from contracts.config.config import parse
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines.graph_relations import Relation, relations_to_count, telling, uncertainty
+from pipelines.cooccurrence.graph_relations import Relation, relations_to_count, telling, uncertainty
 
 SCHEMA = "relation int, left int, right int, impressions bigint"
 

@@ -7,7 +7,7 @@ import pytest
 from contracts.artifacts import Artifacts
 from contracts.config.config import parse
 from contracts.features.found_crosses import FoundCross, FoundCrosses
-from pipelines.chosen_pairs import chosen_pairs
+from pipelines.cooccurrence.chosen_pairs import chosen_pairs
 from pipelines.windows import windows
 
 START, END = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC)

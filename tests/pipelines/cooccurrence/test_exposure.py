@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.exposure import EXPOSURE, SMOOTHING, exposures, with_exposure
+from pipelines.cooccurrence.exposure import EXPOSURE, SMOOTHING, exposures, with_exposure
 
 SCHEMA = "_position int, _label float"
 

@@ -4,11 +4,11 @@
     edge (relation, left, right)   two values that stood in one row: impressions, clicks, exposure,
                                    rate = (clicks + s * prior) / (exposure + s), prior = the relation's own rate
 
-Exposure is impressions as if shown in the first slot (pipelines/exposure.py), so that rates are those of position 1, at
+Exposure is impressions as if shown in the first slot (pipelines/cooccurrence/exposure.py), so that rates are those of position 1, at
 which the server ranks.
 
 Relations are the chosen pairs and, for the encoder of models/pcf_gnn.py, links between a value and what describes it
-(pipelines/graph_relations.py). A slot of several values gives one edge per value. Counting is one grouping with partial
+(pipelines/cooccurrence/graph_relations.py). A slot of several values gives one edge per value. Counting is one grouping with partial
 sums on each side of the shuffle, so a value that stands in most rows costs no more than others.
 """
 
@@ -26,14 +26,14 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.features.feature_spec import PADDING, FeatureSpec
-from pipelines.chosen_pairs import Pair
+from pipelines.cooccurrence.chosen_pairs import Pair
+from pipelines.cooccurrence.exposure import EXPOSURE, with_exposure
+from pipelines.cooccurrence.graph_relations import Relation, relations_to_count, telling
 from pipelines.encoding.encode_examples import ID, with_ids
 from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.day_partitions import write_whole
 from pipelines.engine.step import step
-from pipelines.exposure import EXPOSURE, with_exposure
-from pipelines.graph_relations import Relation, relations_to_count, telling
 
 MANIFEST = "manifest.json"
 MILLION = 1_000_000

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.chosen_pairs import Pair
+from pipelines.cooccurrence.chosen_pairs import Pair
 
 LEAST_UNCERTAINTY = 0.3
 
