@@ -19,10 +19,10 @@ from contracts.artifacts import DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.found_crosses import with_crosses
-from pipelines.day_profile import DayProfile, profile
 from pipelines.engine.content_hash import content_hash
 from pipelines.feature_step import Progress, session
-from pipelines.quality_limits import Finding, judge
+from pipelines.quality.day_profile import DayProfile, profile
+from pipelines.quality.quality_limits import Finding, judge
 
 PROFILE = "profile.json"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.day_profile import ColumnProfile, DayProfile
+from pipelines.quality.day_profile import ColumnProfile, DayProfile
 
 MOST_PANELS, MOST_KEYS = 6, 12
 NOW, BEFORE = "#b91c1c", "#64748b"

@@ -5,8 +5,8 @@ import pytest
 
 from contracts.config.days import Quality
 from contracts.errors import ConfigError
-from pipelines.day_profile import QUANTILES, ColumnProfile, DayProfile
-from pipelines.quality_limits import judge
+from pipelines.quality.day_profile import QUANTILES, ColumnProfile, DayProfile
+from pipelines.quality.quality_limits import judge
 
 
 def day(number: int, rows: int = 1000, label_rate: float = 0.1, nulls: float = 0.01, shift: float = 0.0,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.day_profile import QUANTILES, ColumnProfile
-from pipelines.drift import churn, psi
+from pipelines.quality.day_profile import QUANTILES, ColumnProfile
+from pipelines.quality.drift import churn, psi
 
 
 def numbers(values: np.ndarray) -> ColumnProfile:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contracts.artifacts import LABEL
-from pipelines.day_profile import QUANTILES, TOP_KEYS, profile
+from pipelines.quality.day_profile import QUANTILES, TOP_KEYS, profile
 
 
 def test_a_profile_counts_rows_labels_nulls_and_keys(spark):

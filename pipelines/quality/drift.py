@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.day_profile import ColumnProfile
+from pipelines.quality.day_profile import ColumnProfile
 
 NUMERIC_BINS, KEY_BINS = 10, 50
 

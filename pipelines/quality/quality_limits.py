@@ -21,8 +21,8 @@ import numpy as np
 
 from contracts.config.days import Quality
 from contracts.errors import ConfigError
-from pipelines.day_profile import ColumnProfile, DayProfile
-from pipelines.drift import churn, psi
+from pipelines.quality.day_profile import ColumnProfile, DayProfile
+from pipelines.quality.drift import churn, psi
 
 NORMAL = 1.4826  # the MAD of a normal distribution is its standard deviation over this
 BOTH_WAYS = ("rows", "label_rate")
