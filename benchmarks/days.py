@@ -31,8 +31,8 @@ from contracts.config.windows import Windows
 from contracts.errors import GateRefused
 from models.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.feature_step import session
-from pipelines.marketplace import simulate
-from pipelines.marketplace_truth import Truth
+from pipelines.marketplace.marketplace import simulate
+from pipelines.marketplace.truth import Truth
 from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle

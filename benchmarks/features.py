@@ -24,7 +24,7 @@ from typing import Any
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError
-from pipelines.marketplace import simulate
+from pipelines.marketplace.marketplace import simulate
 
 CONFIG = Path(__file__).parents[1] / "examples" / "marketplace.toml"
 MILLION, PAGE_BYTES, TICKS = 1_000_000, os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")

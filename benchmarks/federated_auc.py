@@ -28,7 +28,7 @@ def with_data(config: Config, data: Path | None, out: Artifacts, console: Consol
     if out.encoding.exists():
         return
     if config.simulation is not None and data is None:
-        from pipelines.marketplace import simulate
+        from pipelines.marketplace.marketplace import simulate
 
         simulate(config.simulation, config.seed, out.raw, out.truth)
         data = out.raw

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.config.simulation import Simulation
-from pipelines.marketplace import simulate
+from pipelines.marketplace.marketplace import simulate
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ from pyarrow import csv
 from contracts.config.simulation import Simulation
 from models.off_policy import Estimate, Logged, doubly_robust, ips, snips
 from models.ridge_logistic import Column, fit
-from pipelines.marketplace import build_world
-from pipelines.marketplace_truth import CONTEXT
+from pipelines.marketplace.marketplace import build_world
+from pipelines.marketplace.truth import CONTEXT
 
 ARMS, POOL, STRENGTH = 12, 20_000, 20.0
 RIDGE, SHARPNESS = 4.0, 3.0

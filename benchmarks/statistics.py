@@ -39,8 +39,8 @@ from models.pair_rivals import RIVALS, downstream, made_by
 from models.pair_statistics import PairStatistics
 from pipelines import pair_step
 from pipelines.cooccurrence.pair_statistics import MANIFEST
-from pipelines.marketplace import simulate
-from pipelines.marketplace_truth import PAIR
+from pipelines.marketplace.marketplace import simulate
+from pipelines.marketplace.truth import PAIR
 from sluice import steps
 from sluice.kept_figures import KeptFigures
 from sluice.pair_judge import Grid, never_seen, true_rates, zero_bucket_mse

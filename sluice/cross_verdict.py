@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.marketplace_truth import Truth
+from pipelines.marketplace.truth import Truth
 
 
 def verdict(figures: dict[str, Any], truth: Truth, best: float) -> dict[str, Any]:

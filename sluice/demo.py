@@ -80,7 +80,7 @@ def require_sound(found: dict[str, Any]) -> None:
 
 
 def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
-    from pipelines.marketplace import simulate
+    from pipelines.marketplace.marketplace import simulate
 
     assert config.simulation is not None
     with step(console, "simulate"):

@@ -11,7 +11,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from models.calibration import Calibration
-from pipelines.marketplace_truth import CONTEXT, Truth
+from pipelines.marketplace.truth import CONTEXT, Truth
 from serving import cascade_timing
 from serving.client import RankingClient
 from serving.deadline import Deadline

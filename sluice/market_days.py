@@ -1,6 +1,6 @@
 """The marketplace's log as it is delivered day by day: the page's old rule fills some slots, the server the others.
 
-    RAW/impressions/part-DDD.parquet, RAW/clicks/part-DDD.parquet     as pipelines/marketplace.py writes them
+    RAW/impressions/part-DDD.parquet, RAW/clicks/part-DDD.parquet     as pipelines/marketplace/marketplace.py writes them
 
 What the server answered in real time lies on the simulated day at the hour that the visit named.
 """
@@ -17,8 +17,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from contracts.config.simulation import Simulation
-from pipelines.marketplace import build_world, simulate
-from pipelines.marketplace_truth import Truth
+from pipelines.marketplace.marketplace import build_world, simulate
+from pipelines.marketplace.truth import Truth
 from sluice.slates import Market
 
 TABLES = ("impressions", "clicks")

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import ITEM, LABEL, ROW, TIME, USER, Artifacts
 from models.metrics import auc
-from pipelines.marketplace_truth import CONTEXT, Truth
+from pipelines.marketplace.truth import CONTEXT, Truth
 
 
 def test_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]:

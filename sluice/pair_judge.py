@@ -24,7 +24,7 @@ from models.pair_buckets import seen_together
 from models.pair_graph import PairGraph
 from models.pair_rivals import downstream, made_by
 from models.pair_statistics import PairStatistics
-from pipelines.marketplace_truth import PAIR, Truth
+from pipelines.marketplace.truth import PAIR, Truth
 
 RANKER = "dnn"
 SAMPLES = 100  # users, items and contexts that a true rate is the mean over

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.marketplace_log import Policy
-from pipelines.marketplace_truth import Truth
-from pipelines.marketplace_world import HOUR_WEIGHTS, Population
+from pipelines.marketplace.click_stream import Policy
+from pipelines.marketplace.truth import Truth
+from pipelines.marketplace.world import HOUR_WEIGHTS, Population
 from sluice.steady_load import SteadyLoad
 
 FLUSH_SECONDS = 1.0

@@ -10,7 +10,7 @@ from contracts.config.section import Instant, Section
 
 
 class Simulation(Section):
-    """Settings of the simulated marketplace; see pipelines/marketplace.py for their meaning."""
+    """Settings of the simulated marketplace; see pipelines/marketplace/marketplace.py for their meaning."""
 
     events: int = Field(500_000, ge=1, description="impressions")
     users: int = Field(20_000, ge=1)

@@ -13,7 +13,7 @@ from rich.console import Console
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load, parse
-from pipelines.marketplace import simulate
+from pipelines.marketplace.marketplace import simulate
 from sluice import steps
 from sluice.report import write_report
 

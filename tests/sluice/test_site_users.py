@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.simulation import Simulation
-from pipelines.marketplace import build_world
+from pipelines.marketplace.marketplace import build_world
 from serving.proto import sluice_pb2 as pb
 from sluice.site_users import SHOWN_ITEMS, SiteUsers
 

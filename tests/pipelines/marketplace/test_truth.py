@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from contracts.config.simulation import Simulation
 from contracts.errors import DataError
-from pipelines.marketplace import build_world
-from pipelines.marketplace_log import Policy, Shown, click, show
-from pipelines.marketplace_truth import CONTEXT, Truth, expected_sigmoid
-from pipelines.marketplace_world import SLATE, Population
+from pipelines.marketplace.click_stream import Policy, Shown, click, show
+from pipelines.marketplace.marketplace import build_world
+from pipelines.marketplace.truth import CONTEXT, Truth, expected_sigmoid
+from pipelines.marketplace.world import SLATE, Population
 
 WORLD = Simulation(users=2_000, items=500, click_rate=0.05)
 EVENING: dict[str, str | int] = {"device": "phone", "placement": "feed", "hour": 20}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from contracts.errors import ConfigError
-from pipelines.marketplace_truth import CONTEXT, Term, Truth, expected_sigmoid
-from pipelines.marketplace_world import LEVELS, SLATE, Codes, Population
+from pipelines.marketplace.truth import CONTEXT, Term, Truth, expected_sigmoid
+from pipelines.marketplace.world import LEVELS, SLATE, Codes, Population
 
 LOGIT_VARIANCE = 1.8
 TASTE_DIM = 4

@@ -16,10 +16,10 @@ import pytest
 from contracts.config.config import Config, load
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from pipelines.marketplace import simulate
+from pipelines.marketplace.marketplace import simulate
 
 SMALL = Simulation(events=60_000, users=2_000, items=500, days=4, click_rate=0.05)
-EXAMPLE = Path(__file__).parents[2] / "examples" / "marketplace.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "marketplace.toml"
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipelines.marketplace_terms import Draft
-from pipelines.marketplace_truth import Truth
-from pipelines.marketplace_world import HOUR_WEIGHTS, SLATE, Codes, Population, strings, zipf
+from pipelines.marketplace.logit_terms import Draft
+from pipelines.marketplace.truth import Truth
+from pipelines.marketplace.world import HOUR_WEIGHTS, SLATE, Codes, Population, strings, zipf
 
 EXPLORE = np.linspace(0.1, 0.3, SLATE)
 PERSONAL = 0.4

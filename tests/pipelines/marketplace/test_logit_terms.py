@@ -7,11 +7,11 @@ import pytest
 
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from pipelines.marketplace import build_world
-from pipelines.marketplace_log import Policy, show
-from pipelines.marketplace_terms import SHARES, centred, declared, margin
-from pipelines.marketplace_truth import Truth
-from pipelines.marketplace_world import Population
+from pipelines.marketplace.click_stream import Policy, show
+from pipelines.marketplace.logit_terms import SHARES, centred, declared, margin
+from pipelines.marketplace.marketplace import build_world
+from pipelines.marketplace.truth import Truth
+from pipelines.marketplace.world import Population
 
 WORLD = Simulation(users=2_000, items=500)
 

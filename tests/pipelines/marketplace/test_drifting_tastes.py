@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from contracts.config.simulation import Simulation
-from pipelines.marketplace import build_drift, build_world, simulate
-from pipelines.marketplace_drift import turns
-from pipelines.marketplace_truth import Truth
+from pipelines.marketplace.drifting_tastes import turns
+from pipelines.marketplace.marketplace import build_drift, build_world, simulate
+from pipelines.marketplace.truth import Truth
 
 SMALL = Simulation(events=3000, users=300, items=120, days=4, click_rate=0.1, drift=0.4)
 

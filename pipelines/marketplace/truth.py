@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.errors import DataError
-from pipelines.marketplace_world import SLATE, Codes
+from pipelines.marketplace.world import SLATE, Codes
 
 CONTEXT = ("device", "placement", "hour")
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)

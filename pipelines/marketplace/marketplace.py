@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
-from pipelines.marketplace_drift import Drift
-from pipelines.marketplace_log import DAY_US, Policy, Shown, click, click_table, impression_table, show
-from pipelines.marketplace_terms import Draft, declared, draft, make_truth
-from pipelines.marketplace_truth import Truth
-from pipelines.marketplace_world import SLATE, Codes, Population, item_table, populate, user_table
+from pipelines.marketplace.click_stream import DAY_US, Policy, Shown, click, click_table, impression_table, show
+from pipelines.marketplace.drifting_tastes import Drift
+from pipelines.marketplace.logit_terms import Draft, declared, draft, make_truth
+from pipelines.marketplace.truth import Truth
+from pipelines.marketplace.world import SLATE, Codes, Population, item_table, populate, user_table
 
 SAMPLED = 200_000
 WEEKDAY_TRAFFIC = np.array([1.0, 0.97, 0.96, 1.0, 1.06, 1.12, 1.08])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from pipelines.marketplace_truth import Term, Truth
+from pipelines.marketplace.truth import Term, Truth
 
 COMPONENTS = ("crosses_order_2", "crosses_order_3", "segment_taste")
 FASHIONS = ("category", "brand_tier", "format")  # main effects
