@@ -30,7 +30,7 @@ from contracts.config.simulation import Simulation
 from contracts.config.windows import Windows
 from contracts.errors import GateRefused
 from models.bundle_registry import CHAMPION, BundleRegistry
-from pipelines.feature_step import session
+from pipelines.jobs.feature_job import session
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import Truth
 from serving.deadline import Deadline

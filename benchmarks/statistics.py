@@ -37,8 +37,8 @@ from models.pair_graph import PairGraph
 from models.pair_memory import NUMBER, TABLE_ENTRY, memory
 from models.pair_rivals import RIVALS, downstream, made_by
 from models.pair_statistics import PairStatistics
-from pipelines import pair_step
 from pipelines.cooccurrence.pair_statistics import MANIFEST
+from pipelines.jobs import pair_job as pair_step
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import PAIR
 from sluice import steps

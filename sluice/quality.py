@@ -18,7 +18,7 @@ PICTURE = "refused.png"
 
 def run(config: Config, out: Artifacts, console: Console, day: str | None = None) -> dict[str, Any]:
     """Raises GateRefused that names the columns, the limits and the picture."""
-    from pipelines import quality_step
+    from pipelines.jobs import quality_job as quality_step
 
     with step(console, "quality") as progress:
         found = quality_step.run(config, out, day, progress.note)

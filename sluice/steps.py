@@ -29,7 +29,7 @@ def features(
     config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None,
     until: str | None = None,
 ) -> dict[str, Any]:
-    from pipelines import feature_step
+    from pipelines.jobs import feature_job as feature_step
 
     with step(console, "features") as progress:
         found = feature_step.run(config, data, out, day=day, on_progress=progress.note, until=until)
@@ -57,7 +57,7 @@ def crosses(
     """Searches cross features, then encodes the examples with them unless they already hold them."""
     _need(out.encoding, "sluice features")
     from models import cross_step
-    from pipelines import feature_step
+    from pipelines.jobs import feature_job as feature_step
 
     with step(console, "crosses") as progress:
         found = cross_step.run(config, out, seed=seed, on_progress=progress.advance, force=force)
@@ -71,7 +71,7 @@ def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None 
     """Pair statistics from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
     _need(out.encoding, "sluice features")
     from models import pretrain_step
-    from pipelines import pair_step
+    from pipelines.jobs import pair_job as pair_step
 
     with step(console, "pretrain") as progress:
         progress.note("graph")

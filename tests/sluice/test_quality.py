@@ -15,8 +15,8 @@ from contracts.artifacts import LABEL, ROW, Artifacts
 from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from contracts.errors import DataError, GateRefused
-from pipelines import quality_step
 from pipelines.engine.session import open_session
+from pipelines.jobs import quality_job as quality_step
 from sluice import quality
 
 DAYS, ROWS = 6, 400

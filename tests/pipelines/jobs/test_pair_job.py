@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
 from models.pair_graph import PairGraph
-from pipelines import feature_step, pair_step
-from tests.pipelines.test_feature_step import config, write_log
+from pipelines.jobs import feature_job as feature_step
+from pipelines.jobs import pair_job as pair_step
+from tests.pipelines.jobs.test_feature_job import config, write_log
 
 
 @pytest.fixture(scope="module")

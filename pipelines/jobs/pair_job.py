@@ -10,7 +10,7 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from pipelines.cooccurrence import pair_statistics
 from pipelines.cooccurrence.chosen_pairs import chosen_pairs
-from pipelines.feature_step import session
+from pipelines.jobs.feature_job import session
 
 
 def run(config: Config, out: Artifacts) -> dict[str, Any] | None:

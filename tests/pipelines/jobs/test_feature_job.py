@@ -18,7 +18,7 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, FoundCrosses, cross_name
-from pipelines.feature_step import encode_again, has_found_crosses, run
+from pipelines.jobs.feature_job import encode_again, has_found_crosses, run
 from pipelines.windows import windows
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -20,7 +20,7 @@ from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.found_crosses import with_crosses
 from pipelines.engine.content_hash import content_hash
-from pipelines.feature_step import Progress, session
+from pipelines.jobs.feature_job import Progress, session
 from pipelines.quality.day_profile import DayProfile, profile
 from pipelines.quality.quality_limits import Finding, judge
 
