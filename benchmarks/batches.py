@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 
 CATEGORICAL, NUMERIC, HISTORY = 30, 9, 10
 

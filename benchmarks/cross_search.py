@@ -25,7 +25,7 @@ from contracts.config.training import Crosses, Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models import registry, training_loop
 from models.cross_search import search
-from models.window_part import WindowPart
+from models.examples.window_part import WindowPart
 
 VALUES, DAYS, ROW_GROUP = 100, 8, 65_536
 

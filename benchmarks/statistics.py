@@ -30,7 +30,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from models.metrics import auc
 from models.pair_buckets import alone, auc_by_bucket, of_rows
 from models.pair_graph import PairGraph

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from benchmarks.batches import spec, write
 from contracts.config.training import Train
 from models import registry, training_loop
-from models.batches import ExampleSet
 from models.dnn import Dnn
+from models.examples.batches import ExampleSet
 
 HIDDEN, BATCH = (400, 400, 400), 4096
 

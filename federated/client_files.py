@@ -19,7 +19,7 @@ from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from federated.identity import Identity
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 
 CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensors"
 IDENTITY, IDENTITIES = "identity.pem", "identities.json"

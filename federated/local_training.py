@@ -18,7 +18,7 @@ from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks
 from federated.plan import ATTEMPTS
 from federated.row_space import RowSpace
-from models.batches import Batch
+from models.examples.batches import Batch
 
 
 @dataclass(frozen=True)

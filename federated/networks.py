@@ -19,8 +19,8 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from models import registry
-from models.batches import Batch
 from models.embedding import FusedEmbedding
+from models.examples.batches import Batch
 from models.logistic_regression import STEP_SCALE as LINEAR_STEP_SCALE
 from models.logistic_regression import LogisticRegression
 from models.losses import ClickLoss, PreRankLoss, RetrievalLoss

@@ -22,7 +22,7 @@ from contracts.errors import ConfigError, DataError
 from contracts.features.feature_spec import FeatureSpec
 from federated import client_files
 from federated.row_space import require_federable
-from models.batches import Batch, Block, ExampleSet
+from models.examples.batches import Batch, Block, ExampleSet
 
 CLIENTS, TRAINING = "clients.fingerprint", "training.fingerprint"
 

@@ -18,8 +18,8 @@ import torch
 
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
-from models.batches import Batch, Block
 from models.embedding import item_slot
+from models.examples.batches import Batch, Block
 
 SIDES = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
 

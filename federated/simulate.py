@@ -32,7 +32,7 @@ from federated.row_space import RowSpace
 from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun
 from models import training_loop
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from models.metrics import auc
 
 OnProgress = Callable[[str, int, int], None]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from models.metrics import auc
 
 ROUNDS, PATIENCE = 600, 50

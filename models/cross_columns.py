@@ -14,7 +14,7 @@ import numpy as np
 from contracts.artifacts import LABEL, POSITION, ROW
 from contracts.features.encoding import radix_code
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 
 LARGEST_TABLE = 65_536  # codes up to here, or up to the number of rows, are counted in place; sparser ones are numbered
 

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from models import ridge_logistic
-from models.batches import ExampleSet
 from models.cross_columns import CrossColumns
 from models.cross_derivation import Cross
 from models.embedding import FusedEmbedding
+from models.examples.batches import ExampleSet
 from models.fives import nodes
 from models.losses import log_loss_sum
 from models.ridge_logistic import Column

@@ -18,7 +18,7 @@ import torch
 from contracts.config.training import Crosses, Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Batch, ExampleSet
+from models.examples.batches import Batch, ExampleSet
 from models.fives import Fives
 from models.losses import ClickLoss
 from models.position_bias import PositionBias

@@ -25,16 +25,16 @@ from contracts.features import found_crosses
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCrosses
 from models import cross_search
-from models.batches import ExampleSet
 from models.cross_columns import CrossColumns, read
 from models.cross_derivation import Cross, derive
 from models.cross_gain import Fold, GainJudge, Selected, folds_of, select
 from models.cross_report import Search, compare_arms
 from models.edge_tensor import THRESHOLD
+from models.examples.batches import ExampleSet
+from models.examples.window_part import WindowPart
 from models.fives import nodes
 from models.senseless_pairs import allowed_pairs
 from models.tracking import Tracker
-from models.window_part import WindowPart
 
 CARRIED = 600  # crosses carried per start node and layer
 DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient

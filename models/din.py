@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot
-from models.batches import Block, ExampleSet
 from models.embedding import FusedEmbedding
+from models.examples.batches import Block, ExampleSet
 from models.losses import prior_logit
 from models.mlp import Mlp
 

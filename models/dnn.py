@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Block, ExampleSet
 from models.embedding import FusedEmbedding
+from models.examples.batches import Block, ExampleSet
 from models.losses import prior_logit
 from models.mlp import Mlp
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
-from models.batches import Block
+from models.examples.batches import Block
 from models.factorised_cross import FactorisedCrosses
 from models.pair_statistics import PairStatistics
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Block, ExampleSet
 from models.embedding import INITIAL_STD, BlockReader, FusedEmbedding
+from models.examples.batches import Block, ExampleSet
 from models.logistic_regression import STEP_SCALE
 from models.losses import prior_logit
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from contracts.artifacts import LABEL, ROW
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 
 QUANTILES = 32
 LEFT_OUT = ("cross", "statistic")

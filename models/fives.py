@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.batches import Block, ExampleSet
 from models.edge_tensor import EdgeTensor, extend
 from models.embedding import BlockReader, FusedEmbedding
+from models.examples.batches import Block, ExampleSet
 from models.losses import prior_logit
 from models.mlp import Mlp
 

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
 from contracts.features.feature_spec import Block as BlockName
-from models.batches import Block
 from models.embedding import FusedEmbedding
+from models.examples.batches import Block
 from models.mlp import Mlp
 
 

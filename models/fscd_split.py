@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
-from models.batches import Block
 from models.embedding import BlockReader, FusedEmbedding
+from models.examples.batches import Block
 from models.factorised_cross import FactorisedCrosses
 from models.fscd import Fscd, input_fields
 from models.pair_statistics import PairStatistics

@@ -18,9 +18,9 @@ from torch.nn import functional as F
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
-from models.array_examples import ArrayExamples
-from models.batches import Batch
 from models.concrete_gates import Gates
+from models.examples.batches import Batch
+from models.examples.in_memory import ArrayExamples
 from models.fscd import Fscd
 from models.position_bias import PositionBias
 from models.prerank_lists import ListBatch, batch, drawn

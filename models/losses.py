@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
-from models.batches import Batch, ExampleSet
+from models.examples.batches import Batch, ExampleSet
 
 
 def prior_logit(examples: ExampleSet) -> float:

@@ -9,8 +9,9 @@ import numpy as np
 
 from contracts import summary
 from contracts.artifacts import LABEL, USER, WINDOWS
-from models import array_examples, boosted_trees
-from models.array_examples import ArrayExamples
+from models import boosted_trees
+from models.examples import in_memory as array_examples
+from models.examples.in_memory import ArrayExamples
 from models.metrics import auc, gauc
 from models.ranker_training import Job
 

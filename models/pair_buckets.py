@@ -12,7 +12,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint, pair_weights
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from models.metrics import auc
 from models.pair_graph import PairGraph
 from models.pair_statistics import PairStatistics

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.artifacts import LABEL, POSITION
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 
 STEP_SCALE = 20.0  # a bias of one logit must be in reach of some hundred Adam steps
 STRENGTH = 20.0  # impressions at the overall rate added to each position

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from models.batches import Block, ExampleSet
+from models.examples.batches import Block, ExampleSet
 from models.losses import prior_logit
 from models.mlp import Mlp
 from models.two_tower import TwoTower

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
-from models.batches import Block
+from models.examples.batches import Block
 
 REQUESTS_AT_ONCE = 16
 

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Block
 from models.concrete_gates import Gates
+from models.examples.batches import Block
 from models.fscd import Fscd
 from models.fscd_training import Trainer
 from models.prerank_lists import batch, drawn

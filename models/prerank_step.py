@@ -20,9 +20,10 @@ from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts, costs
 from models import calibration, checkpoint, training_loop
-from models.array_examples import ArrayExamples, rows_of
-from models.batches import ExampleSet
 from models.calibration import Calibration
+from models.examples.batches import ExampleSet
+from models.examples.in_memory import ArrayExamples, rows_of
+from models.examples.validation_half import halves
 from models.fscd import Fscd
 from models.fscd_training import Sources
 from models.metrics import auc
@@ -32,7 +33,6 @@ from models.prerank_sweep import OnStep, Point, Task, choose, finish, sweep
 from models.prerank_words import dropped
 from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
 from models.two_tower import TwoTower
-from models.validation_half import halves
 
 FSCD = "fscd"
 IMPRESSIONS, AUC_ROWS = 200_000, 10_000

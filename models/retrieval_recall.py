@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import UNKNOWN
-from models.batches import Block, ExampleSet
+from models.examples.batches import Block, ExampleSet
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from contracts.config.training import Train
 from contracts.errors import SluiceError
 from models import data_parallel
-from models.batches import Batch, ExampleSet
 from models.device import resolve
 from models.embedding import FusedEmbedding
+from models.examples.batches import Batch, ExampleSet
 from models.learning_rate import rate
 from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.position_bias import PositionBias

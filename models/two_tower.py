@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Block, ExampleSet
 from models.embedding import BlockReader, FusedEmbedding, item_slot
+from models.examples.batches import Block, ExampleSet
 from models.mlp import Mlp
 
 

@@ -20,8 +20,8 @@ from contracts.errors import BundleError, DataError, ParityError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Block
 from models.calibration import Calibration
+from models.examples.batches import Block
 from models.fscd_split import FscdSplit
 from models.two_tower import TwoTower
 from serving import filter_column, item_index, parity

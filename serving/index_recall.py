@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoder
-from models.batches import Block
+from models.examples.batches import Block
 from models.two_tower import TwoTower
 from serving.bundle_settings import BundleSettings
 from serving.item_index import ItemIndex, recall, with_bid_weight

@@ -22,8 +22,8 @@ from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.features.encoding import Encoded, Encoder, number, scale
 from contracts.features.feature_spec import Block as BlockName
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.batches import Block
 from models.calibration import Calibration
+from models.examples.batches import Block
 from serving.raw_columns import column, raw_columns
 
 ID_PREFIX = "id:"

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from serving.as_of_items import events, window
 from serving.request_features import Requester
 from serving.side_table import SideTable

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Block
+from models.examples.batches import Block
 from models.fscd_split import FscdSplit
 from serving.loaded_bundle import LoadedBundle
 from serving.request_features import RequestFeatures, block

@@ -13,7 +13,7 @@ import torch
 
 from contracts.features.encoding import Encoded, scale
 from contracts.features.feature_spec import PADDING
-from models.batches import Block
+from models.examples.batches import Block
 from serving.loaded_bundle import LoadedBundle
 from serving.query import ContextValue, RankQuery
 

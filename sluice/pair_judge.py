@@ -18,7 +18,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from models.metrics import auc
 from models.pair_buckets import seen_together
 from models.pair_graph import PairGraph

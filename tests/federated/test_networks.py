@@ -13,7 +13,7 @@ from federated.prepare import SamplesByUser, federated_spec
 from federated.row_space import RowSpace
 from federated.settings import local_settings
 from models import registry
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from tests.federated import small_world
 
 LEARNING = [name for name in registry.names() if name != "popularity"]

@@ -15,7 +15,7 @@ from torch import nn
 from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models import checkpoint, registry, training_loop
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
 DEEP = ("factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din")

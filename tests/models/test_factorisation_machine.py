@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Batch
+from models.examples.batches import Batch
 from models.factorisation_machine import FactorisationMachine
 from models.logistic_regression import STEP_SCALE
 

@@ -5,8 +5,8 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import registry
-from models.batches import Batch, Block
 from models.embedding import FusedEmbedding
+from models.examples.batches import Batch, Block
 from models.factorised_cross import FactorisedCrosses
 
 

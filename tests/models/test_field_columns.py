@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 from models.field_columns import number_column, read
 
 

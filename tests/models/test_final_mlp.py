@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 from models.final_mlp import BilinearFusion, FinalMlp
 
 

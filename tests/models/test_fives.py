@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 from models.fives import Fives, different_fields, nodes
 
 

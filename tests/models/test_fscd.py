@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 from models.fscd import Fscd
 
 

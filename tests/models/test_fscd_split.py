@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 from models.fscd import Fscd
 from models.fscd_split import FscdSplit
 from models.pair_weights import with_statistics

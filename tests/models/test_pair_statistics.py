@@ -14,7 +14,7 @@ from contracts.config.training import Statistics, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models import checkpoint, pair_network, pair_weights, registry
-from models.batches import Block
+from models.examples.batches import Block
 from models.pair_memory import memory
 from models.pair_statistics import PairStatistics
 

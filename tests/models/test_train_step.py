@@ -21,8 +21,8 @@ from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint, registry, training_loop
-from models.batches import ExampleSet
 from models.calibration import Calibration
+from models.examples.batches import ExampleSet
 from models.pre_ranker import PreRanker, TowersPreRanker
 from models.train_step import run
 from models.two_tower import TwoTower

@@ -8,7 +8,7 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models import training_loop
-from models.batches import Batch, Block
+from models.examples.batches import Batch, Block
 from models.two_tower import TwoTower
 
 

@@ -16,7 +16,7 @@ from contracts.errors import BundleError
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import checkpoint, registry
-from models.batches import Block
+from models.examples.batches import Block
 from models.two_tower import TwoTower
 from models.warm_start import Parent, WarmStart
 

@@ -26,7 +26,7 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import calibration, checkpoint, pair_weights, registry
-from models.batches import Block
+from models.examples.batches import Block
 from models.fscd import Fscd
 from models.pair_statistics import PairStatistics
 from models.pre_ranker import PreRanker

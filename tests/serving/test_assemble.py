@@ -17,7 +17,7 @@ from contracts.artifacts import BID, ITEM, USER, Artifacts
 from contracts.bundle.bundle import read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
-from models.batches import Block
+from models.examples.batches import Block
 from serving.assemble import assemble
 from serving.loaded_bundle import LoadedBundle
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from contracts.config.stages import Retrieve
-from models.batches import Block
+from models.examples.batches import Block
 from serving import item_index
 from serving.index_recall import index_recall, user_vectors
 from serving.loaded_bundle import LoadedBundle

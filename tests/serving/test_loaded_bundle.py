@@ -12,7 +12,7 @@ import torch
 
 from contracts.bundle.bundle import MANIFEST, load_weights, read_manifest, save_weights
 from contracts.errors import BundleError, BundleVersionError, ChecksumError, ParityError
-from models.batches import Block
+from models.examples.batches import Block
 from serving.loaded_bundle import LoadedBundle
 
 Republish = Callable[[Path], Path]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureSpec
-from models.array_examples import ArrayExamples, rows_of, with_crosses
+from models.examples.in_memory import ArrayExamples, rows_of, with_crosses
 
 
 @pytest.fixture(scope="module")

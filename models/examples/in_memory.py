@@ -1,6 +1,6 @@
 """Examples held in memory: some rows of a window, with crosses added that no file holds yet.
 
-For comparisons on bounded samples; whoever trains on a whole log reads it through models/batches.py.
+For comparisons on bounded samples; whoever trains on a whole log reads it through models/examples/batches.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 from contracts.artifacts import LABEL, POSITION, ROW, USER
 from contracts.features.encoding import radix_code, scale
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, Block, FeatureField, FeatureSpec
-from models.batches import Batch, ExampleSet
-from models.batches import Block as Ids
+from models.examples.batches import Batch, ExampleSet
+from models.examples.batches import Block as Ids
 
 EVERY_SIDE = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import DataError
-from models.batches import ExampleSet
-from models.validation_half import ValidationHalf, half_of, halves
+from models.examples.batches import ExampleSet
+from models.examples.validation_half import ValidationHalf, half_of, halves
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import DataError
-from models.window_part import WindowPart, hashed_share, held_days
+from models.examples.window_part import WindowPart, hashed_share, held_days
 
 
 @given(st.dictionaries(st.dates().map(str), st.integers(1, 100), min_size=2, max_size=9), st.floats(0.05, 0.9))

@@ -15,7 +15,7 @@ import torch
 from contracts.artifacts import ROW, USER
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Batch, ExampleSet
+from models.examples.batches import Batch, ExampleSet
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: Knuth's multiplicative hash
 

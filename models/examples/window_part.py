@@ -15,8 +15,8 @@ import torch
 
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import Batch, ExampleSet
-from models.validation_half import GOLDEN
+from models.examples.batches import Batch, ExampleSet
+from models.examples.validation_half import GOLDEN
 
 Part = Literal["fit", "held"]
 

@@ -10,7 +10,7 @@ import torch
 
 from contracts.errors import DataError, SchemaError
 from contracts.features.feature_spec import FeatureSpec
-from models.batches import ExampleSet
+from models.examples.batches import ExampleSet
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_shuffling_keeps_every_row_whole_and_once(examples: ExampleSet, size: in
 
 
 def test_a_small_buffer_still_yields_every_row(examples: ExampleSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.batches.BUFFER_ROWS", 150)
+    monkeypatch.setattr("models.examples.batches.BUFFER_ROWS", 150)
     batches = list(examples.batches(64, shuffle=True, seed=1))
     assert sorted(torch.cat([batch.row for batch in batches]).tolist()) == list(range(1000))
     assert {len(batch.row) for batch in batches[:-1]} == {64}
