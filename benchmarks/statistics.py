@@ -31,12 +31,12 @@ from contracts.config.config import Config, load
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
+from models.layers.pair_rate_features import PairStatistics
 from models.metrics import auc
 from models.pair_buckets import alone, auc_by_bucket, of_rows
 from models.pair_graph import PairGraph
 from models.pair_memory import NUMBER, TABLE_ENTRY, memory
 from models.pair_rivals import RIVALS, downstream, made_by
-from models.pair_statistics import PairStatistics
 from pipelines.cooccurrence.pair_statistics import MANIFEST
 from pipelines.jobs import pair_job as pair_step
 from pipelines.marketplace.marketplace import simulate

@@ -19,13 +19,13 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from models import registry
-from models.embedding import FusedEmbedding
 from models.examples.batches import Batch
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
+from models.layers.mlp import Mlp
+from models.layers.position_bias import STEP_SCALE, PositionBias
 from models.logistic_regression import STEP_SCALE as LINEAR_STEP_SCALE
 from models.logistic_regression import LogisticRegression
-from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
-from models.mlp import Mlp
-from models.position_bias import STEP_SCALE, PositionBias
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 

@@ -1,6 +1,6 @@
 """Which rows a model has, which of them a client uses, and the smaller model that knows only some of them.
 
-Place p of the space is row p + 1 of the fused embedding table (models/embedding.py), whose row 0 is padding. Tables of
+Place p of the space is row p + 1 of the fused embedding table (models/layers/embedding.py), whose row 0 is padding. Tables of
 up to `public_up_to` ids, bins of numbers and the id "unknown" are public: they are in every submodel, and using them
 tells little. All other rows are private.
 
@@ -18,8 +18,8 @@ import torch
 
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
-from models.embedding import item_slot
 from models.examples.batches import Batch, Block
+from models.layers.embedding import item_slot
 
 SIDES = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
 

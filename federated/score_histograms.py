@@ -20,8 +20,8 @@ from federated.index_policy import POLICIES
 from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks
 from federated.plan import Plan
-from models.embedding import item_slot
 from models.examples.batches import Batch
+from models.layers.embedding import item_slot
 from models.pre_ranker import TowersPreRanker
 
 LIMIT, BINS = 10.0, 400

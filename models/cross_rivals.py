@@ -19,10 +19,10 @@ import torch
 from models import ridge_logistic
 from models.cross_columns import CrossColumns
 from models.cross_derivation import Cross
-from models.embedding import FusedEmbedding
 from models.examples.batches import ExampleSet
 from models.fives import nodes
-from models.losses import log_loss_sum
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import log_loss_sum
 from models.ridge_logistic import Column
 from models.senseless_pairs import entropy
 

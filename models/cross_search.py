@@ -20,8 +20,8 @@ from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
 from models.fives import Fives
-from models.losses import ClickLoss
-from models.position_bias import PositionBias
+from models.layers.losses import ClickLoss
+from models.layers.position_bias import PositionBias
 from models.training_loop import Loop
 
 OnBatch = Callable[[int, int], None]

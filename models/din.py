@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot
-from models.embedding import FusedEmbedding
 from models.examples.batches import Block, ExampleSet
-from models.losses import prior_logit
-from models.mlp import Mlp
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import prior_logit
+from models.layers.mlp import Mlp
 
 ATTENTION_HIDDEN = 32
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.embedding import FusedEmbedding
 from models.examples.batches import Block, ExampleSet
-from models.losses import prior_logit
-from models.mlp import Mlp
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import prior_logit
+from models.layers.mlp import Mlp
 
 
 class Dnn(nn.Module):

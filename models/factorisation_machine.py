@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.embedding import INITIAL_STD, BlockReader, FusedEmbedding
 from models.examples.batches import Block, ExampleSet
+from models.layers.embedding import INITIAL_STD, BlockReader, FusedEmbedding
+from models.layers.losses import prior_logit
 from models.logistic_regression import STEP_SCALE
-from models.losses import prior_logit
 
 START = 0.1  # of the usual spread of embeddings: products of large random vectors are noise that must be unlearned
 

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.edge_tensor import EdgeTensor, extend
-from models.embedding import BlockReader, FusedEmbedding
 from models.examples.batches import Block, ExampleSet
-from models.losses import prior_logit
-from models.mlp import Mlp
+from models.layers.embedding import BlockReader, FusedEmbedding
+from models.layers.losses import prior_logit
+from models.layers.mlp import Mlp
 
 TRANSFORM_STD = 0.05
 Readout = Literal["all", "last"]

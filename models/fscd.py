@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
 from contracts.features.feature_spec import Block as BlockName
-from models.embedding import FusedEmbedding
 from models.examples.batches import Block
-from models.mlp import Mlp
+from models.layers.embedding import FusedEmbedding
+from models.layers.mlp import Mlp
 
 
 def input_fields(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName) -> list[str]:

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
-from models.embedding import BlockReader, FusedEmbedding
 from models.examples.batches import Block
-from models.factorised_cross import FactorisedCrosses
 from models.fscd import Fscd, input_fields
-from models.pair_statistics import PairStatistics
+from models.layers.embedding import BlockReader, FusedEmbedding
+from models.layers.pair_rate_features import PairStatistics
+from models.layers.product_cross import FactorisedCrosses
 
 ITEM_ROWS = 65_536
 

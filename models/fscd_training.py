@@ -22,7 +22,7 @@ from models.concrete_gates import Gates
 from models.examples.batches import Batch
 from models.examples.in_memory import ArrayExamples
 from models.fscd import Fscd
-from models.position_bias import PositionBias
+from models.layers.position_bias import PositionBias
 from models.prerank_lists import ListBatch, batch, drawn
 from models.prerank_losses import consistency, distillation
 from models.row_adam import RowAdam, row_gradient

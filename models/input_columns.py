@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.embedding import BlockReader, FusedEmbedding
+from models.layers.embedding import BlockReader, FusedEmbedding
 
 
 def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]:

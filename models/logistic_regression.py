@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.embedding import FusedEmbedding
 from models.examples.batches import Block, ExampleSet
-from models.losses import prior_logit
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import prior_logit
 
 STEP_SCALE = 10.0  # Adam moves a weight by about the learning rate a step: too little where the weight is the effect
 

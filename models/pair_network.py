@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.config.training import Statistics
-from models import pair_head
+from models.layers import pair_head
 from models.pair_factorisation import Factorisation, TwoTowerPairs
 from models.pair_graph import PairGraph
 from models.pcf_gnn import PcfGnn

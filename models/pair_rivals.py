@@ -14,8 +14,8 @@ from contracts.features.feature_spec import FeatureSpec
 from models import pair_network, pair_pretraining, pair_weights, registry, training_loop
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf
+from models.layers.pair_rate_features import PairStatistics
 from models.pair_graph import PairGraph
-from models.pair_statistics import PairStatistics
 
 RIVALS = ("none", "table", "factorisation", "two_tower", "pcf_gnn")
 # Where a rival does better than with the settings of the graph network. Pseudo-impressions, theirs as well as the graph

@@ -18,9 +18,9 @@ from contracts.config.training import Statistics
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import checkpoint
-from models.embedding import INITIAL_STD, FusedEmbedding
+from models.layers.embedding import INITIAL_STD, FusedEmbedding
+from models.layers.pair_rate_features import PairStatistics, TableScorer, VectorScorer
 from models.pair_graph import Edges, PairGraph
-from models.pair_statistics import PairStatistics, TableScorer, VectorScorer
 
 if TYPE_CHECKING:  # a ranker needs no graph library
     from models.pair_network import PairNetwork

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
 from contracts.features.feature_spec import FeatureSpec
-from models.embedding import item_slot
 from models.examples.batches import Block, ExampleSet
+from models.layers.embedding import item_slot
 
 STRENGTH = 20.0
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from models.examples.batches import Block, ExampleSet
-from models.losses import prior_logit
-from models.mlp import Mlp
+from models.layers.losses import prior_logit
+from models.layers.mlp import Mlp
 from models.two_tower import TwoTower
 
 

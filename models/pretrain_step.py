@@ -23,9 +23,9 @@ from contracts.config.config import Config
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel
 from models import pair_network, pair_pretraining, pair_weights
+from models.layers.pair_rate_features import PairStatistics
 from models.pair_graph import PairGraph
 from models.pair_memory import memory
-from models.pair_statistics import PairStatistics
 from models.tracking import Run, Tracker
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -16,7 +16,7 @@ from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from models import data_parallel
 from models.device import resolve
-from models.embedding import item_slot
+from models.layers.embedding import item_slot
 from models.outside_reference import outside_figures
 from models.pair_buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker

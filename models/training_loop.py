@@ -1,6 +1,6 @@
 """One loop for every network: optimiser, clipping, early stopping, precision, device, several processes.
 
-What is minimised comes in as a module of models/losses.py; nothing here knows a network. Progress leaves through
+What is minimised comes in as a module of models/layers/losses.py; nothing here knows a network. Progress leaves through
 callbacks.
 """
 
@@ -19,11 +19,11 @@ from contracts.config.training import Train
 from contracts.errors import SluiceError
 from models import data_parallel
 from models.device import resolve
-from models.embedding import FusedEmbedding
 from models.examples.batches import Batch, ExampleSet
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
+from models.layers.position_bias import PositionBias
 from models.learning_rate import rate
-from models.losses import ClickLoss, PreRankLoss, RetrievalLoss
-from models.position_bias import PositionBias
 from models.row_adam import RowAdam, row_gradient
 
 EVALUATION_BATCH = 16_384

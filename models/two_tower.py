@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import FeatureSpec
-from models.embedding import BlockReader, FusedEmbedding, item_slot
 from models.examples.batches import Block, ExampleSet
-from models.mlp import Mlp
+from models.layers.embedding import BlockReader, FusedEmbedding, item_slot
+from models.layers.mlp import Mlp
 
 
 class TwoTower(nn.Module):

@@ -29,9 +29,9 @@ from contracts.errors import BundleError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from models import checkpoint
-from models.embedding import FusedEmbedding
 from models.id_maps import NEW, Vocabularies, id_maps
 from models.input_columns import input_columns
+from models.layers.embedding import FusedEmbedding
 
 STATISTICS = "embedding.statistics."
 EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"

@@ -19,11 +19,11 @@ from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from models.examples.batches import ExampleSet
+from models.layers.pair_rate_features import PairStatistics
 from models.metrics import auc
 from models.pair_buckets import seen_together
 from models.pair_graph import PairGraph
 from models.pair_rivals import downstream, made_by
-from models.pair_statistics import PairStatistics
 from pipelines.marketplace.truth import PAIR, Truth
 
 RANKER = "dnn"

@@ -10,8 +10,8 @@ from federated.local_training import row_samples
 from federated.networks import FederatedNetworks
 from federated.prepare import SamplesByUser, federated_spec
 from federated.row_space import RowSpace, require_federable
-from models.embedding import item_slot
 from models.examples.batches import ExampleSet
+from models.layers.embedding import item_slot
 from tests.federated import small_world
 
 

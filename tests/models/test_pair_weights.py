@@ -11,7 +11,7 @@ from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models import pair_weights, registry
 from models.pair_graph import PairGraph
-from tests.models.test_pair_statistics import TRAIN
+from tests.models.layers.test_pair_rate_features import TRAIN
 
 NO_SMOOTHING, SMOOTHING = Statistics(smoothing=0.0), Statistics(smoothing=50.0)
 

@@ -28,7 +28,7 @@ from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models import calibration, checkpoint, pair_weights, registry
 from models.examples.batches import Block
 from models.fscd import Fscd
-from models.pair_statistics import PairStatistics
+from models.layers.pair_rate_features import PairStatistics
 from models.pre_ranker import PreRanker
 from models.two_tower import TwoTower
 from serving.assemble import assemble

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from models.position_bias import PositionBias
+from models.layers.position_bias import PositionBias
 
 
 def test_position_one_is_zero_and_cannot_move() -> None:

@@ -15,10 +15,10 @@ from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models import checkpoint, pair_network, pair_weights, registry
 from models.examples.batches import Block
+from models.layers.pair_rate_features import PairStatistics
 from models.pair_memory import memory
-from models.pair_statistics import PairStatistics
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAIRS = [("city", "brand"), ("age", "tags")]
 TRAIN = Train(embedding_dim=4, hidden=(8,), cross_layers=1, cross_rank=4, dropout=0.0)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from models.mlp import Mlp, SplitLinear
+from models.layers.mlp import Mlp, SplitLinear
 
 
 def test_two_blocks_are_one_linear_layer() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models import pair_head
+from models.layers import pair_head
 
 
 @pytest.mark.parametrize("kind", ["dot", "perceptron"])

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot, PairModel
-from models import pair_head
+from models.layers import pair_head
 
 
 class VectorScorer(nn.Module):

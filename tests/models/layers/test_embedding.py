@@ -3,8 +3,8 @@ from __future__ import annotations
 import torch
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.embedding import FusedEmbedding, item_slot
 from models.examples.batches import Batch, Block
+from models.layers.embedding import FusedEmbedding, item_slot
 
 
 def _slow(embedding: FusedEmbedding, starts: dict[str, int], slots: list[IdSlot], block: Block) -> torch.Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contracts.errors import OneClassError
-from models.losses import log_loss_sum, prior_logit, sampled_softmax_sum
+from models.layers.losses import log_loss_sum, prior_logit, sampled_softmax_sum
 
 
 def test_log_loss_is_the_formula() -> None:

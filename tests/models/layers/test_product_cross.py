@@ -5,9 +5,9 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models import registry
-from models.embedding import FusedEmbedding
 from models.examples.batches import Batch, Block
-from models.factorised_cross import FactorisedCrosses
+from models.layers.embedding import FusedEmbedding
+from models.layers.product_cross import FactorisedCrosses
 
 
 def with_products(spec: FeatureSpec) -> FeatureSpec:

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.examples.batches import Block
-from models.factorised_cross import FactorisedCrosses
-from models.pair_statistics import PairStatistics
+from models.layers.pair_rate_features import PairStatistics
+from models.layers.product_cross import FactorisedCrosses
 
 INITIAL_STD = 0.1
 SMALLEST_FACTOR = 8  # of a product cross in a linear model, whose vectors have one entry
