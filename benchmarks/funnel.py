@@ -25,9 +25,10 @@ from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from models import calibration, registry
-from models.pre_ranker import PreRanker
-from models.two_tower import TwoTower
+from models import calibration
+from models.networks import registry
+from models.networks.tower_pre_ranker import PreRanker
+from models.networks.two_tower import TwoTower
 from serving import item_index
 from serving.bundle_settings import BundleSettings
 from serving.deadline import Deadline

@@ -16,9 +16,10 @@ from torch.nn import functional as F
 
 from benchmarks.batches import spec, write
 from contracts.config.training import Train
-from models import registry, training_loop
-from models.dnn import Dnn
+from models import training_loop
 from models.examples.batches import ExampleSet
+from models.networks import registry
+from models.networks.dnn import Dnn
 
 HIDDEN, BATCH = (400, 400, 400), 4096
 

@@ -18,16 +18,16 @@ from torch import Tensor, nn
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
-from models import registry
 from models.examples.batches import Batch
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.mlp import Mlp
 from models.layers.position_bias import STEP_SCALE, PositionBias
-from models.logistic_regression import STEP_SCALE as LINEAR_STEP_SCALE
-from models.logistic_regression import LogisticRegression
-from models.pre_ranker import PreRanker
-from models.two_tower import TwoTower
+from models.networks import registry
+from models.networks.logistic_regression import STEP_SCALE as LINEAR_STEP_SCALE
+from models.networks.logistic_regression import LogisticRegression
+from models.networks.tower_pre_ranker import PreRanker
+from models.networks.two_tower import TwoTower
 
 
 class Part(NamedTuple):

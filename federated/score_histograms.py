@@ -22,7 +22,7 @@ from federated.networks import FederatedNetworks
 from federated.plan import Plan
 from models.examples.batches import Batch
 from models.layers.embedding import item_slot
-from models.pre_ranker import TowersPreRanker
+from models.networks.tower_pre_ranker import TowersPreRanker
 
 LIMIT, BINS = 10.0, 400
 SCORES = ("ranker", "pre_ranker")

@@ -20,9 +20,9 @@ from models import ridge_logistic
 from models.cross_columns import CrossColumns
 from models.cross_derivation import Cross
 from models.examples.batches import ExampleSet
-from models.fives import nodes
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import log_loss_sum
+from models.networks.fives import nodes
 from models.ridge_logistic import Column
 from models.senseless_pairs import entropy
 

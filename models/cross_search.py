@@ -19,9 +19,9 @@ from contracts.config.training import Crosses, Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
-from models.fives import Fives
 from models.layers.losses import ClickLoss
 from models.layers.position_bias import PositionBias
+from models.networks.fives import Fives
 from models.training_loop import Loop
 
 OnBatch = Callable[[int, int], None]
@@ -39,7 +39,7 @@ def search(
     spec: FeatureSpec, fit: ExampleSet, held: ExampleSet, allowed: np.ndarray, settings: Crosses, train: Train,
     seed: int, on_batch: OnBatch | None = None,
 ) -> Found:
-    """`allowed` [N, N] bool over the nodes of models/fives.py. Raises SluiceError when the structure is not finite."""
+    """`allowed` [N, N] bool over the nodes of models/networks/fives.py. Raises SluiceError when the structure is not finite."""
     torch.manual_seed(seed)
     network = Fives(spec, settings.dim, settings.hidden, settings.dropout, settings.layers, settings.readout,
                     torch.from_numpy(allowed))

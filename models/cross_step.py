@@ -29,10 +29,10 @@ from models.cross_columns import CrossColumns, read
 from models.cross_derivation import Cross, derive
 from models.cross_gain import Fold, GainJudge, Selected, folds_of, select
 from models.cross_report import Search, compare_arms
-from models.edge_tensor import THRESHOLD
 from models.examples.batches import ExampleSet
 from models.examples.window_part import WindowPart
-from models.fives import nodes
+from models.networks.edge_tensor import THRESHOLD
+from models.networks.fives import nodes
 from models.senseless_pairs import allowed_pairs
 from models.tracking import Tracker
 

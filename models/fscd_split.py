@@ -16,10 +16,10 @@ from torch.nn import functional as F
 
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
 from models.examples.batches import Block
-from models.fscd import Fscd, input_fields
 from models.layers.embedding import BlockReader, FusedEmbedding
 from models.layers.pair_rate_features import PairStatistics
 from models.layers.product_cross import FactorisedCrosses
+from models.networks.fscd import Fscd, input_fields
 
 ITEM_ROWS = 65_536
 

@@ -18,11 +18,11 @@ from torch.nn import functional as F
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
-from models.concrete_gates import Gates
 from models.examples.batches import Batch
 from models.examples.in_memory import ArrayExamples
-from models.fscd import Fscd
 from models.layers.position_bias import PositionBias
+from models.networks.concrete_gates import Gates
+from models.networks.fscd import Fscd
 from models.prerank_lists import ListBatch, batch, drawn
 from models.prerank_losses import consistency, distillation
 from models.row_adam import RowAdam, row_gradient

@@ -11,10 +11,11 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import FeatureSpec
-from models import pair_network, pair_pretraining, pair_weights, registry, training_loop
+from models import pair_network, pair_pretraining, pair_weights, training_loop
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf
 from models.layers.pair_rate_features import PairStatistics
+from models.networks import registry
 from models.pair_graph import PairGraph
 
 RIVALS = ("none", "table", "factorisation", "two_tower", "pcf_gnn")

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.concrete_gates import Gates
 from models.examples.batches import Block
-from models.fscd import Fscd
 from models.fscd_training import Trainer
+from models.networks.concrete_gates import Gates
+from models.networks.fscd import Fscd
 from models.prerank_lists import batch, drawn
 from models.prerank_losses import distillation
 from models.prerank_quality import judge

@@ -24,15 +24,15 @@ from models.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
 from models.examples.validation_half import halves
-from models.fscd import Fscd
 from models.fscd_training import Sources
 from models.metrics import auc
+from models.networks.fscd import Fscd
+from models.networks.two_tower import TwoTower
 from models.prerank_lists import score
 from models.prerank_quality import Quality, judge
 from models.prerank_sweep import OnStep, Point, Task, choose, finish, sweep
 from models.prerank_words import dropped
 from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
-from models.two_tower import TwoTower
 
 FSCD = "fscd"
 IMPRESSIONS, AUC_ROWS = 200_000, 10_000

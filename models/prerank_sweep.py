@@ -23,9 +23,9 @@ from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
 from models import pair_weights
-from models.concrete_gates import ConcreteGates
-from models.fscd import Fscd
 from models.fscd_training import Sources, Trainer, prior
+from models.networks.concrete_gates import ConcreteGates
+from models.networks.fscd import Fscd
 from models.prerank_lists import score
 from models.prerank_quality import Quality, judge
 

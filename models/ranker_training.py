@@ -25,13 +25,14 @@ from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
-from models import calibration, checkpoint, data_parallel, pair_weights, plots, registry, training_loop
+from models import calibration, checkpoint, data_parallel, pair_weights, plots, training_loop
 from models.auc_bootstrap import bootstrap
 from models.calibration_metrics import ece, predicted_over_observed_by
 from models.evaluate import evaluate
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf, halves
 from models.metrics import auc, require_both_classes
+from models.networks import registry
 from models.tracking import Run, Tracker
 from models.warm_start import Build, Parent, WarmStart
 

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from contracts.features.feature_spec import UNKNOWN
 from models.examples.batches import Block, ExampleSet
-from models.pre_ranker import PreRanker
-from models.two_tower import TwoTower
+from models.networks.tower_pre_ranker import PreRanker
+from models.networks.two_tower import TwoTower
 
 CLICKS = 2000
 BATCH = 65_536

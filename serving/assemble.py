@@ -23,7 +23,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.calibration import Calibration
 from models.examples.batches import Block
 from models.fscd_split import FscdSplit
-from models.two_tower import TwoTower
+from models.networks.two_tower import TwoTower
 from serving import filter_column, item_index, parity
 from serving.bundle_settings import BundleSettings
 from serving.index_recall import index_recall

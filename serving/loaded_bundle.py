@@ -22,8 +22,8 @@ from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
 from models.calibration import Calibration
 from models.fscd_split import FscdSplit
-from models.pre_ranker import PreRanker
-from models.two_tower import TwoTower
+from models.networks.tower_pre_ranker import PreRanker
+from models.networks.two_tower import TwoTower
 from serving import item_index
 from serving.bundle_settings import BundleSettings
 from serving.filter_column import FilterColumn

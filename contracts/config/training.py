@@ -71,7 +71,7 @@ class Statistics(Section):
 
 
 class Crosses(Section):
-    """The search of cross features (models/fives.py) inside the training window; `budget` = 0 leaves it out.
+    """The search of cross features (models/networks/fives.py) inside the training window; `budget` = 0 leaves it out.
 
     The graph network proposes `proposals` crosses by importance; those that gain at least `min_gain` nats on its held
     rows, given the crosses before them, are kept until a budget is spent.

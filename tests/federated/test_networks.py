@@ -12,8 +12,8 @@ from federated.networks import FederatedNetworks
 from federated.prepare import SamplesByUser, federated_spec
 from federated.row_space import RowSpace
 from federated.settings import local_settings
-from models import registry
 from models.examples.batches import ExampleSet
+from models.networks import registry
 from tests.federated import small_world
 
 LEARNING = [name for name in registry.names() if name != "popularity"]

@@ -5,8 +5,8 @@ import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, Block
-from models.fscd import Fscd
 from models.fscd_split import FscdSplit
+from models.networks.fscd import Fscd
 from models.pair_weights import with_statistics
 
 

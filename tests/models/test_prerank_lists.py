@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from models.fscd import Fscd
+from models.networks.fscd import Fscd
 from models.prerank_lists import REQUESTS_AT_ONCE, batch, drawn, score
 from tests.models.prerank_market import task
 

@@ -8,7 +8,8 @@ import torch
 from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
-from models import registry, training_loop
+from models import training_loop
+from models.networks import registry
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureSpec, settings: Train) -> None:

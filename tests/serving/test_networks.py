@@ -11,7 +11,7 @@ from contracts.config.stages import Prerank
 from contracts.config.training import Train
 from contracts.errors import BundleError
 from models import checkpoint
-from models.pre_ranker import PreRanker
+from models.networks.tower_pre_ranker import PreRanker
 from serving.networks import load_pre_ranker
 
 TRAIN, PRERANK = Train(tower_dim=4), Prerank(hidden=(3,))

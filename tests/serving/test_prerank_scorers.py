@@ -11,7 +11,7 @@ import torch
 
 from contracts.errors import BundleError
 from models import checkpoint
-from models.fscd import Fscd
+from models.networks.fscd import Fscd
 from serving.assemble import assemble
 from serving.candidates import Candidates
 from serving.deadline import Deadline

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contracts.features.encoding import Encoded
-from models import registry
+from models.networks import registry
 from serving import rank_stage
 from serving.candidates import Candidates
 from serving.deadline import Deadline

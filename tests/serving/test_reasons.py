@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contracts.features.encoding import Encoded
-from models import registry
+from models.networks import registry
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.reasons import ROUNDING, TOP, Reasons

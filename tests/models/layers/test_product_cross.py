@@ -4,10 +4,10 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models import registry
 from models.examples.batches import Batch, Block
 from models.layers.embedding import FusedEmbedding
 from models.layers.product_cross import FactorisedCrosses
+from models.networks import registry
 
 
 def with_products(spec: FeatureSpec) -> FeatureSpec:

@@ -6,8 +6,8 @@ import torch
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch
-from models.factorisation_machine import FactorisationMachine
-from models.logistic_regression import STEP_SCALE
+from models.networks.factorisation_machine import FactorisationMachine
+from models.networks.logistic_regression import STEP_SCALE
 
 
 def test_the_logit_is_the_sum_over_all_pairs_of_inputs(spec: FeatureSpec, batch: Batch) -> None:

@@ -10,14 +10,14 @@ from torch import nn
 from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
-from models.dcn_v2 import DcnV2
-from models.din import Din
-from models.dnn import Dnn
-from models.factorisation_machine import FactorisationMachine
-from models.final_mlp import FinalMlp
-from models.fives import Fives
-from models.logistic_regression import LogisticRegression
-from models.popularity import Popularity
+from models.networks.dcn_v2 import DcnV2
+from models.networks.din import Din
+from models.networks.dnn import Dnn
+from models.networks.factorisation_machine import FactorisationMachine
+from models.networks.final_mlp import FinalMlp
+from models.networks.fives import Fives
+from models.networks.logistic_regression import LogisticRegression
+from models.networks.popularity import Popularity
 
 _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "popularity": lambda spec, _: Popularity(spec),

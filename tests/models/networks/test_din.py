@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from models.din import TargetAttention
+from models.networks.din import TargetAttention
 
 
 def test_attention_equals_a_loop_over_the_history() -> None:

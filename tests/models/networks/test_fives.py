@@ -6,7 +6,7 @@ import torch
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, Block
-from models.fives import Fives, different_fields, nodes
+from models.networks.fives import Fives, different_fields, nodes
 
 
 def network(spec: FeatureSpec, **changed: Any) -> Fives:

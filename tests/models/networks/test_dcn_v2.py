@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from models.dcn_v2 import CrossLayer
+from models.networks.dcn_v2 import CrossLayer
 
 
 def test_a_cross_layer_is_the_formula_of_the_paper() -> None:

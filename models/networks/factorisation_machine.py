@@ -16,7 +16,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Block, ExampleSet
 from models.layers.embedding import INITIAL_STD, BlockReader, FusedEmbedding
 from models.layers.losses import prior_logit
-from models.logistic_regression import STEP_SCALE
+from models.networks.logistic_regression import STEP_SCALE
 
 START = 0.1  # of the usual spread of embeddings: products of large random vectors are noise that must be unlearned
 

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.edge_tensor import EdgeTensor, extend
 from models.examples.batches import Block, ExampleSet
 from models.layers.embedding import BlockReader, FusedEmbedding
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
+from models.networks.edge_tensor import EdgeTensor, extend
 
 TRANSFORM_STD = 0.05
 Readout = Literal["all", "last"]

@@ -5,7 +5,7 @@ import torch
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, Block
-from models.fscd import Fscd
+from models.networks.fscd import Fscd
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.examples.batches import Batch, Block
-from models.final_mlp import BilinearFusion, FinalMlp
+from models.networks.final_mlp import BilinearFusion, FinalMlp
 
 
 @pytest.mark.parametrize(("width", "heads"), [(16, 8), (12, 4), (7, 1)])

@@ -8,7 +8,7 @@ from contracts.config.section import ModelName
 from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
-from models import registry
+from models.networks import registry
 
 
 def test_there_is_a_network_for_every_name_of_the_configuration() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.edge_tensor import EdgeTensor, extend, sharpen
+from models.networks.edge_tensor import EdgeTensor, extend, sharpen
 
 B, N, D = 5, 4, 3
 

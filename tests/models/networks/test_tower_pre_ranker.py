@@ -7,8 +7,8 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models import training_loop
-from models.pre_ranker import PreRanker, TowersPreRanker
-from models.two_tower import TwoTower
+from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
+from models.networks.two_tower import TwoTower
 
 
 def test_one_user_vector_is_broadcast() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from contracts.errors import OneClassError
 from contracts.features.feature_spec import FeatureSpec
-from models.popularity import STRENGTH, Popularity
+from models.networks.popularity import STRENGTH, Popularity
 
 
 def test_the_logit_is_the_smoothed_click_rate_of_the_item(item_world: Any, spec: FeatureSpec) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from models.examples.batches import Block, ExampleSet
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
-from models.two_tower import TwoTower
+from models.networks.two_tower import TwoTower
 
 
 class PreRanker(nn.Module):
