@@ -23,10 +23,10 @@ import torch
 from contracts.artifacts import LABEL, ROW
 from contracts.config.training import Crosses, Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from models import training_loop
 from models.cross_search import search
 from models.examples.window_part import WindowPart
 from models.networks import registry
+from models.training import loop as training_loop
 
 VALUES, DAYS, ROW_GROUP = 100, 8, 65_536
 

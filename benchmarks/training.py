@@ -16,10 +16,10 @@ from torch.nn import functional as F
 
 from benchmarks.batches import spec, write
 from contracts.config.training import Train
-from models import training_loop
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from models.networks.dnn import Dnn
+from models.training import loop as training_loop
 
 HIDDEN, BATCH = (400, 400, 400), 4096
 

@@ -12,7 +12,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, cross_name
-from models import boosted_trees, cross_columns, cross_rivals, training_loop
+from models import boosted_trees, cross_columns, cross_rivals
 from models.cross_columns import CrossColumns
 from models.cross_comparison import Consumer, compared
 from models.cross_derivation import Cross
@@ -22,6 +22,7 @@ from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, Rows
 from models.metrics import auc
 from models.networks import registry
+from models.training import loop as training_loop
 
 DRAWS = 100
 RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40

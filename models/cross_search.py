@@ -22,7 +22,7 @@ from models.examples.batches import Batch, ExampleSet
 from models.layers.losses import ClickLoss
 from models.layers.position_bias import PositionBias
 from models.networks.fives import Fives
-from models.training_loop import Loop
+from models.training.loop import Loop
 
 OnBatch = Callable[[int, int], None]
 

@@ -25,7 +25,7 @@ from models.networks.concrete_gates import Gates
 from models.networks.fscd import Fscd
 from models.prerank_lists import ListBatch, batch, drawn
 from models.prerank_losses import consistency, distillation
-from models.row_adam import RowAdam, row_gradient
+from models.training.row_adam import RowAdam, row_gradient
 
 CLICKS_SHARE = 4  # an impression for every so many candidates of a step
 WEIGHT_DECAY = 1e-5

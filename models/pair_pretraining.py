@@ -24,7 +24,7 @@ from contracts.errors import SluiceError
 from models.pair_graph import PairGraph
 from models.pair_loss import squared_sum, target
 from models.pair_network import PairNetwork
-from models.row_adam import RowAdam, row_gradient
+from models.training.row_adam import RowAdam, row_gradient
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384

@@ -17,10 +17,10 @@ from contracts.bundle import bundle
 from contracts.config.training import Statistics
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
-from models import checkpoint
 from models.layers.embedding import INITIAL_STD, FusedEmbedding
 from models.layers.pair_rate_features import PairStatistics, TableScorer, VectorScorer
 from models.pair_graph import Edges, PairGraph
+from models.training import checkpoint
 
 if TYPE_CHECKING:  # a ranker needs no graph library
     from models.pair_network import PairNetwork

@@ -19,7 +19,7 @@ from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts, costs
-from models import calibration, checkpoint, training_loop
+from models import calibration
 from models.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
@@ -33,6 +33,8 @@ from models.prerank_quality import Quality, judge
 from models.prerank_sweep import OnStep, Point, Task, choose, finish, sweep
 from models.prerank_words import dropped
 from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
+from models.training import checkpoint
+from models.training import loop as training_loop
 
 FSCD = "fscd"
 IMPRESSIONS, AUC_ROWS = 200_000, 10_000

@@ -25,7 +25,7 @@ from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
-from models import calibration, checkpoint, data_parallel, pair_weights, plots, training_loop
+from models import calibration, pair_weights, plots
 from models.auc_bootstrap import bootstrap
 from models.calibration_metrics import ece, predicted_over_observed_by
 from models.evaluate import evaluate
@@ -34,7 +34,9 @@ from models.examples.validation_half import ValidationHalf, halves
 from models.metrics import auc, require_both_classes
 from models.networks import registry
 from models.tracking import Run, Tracker
-from models.warm_start import Build, Parent, WarmStart
+from models.training import checkpoint, data_parallel
+from models.training import loop as training_loop
+from models.training.warm_start import Build, Parent, WarmStart
 
 WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
 TEST_LOGITS, TEST_ROWS, PICTURE = "test_logits.npy", "test_rows.npy", "training.png"

@@ -14,15 +14,15 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
-from models import data_parallel
-from models.device import resolve
 from models.layers.embedding import item_slot
 from models.outside_reference import outside_figures
 from models.pair_buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker
 from models.retrieval_training import train_retrieval
 from models.tracking import Tracker
-from models.warm_start import Parent
+from models.training import data_parallel
+from models.training.device import resolve
+from models.training.warm_start import Parent
 
 TRIVIAL = "popularity"
 LEFT_TO_THE_MODEL = ("curves", "digest")

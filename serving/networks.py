@@ -11,11 +11,11 @@ from contracts.config.stages import Prerank
 from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
-from models import checkpoint
 from models.networks import registry
 from models.networks.fscd import Fscd
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
+from models.training import checkpoint
 
 N = TypeVar("N", bound=nn.Module)
 

@@ -85,7 +85,7 @@ def train(
     """`warmth` None starts from nothing."""
     _need(out.encoding, "sluice features")
     from models import train_step
-    from models.warm_start import Parent
+    from models.training.warm_start import Parent
     from sluice.warm_parent import parent_of
 
     folder = parent_of(config, out, warmth) if warmth else None

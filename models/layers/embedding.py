@@ -1,7 +1,7 @@
 """One table for all id slots, and the two input blocks read through it. Statistics of pairs join the own dense inputs.
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
-is zero and gets no gradient. The gradient is sparse: models/row_adam.py turns it into a step of the rows seen.
+is zero and gets no gradient. The gradient is sparse: models/training/row_adam.py turns it into a step of the rows seen.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from torch import nn
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
-from models import checkpoint, training_loop
 from models.examples.batches import Batch, Block
 from models.networks import registry
+from models.training import checkpoint
+from models.training import loop as training_loop
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
 DEEP = ("factorisation_machine", "dnn", "dcn_v2", "final_mlp", "din")

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from contracts.config.training import Train
-from models import cross_rivals, training_loop
+from models import cross_rivals
 from models.cross_columns import CrossColumns
 from models.examples.batches import ExampleSet
 from models.networks import registry
+from models.training import loop as training_loop
 from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, pair_logit, write_examples
 
 PLANTED = [frozenset({0, 3}), frozenset({1, 4})]

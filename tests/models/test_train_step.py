@@ -20,14 +20,15 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from models import checkpoint, training_loop
 from models.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.train_step import run
-from models.warm_start import Parent
+from models.training import checkpoint
+from models.training import loop as training_loop
+from models.training.warm_start import Parent
 
 POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
 EFFECT = np.random.default_rng(5).normal(0, 1.5, 64)

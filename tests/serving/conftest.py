@@ -25,13 +25,14 @@ from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
-from models import calibration, checkpoint, pair_weights
+from models import calibration, pair_weights
 from models.examples.batches import Block
 from models.layers.pair_rate_features import PairStatistics
 from models.networks import registry
 from models.networks.fscd import Fscd
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
+from models.training import checkpoint
 from serving.assemble import assemble
 from serving.loaded_bundle import LoadedBundle
 

@@ -10,8 +10,8 @@ import torch
 from contracts.config.stages import Prerank
 from contracts.config.training import Train
 from contracts.errors import BundleError
-from models import checkpoint
 from models.networks.tower_pre_ranker import PreRanker
+from models.training import checkpoint
 from serving.networks import load_pre_ranker
 
 TRAIN, PRERANK = Train(tower_dim=4), Prerank(hidden=(3,))

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from contracts.errors import BundleError
-from models import checkpoint
 from models.networks.fscd import Fscd
+from models.training import checkpoint
 from serving.assemble import assemble
 from serving.candidates import Candidates
 from serving.deadline import Deadline

@@ -6,9 +6,9 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
-from models import training_loop
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
+from models.training import loop as training_loop
 
 
 def test_one_user_vector_is_broadcast() -> None:

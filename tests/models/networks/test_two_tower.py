@@ -7,9 +7,9 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
-from models import training_loop
 from models.examples.batches import Batch, Block
 from models.networks.two_tower import TwoTower
+from models.training import loop as training_loop
 
 
 @pytest.fixture

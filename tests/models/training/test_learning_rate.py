@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.config.training import Train
-from models.learning_rate import rate
+from models.training.learning_rate import rate
 
 
 def test_linear_starts_at_the_full_rate_and_ends_at_zero() -> None:

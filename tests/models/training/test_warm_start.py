@@ -15,11 +15,11 @@ from contracts.config.config import Config
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models import checkpoint
 from models.examples.batches import Block
 from models.networks import registry
 from models.networks.two_tower import TwoTower
-from models.warm_start import Parent, WarmStart
+from models.training import checkpoint
+from models.training.warm_start import Parent, WarmStart
 
 CONFIG = Config.model_validate({
     "name": "tiny", "log": {"path": "log"}, "label": {"expression": "clicked"},

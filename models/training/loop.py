@@ -17,14 +17,14 @@ from torch import Tensor, nn
 
 from contracts.config.training import Train
 from contracts.errors import SluiceError
-from models import data_parallel
-from models.device import resolve
 from models.examples.batches import Batch, ExampleSet
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
-from models.learning_rate import rate
-from models.row_adam import RowAdam, row_gradient
+from models.training import data_parallel
+from models.training.device import resolve
+from models.training.learning_rate import rate
+from models.training.row_adam import RowAdam, row_gradient
 
 EVALUATION_BATCH = 16_384
 OnEpoch = Callable[[dict[str, Any]], None]

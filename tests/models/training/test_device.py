@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contracts.errors import ConfigError
-from models.device import resolve
+from models.training.device import resolve
 
 
 def test_auto_takes_what_there_is() -> None:

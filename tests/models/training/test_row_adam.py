@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from models.row_adam import RowAdam, row_gradient
+from models.training.row_adam import RowAdam, row_gradient
 
 
 def test_each_row_moves_as_torch_adam_moves_it_alone() -> None:

@@ -12,7 +12,7 @@ import torch
 from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
-from models.data_parallel import World, join
+from models.training.data_parallel import World, join
 
 WORKER = """
 import sys
@@ -48,7 +48,7 @@ def test_two_processes_end_with_the_same_weights(
     arguments = [tmp_path, item_world.train.folder, item_world.validation.folder, tmp_path / "settings.json"]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
                str(tmp_path / "worker.py"), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     left, right = (load_weights(tmp_path / f"rank{rank}.safetensors") for rank in (0, 1))

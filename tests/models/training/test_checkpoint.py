@@ -6,7 +6,7 @@ import pytest
 from torch import nn
 
 from contracts.errors import BundleError
-from models import checkpoint
+from models.training import checkpoint
 
 
 @pytest.mark.parametrize(("other", "says"), [

@@ -8,8 +8,8 @@ import torch
 from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
-from models import training_loop
 from models.networks import registry
+from models.training import loop as training_loop
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureSpec, settings: Train) -> None:

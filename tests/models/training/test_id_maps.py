@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from contracts.features.encoding import Encoder, bin_ids
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.id_maps import NEW, bin_map, id_maps
+from models.training.id_maps import NEW, bin_map, id_maps
 
 KEYS = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=8, unique=True)
 

@@ -1,6 +1,6 @@
 """Training that starts from the weights of an older bundle.
 
-    embeddings      a row goes over by what its id means (models/id_maps.py); rows of new values stay as initialised
+    embeddings      a row goes over by what its id means (models/training/id_maps.py); rows of new values stay as initialised
     input layers    a column goes over by the name of its input; columns of new fields stay as initialised
     other layers    as they are, where the shape is the same
     not carried     what the new training window sets (priors of popularity, log frequencies, scales), statistics of
@@ -28,10 +28,10 @@ from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from models import checkpoint
-from models.id_maps import NEW, Vocabularies, id_maps
-from models.input_columns import input_columns
 from models.layers.embedding import FusedEmbedding
+from models.training import checkpoint
+from models.training.id_maps import NEW, Vocabularies, id_maps
+from models.training.input_columns import input_columns
 
 STATISTICS = "embedding.statistics."
 EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"
