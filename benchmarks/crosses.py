@@ -29,14 +29,14 @@ from contracts.config.config import Config, load
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models import cross_columns
-from models.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.cross_comparison import Consumer
 from models.cross_report import Search, rival_sets
 from models.cross_rivals import pairs
 from models.cross_step import search_crosses, without_crosses
+from models.evaluation.boosted_trees import fit_and_predict, frequent_values, raw_columns
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of, with_crosses
-from models.metrics import auc
 from models.networks import registry
 from models.training import loop as training_loop
 from sluice import steps

@@ -25,7 +25,7 @@ from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from models import calibration
+from models.evaluation import calibration
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower

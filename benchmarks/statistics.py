@@ -30,9 +30,9 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.metrics import auc
 from models.pair_buckets import alone, auc_by_bucket, of_rows
 from models.pair_graph import PairGraph
 from models.pair_memory import NUMBER, TABLE_ENTRY, memory

@@ -27,7 +27,7 @@ from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from federated.networks import FederatedNetworks
 from federated.score_histograms import Histograms
-from models import calibration
+from models.evaluation import calibration
 from models.examples.batches import Block
 from models.layers.embedding import item_slot
 from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS

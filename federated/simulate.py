@@ -31,8 +31,8 @@ from federated.round_client import RoundClient
 from federated.row_space import RowSpace
 from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.metrics import auc
 from models.training import loop as training_loop
 
 OnProgress = Callable[[str, int, int], None]

@@ -12,15 +12,16 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, cross_name
-from models import boosted_trees, cross_columns, cross_rivals
+from models import cross_columns, cross_rivals
 from models.cross_columns import CrossColumns
 from models.cross_comparison import Consumer, compared
 from models.cross_derivation import Cross
 from models.cross_gain import Fold, GainJudge, Selected, select
+from models.evaluation import boosted_trees
+from models.evaluation.metrics import auc
 from models.examples import in_memory as array_examples
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, Rows
-from models.metrics import auc
 from models.networks import registry
 from models.training import loop as training_loop
 

@@ -19,6 +19,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.window_part import hashed_share
 from models.field_alone import scores, together
@@ -26,7 +27,6 @@ from models.field_columns import FieldColumn, Sample, read
 from models.label_columns import fields_of_the_label
 from models.leak_profile import profile
 from models.leak_reasons import DOMINANT, Figures, reasons, standard_error
-from models.metrics import auc
 
 TRAIN_ROWS, LATER_ROWS = 60_000, 20_000
 FEWEST = 20  # of each class in each third of the sample

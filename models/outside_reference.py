@@ -9,10 +9,10 @@ import numpy as np
 
 from contracts import summary
 from contracts.artifacts import LABEL, USER, WINDOWS
-from models import boosted_trees
+from models.evaluation import boosted_trees
+from models.evaluation.metrics import auc, gauc
 from models.examples import in_memory as array_examples
 from models.examples.in_memory import ArrayExamples
-from models.metrics import auc, gauc
 from models.ranker_training import Job
 
 NAME = "lightgbm"

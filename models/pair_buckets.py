@@ -12,9 +12,9 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
 from models import pair_weights
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.metrics import auc
 from models.pair_graph import PairGraph
 from models.training import checkpoint
 

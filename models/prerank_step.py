@@ -19,13 +19,13 @@ from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts, costs
-from models import calibration
-from models.calibration import Calibration
+from models.evaluation import calibration
+from models.evaluation.calibration import Calibration
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
 from models.examples.validation_half import halves
 from models.fscd_training import Sources
-from models.metrics import auc
 from models.networks.fscd import Fscd
 from models.networks.two_tower import TwoTower
 from models.prerank_lists import score

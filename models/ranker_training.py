@@ -25,13 +25,14 @@ from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
-from models import calibration, pair_weights, plots
-from models.auc_bootstrap import bootstrap
-from models.calibration_metrics import ece, predicted_over_observed_by
-from models.evaluate import evaluate
+from models import pair_weights
+from models.evaluation import calibration, plots
+from models.evaluation.auc_bootstrap import bootstrap
+from models.evaluation.calibration_metrics import ece, predicted_over_observed_by
+from models.evaluation.evaluate import evaluate
+from models.evaluation.metrics import auc, require_both_classes
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf, halves
-from models.metrics import auc, require_both_classes
 from models.networks import registry
 from models.tracking import Run, Tracker
 from models.training import checkpoint, data_parallel

@@ -20,7 +20,7 @@ from contracts.errors import BundleError, DataError, ParityError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from models.examples.batches import Block
 from models.fscd_split import FscdSplit
 from models.networks.two_tower import TwoTower

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from models import calibration
+from models.evaluation import calibration
 from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.loaded_bundle import LoadedBundle

@@ -20,7 +20,7 @@ import numpy as np
 from contracts.bundle.bundle import Manifest, load_array
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from models.fscd_split import FscdSplit
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower

@@ -22,7 +22,7 @@ from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.features.encoding import Encoded, Encoder, number, scale
 from contracts.features.feature_spec import Block as BlockName
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from models.examples.batches import Block
 from serving.raw_columns import column, raw_columns
 

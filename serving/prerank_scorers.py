@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from models.fscd_split import FscdSplit
 from serving.candidates import Candidates
 from serving.loaded_bundle import LoadedBundle

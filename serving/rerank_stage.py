@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from serving.auction import second_price
 from serving.candidates import Candidates, best_first
 from serving.deadline import Deadline

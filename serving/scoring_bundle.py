@@ -21,7 +21,7 @@ from contracts.errors import BundleError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from serving import parity
 from serving.bundle_settings import BundleSettings
 from serving.networks import load_ranker

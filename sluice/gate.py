@@ -16,8 +16,8 @@ import numpy as np
 from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError, OneClassError
-from models.auc_bootstrap import Bootstrap, bootstrap
-from models.gauc_bootstrap import calibration_interval, gauc_difference
+from models.evaluation.auc_bootstrap import Bootstrap, bootstrap
+from models.evaluation.gauc_bootstrap import calibration_interval, gauc_difference
 from serving.challenge import TestWindow, logits, median_milliseconds, read_window
 from serving.loaded_bundle import LoadedBundle
 from serving.scoring_bundle import ScoringBundle

@@ -10,7 +10,7 @@ import numpy as np
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from pipelines.marketplace.truth import CONTEXT, Truth
 from serving import cascade_timing
 from serving.client import RankingClient

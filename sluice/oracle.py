@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from contracts.artifacts import ITEM, LABEL, ROW, TIME, USER, Artifacts
-from models.metrics import auc
+from models.evaluation.metrics import auc
 from pipelines.marketplace.truth import CONTEXT, Truth
 
 

@@ -18,9 +18,9 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.metrics import auc
 from models.pair_buckets import seen_together
 from models.pair_graph import PairGraph
 from models.pair_rivals import downstream, made_by

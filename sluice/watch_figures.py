@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contracts.config.days import Watch
-from models.gauc_bootstrap import calibration_interval
+from models.evaluation.gauc_bootstrap import calibration_interval
 
 Z = 1.96
 NO_EVENT = 3.0  # -ln 0.05: what may be expected where nothing was seen, at most (the rule of three)

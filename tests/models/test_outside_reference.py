@@ -12,7 +12,7 @@ from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
-from models import boosted_trees
+from models.evaluation import boosted_trees
 from models.outside_reference import NAME, outside_figures
 from models.ranker_training import Job
 from models.tracking import Tracker

@@ -20,7 +20,7 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker

@@ -25,7 +25,8 @@ from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
-from models import calibration, pair_weights
+from models import pair_weights
+from models.evaluation import calibration
 from models.examples.batches import Block
 from models.layers.pair_rate_features import PairStatistics
 from models.networks import registry

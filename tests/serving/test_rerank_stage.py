@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contracts.config.stages import Rerank
-from models.calibration import Calibration
+from models.evaluation.calibration import Calibration
 from serving.auction import second_price
 from serving.candidates import Candidates
 from serving.deadline import Deadline

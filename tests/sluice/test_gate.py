@@ -7,7 +7,7 @@ import pytest
 from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError
-from models.metrics import gauc
+from models.evaluation.metrics import gauc
 from serving.challenge import logits, read_window
 from serving.scoring_bundle import ScoringBundle
 from sluice.gate import judge, reasons

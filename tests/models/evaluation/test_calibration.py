@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import DataError, OneClassError
-from models.calibration import SMALLEST, Calibration, fit, identity
-from models.calibration_metrics import ece, predicted_over_observed
-from models.metrics import auc, log_loss
+from models.evaluation.calibration import SMALLEST, Calibration, fit, identity
+from models.evaluation.calibration_metrics import ece, predicted_over_observed
+from models.evaluation.metrics import auc, log_loss
 
 KINDS = ("isotonic", "platt")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.errors import OneClassError
-from models.auc_bootstrap import Bootstrap
-from models.metrics import user_aucs
+from models.evaluation.auc_bootstrap import Bootstrap
+from models.evaluation.metrics import user_aucs
 
 
 def gauc_difference(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import DataError
-from models.off_policy import Estimate, Logged, doubly_robust, ips, snips
+from models.evaluation.off_policy import Estimate, Logged, doubly_robust, ips, snips
 
 KINDS, ACTIONS, ROWS, REPEATS = 5, 4, 800, 300
 WORLD = np.random.default_rng(0)

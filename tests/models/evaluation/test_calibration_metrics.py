@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
 from contracts.errors import DataError
-from models.calibration_metrics import ece, predicted_over_observed, predicted_over_observed_by, reliability
+from models.evaluation.calibration_metrics import ece, predicted_over_observed, predicted_over_observed_by, reliability
 
 
 def true_probabilities(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ import pytest
 from sklearn import metrics as reference
 
 from contracts.errors import OneClassError
-from models.calibration import identity
-from models.evaluate import evaluate, roc
+from models.evaluation.calibration import identity
+from models.evaluation.evaluate import evaluate, roc
 
 
 @pytest.fixture

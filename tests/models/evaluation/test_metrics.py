@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from contracts.errors import DataError, OneClassError
-from models.metrics import auc, gauc, log_loss
+from models.evaluation.metrics import auc, gauc, log_loss
 
 
 def brute_auc(labels: np.ndarray, scores: np.ndarray) -> float:

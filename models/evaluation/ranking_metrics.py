@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.errors import DataError
-from models.metrics import checked, tie_starts
+from models.evaluation.metrics import checked, tie_starts
 
 
 class _Sorted(NamedTuple):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from contracts.errors import OneClassError
-from models.gauc_bootstrap import calibration_interval, gauc_difference
-from models.metrics import gauc
+from models.evaluation.gauc_bootstrap import calibration_interval, gauc_difference
+from models.evaluation.metrics import gauc
 
 
 def world(seed: int = 1, users: int = 80, rows: int = 3000):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from models.calibration import Calibration
-from models.calibration_metrics import ece, predicted_over_observed, reliability
-from models.metrics import auc, checked, gauc, log_loss, require_both_classes, tie_starts
-from models.ranking_metrics import ndcg_at_k
+from models.evaluation.calibration import Calibration
+from models.evaluation.calibration_metrics import ece, predicted_over_observed, reliability
+from models.evaluation.metrics import auc, checked, gauc, log_loss, require_both_classes, tie_starts
+from models.evaluation.ranking_metrics import ndcg_at_k
 
 ROC_POINTS = 200
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from contracts.features.feature_spec import FeatureSpec
-from models.boosted_trees import LISTED, available, fit_and_predict, frequent_values, raw_columns
-from models.metrics import auc
+from models.evaluation.boosted_trees import LISTED, available, fit_and_predict, frequent_values, raw_columns
+from models.evaluation.metrics import auc
 
 
 def test_learns_what_the_item_says(item_world: Any, spec: FeatureSpec) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.errors import DataError
-from models.metrics import checked
+from models.evaluation.metrics import checked
 
 BINS = 20
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contracts.errors import DataError, OneClassError
-from models.auc_bootstrap import _SortedRows, bootstrap
-from models.metrics import auc
+from models.evaluation.auc_bootstrap import _SortedRows, bootstrap
+from models.evaluation.metrics import auc
 
 
 def clicks(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models import plots
-from models.calibration import identity
-from models.evaluate import evaluate
+from models.evaluation import plots
+from models.evaluation.calibration import identity
+from models.evaluation.evaluate import evaluate
 
 
 @pytest.mark.parametrize("history", [

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.metrics import auc
 
 ROUNDS, PATIENCE = 600, 50
 LISTED = 32

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from models.evaluation.retrieval_recall import Catalogue, catalogue, clicks, pre_rank_recall, tower_recall
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
-from models.retrieval_recall import Catalogue, catalogue, clicks, pre_rank_recall, tower_recall
 
 
 @pytest.fixture

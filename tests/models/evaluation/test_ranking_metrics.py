@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from contracts.errors import DataError
-from models.ranking_metrics import ndcg_at_k, recall_at_k
+from models.evaluation.ranking_metrics import ndcg_at_k, recall_at_k
 
 
 def grouped(seed: int, rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

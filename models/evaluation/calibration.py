@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from contracts.errors import DataError
-from models.metrics import checked, require_both_classes
+from models.evaluation.metrics import checked, require_both_classes
 
 SMALLEST = 1e-7
 ROWS_OF_EACH_CLASS = 10
