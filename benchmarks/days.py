@@ -29,7 +29,7 @@ from contracts.config.config import Config, load
 from contracts.config.simulation import Simulation
 from contracts.config.windows import Windows
 from contracts.errors import GateRefused
-from models.bundle_registry import CHAMPION, BundleRegistry
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.jobs.feature_job import session
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import Truth

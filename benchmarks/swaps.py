@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.bundle import bundle
-from models.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.side_table import SideTable
 from sluice.server_process import ServerProcess
 from sluice.steady_load import Outcome, SteadyLoad

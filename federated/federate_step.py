@@ -28,7 +28,7 @@ from federated.round_server import RoundServer
 from federated.score_histograms import Histograms, histogram_plan, item_count, model_as_vector
 from federated.settings import HISTOGRAMS
 from federated.training import BEST
-from models.tracking import Tracker
+from models.tracking.tracking import Tracker
 
 FOLDER = "federated"
 TRACKED = ("loss", "auc", "auc_validation", "kept", "seconds")

@@ -34,7 +34,7 @@ from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
 from models.senseless_pairs import allowed_pairs
-from models.tracking import Tracker
+from models.tracking.tracking import Tracker
 
 CARRIED = 600  # crosses carried per start node and layer
 DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient

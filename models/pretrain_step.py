@@ -26,7 +26,7 @@ from models import pair_network, pair_pretraining, pair_weights
 from models.layers.pair_rate_features import PairStatistics
 from models.pair_graph import PairGraph
 from models.pair_memory import memory
-from models.tracking import Run, Tracker
+from models.tracking.tracking import Run, Tracker
 
 CHECKPOINT = "checkpoint.safetensors"
 OnProgress = Callable[[str, int, int], None]

@@ -34,7 +34,7 @@ from models.evaluation.metrics import auc, require_both_classes
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf, halves
 from models.networks import registry
-from models.tracking import Run, Tracker
+from models.tracking.tracking import Run, Tracker
 from models.training import checkpoint, data_parallel
 from models.training import loop as training_loop
 from models.training.warm_start import Build, Parent, WarmStart

@@ -21,7 +21,7 @@ from models.evaluation.retrieval_recall import Catalogue, Clicks
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.ranker_training import CALIBRATION, WEIGHTS, Job, calibrate, position_logit
-from models.tracking import Run
+from models.tracking.tracking import Run
 from models.training import checkpoint, data_parallel
 from models.training import loop as training_loop
 

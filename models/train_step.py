@@ -19,7 +19,7 @@ from models.outside_reference import outside_figures
 from models.pair_buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker
 from models.retrieval_training import train_retrieval
-from models.tracking import Tracker
+from models.tracking.tracking import Tracker
 from models.training import data_parallel
 from models.training.device import resolve
 from models.training.warm_start import Parent

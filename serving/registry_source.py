@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from contracts.errors import BundleError
-from models.bundle_registry import BundleRegistry, RegisteredBundle
+from models.tracking.bundle_registry import BundleRegistry, RegisteredBundle
 
 
 class RegistrySource:

@@ -26,7 +26,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import SluiceError
-from models.bundle_registry import CHAMPION, BundleRegistry
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.jobs import quality_job as quality_step
 from sluice import daily_config, steps
 from sluice.airflow_api import AirflowApi

@@ -24,7 +24,7 @@ from models import prerank_plot, prerank_step
 from models.fscd_split import FscdSplit
 from models.prerank_step import Outcome
 from models.prerank_sweep import OnStep
-from models.tracking import Tracker
+from models.tracking.tracking import Tracker
 from serving import as_of_items, candidate_sets, cascade_timing, past_requests
 from serving.as_of_items import AsOfTest
 from serving.assemble import assemble, item_part

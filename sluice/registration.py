@@ -12,7 +12,7 @@ from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import read_manifest
 from contracts.config.days import Gate
 from contracts.errors import BundleError, GateRefused
-from models.bundle_registry import (
+from models.tracking.bundle_registry import (
     CHAMPION,
     ROLLED_BACK,
     BundleRegistry,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from models.bundle_registry import SCHEME, BundleRegistry, parse_reference, registry_uri
+from models.tracking.bundle_registry import SCHEME, BundleRegistry, parse_reference, registry_uri
 from serving.worker import log_to_stderr
 
 

@@ -154,7 +154,7 @@ def federate(
 
 def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> None:
     """One tracked run that holds the bundle itself, its spec and what it was made with."""
-    from models.tracking import Tracker
+    from models.tracking.tracking import Tracker
 
     settings = {"version": manifest.version, "content_hash": manifest.content_hash, **config.model_dump(mode="json")}
     with Tracker(out.out, config.name) as tracker:

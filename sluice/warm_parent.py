@@ -16,8 +16,15 @@ from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
-from models.bundle_registry import HASH, SCHEME, BundleRegistry, RegisteredBundle, parse_reference, registry_uri
-from models.tracking import URI
+from models.tracking.bundle_registry import (
+    HASH,
+    SCHEME,
+    BundleRegistry,
+    RegisteredBundle,
+    parse_reference,
+    registry_uri,
+)
+from models.tracking.tracking import URI
 
 FILE = "parent.json"
 CACHE = "registry_cache"

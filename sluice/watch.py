@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from contracts import summary
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
-from models.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
+from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
 from serving import answer_history
 from serving.answer_history import Answers
 from sluice import click_log, registration, watch_figures

@@ -15,7 +15,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.evaluation import boosted_trees
 from models.outside_reference import NAME, outside_figures
 from models.ranker_training import Job
-from models.tracking import Tracker
+from models.tracking.tracking import Tracker
 
 
 @pytest.fixture

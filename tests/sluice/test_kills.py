@@ -14,7 +14,7 @@ from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle.bundle import verify
 from contracts.features import found_crosses
-from models.bundle_registry import CHAMPION, BundleRegistry
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log
 
 PLACED = r"folder_exchange\.py:put_in_place$ target=\S*"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contracts import summary
-from models.bundle_registry import CHAMPION, BundleRegistry
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from sluice.registration import lineage, present_commit
 from tests.sluice.market_run import market_run
 

@@ -10,7 +10,7 @@ from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import read_manifest
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
-from models.bundle_registry import BundleRegistry, Lineage
+from models.tracking.bundle_registry import BundleRegistry, Lineage
 from models.training.warm_start import Parent
 from sluice.warm_parent import Warmth, parent_of
 from tests.serving.conftest import make_config

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts import summary
-from models.bundle_registry import CHAMPION, BundleRegistry, Lineage
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
 from serving.answer_log import AnsweredRequest, AnswerLog
 from tests.sluice.market_run import market_run
 

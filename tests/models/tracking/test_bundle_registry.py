@@ -9,7 +9,7 @@ import pytest
 from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.bundle_registry import (
+from models.tracking.bundle_registry import (
     CHALLENGER,
     CHAMPION,
     ROLLED_BACK,

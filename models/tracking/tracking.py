@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from contracts.errors import ConfigError
-from models import mlflow_database
+from models.tracking import mlflow_database
 
 URI = "MLFLOW_TRACKING_URI"
 LONGEST_VALUE = 6000  # what MLflow keeps of a setting; the whole configuration lies in the bundle's manifest

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigError
-from models import tracking
-from models.tracking import Tracker, flatten
+from models.tracking import tracking
+from models.tracking.tracking import Tracker, flatten
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle_registry import BundleRegistry
-from models.mlflow_database import made
+from models.tracking.bundle_registry import BundleRegistry
+from models.tracking.mlflow_database import made
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KILLED = """
 import os, signal, sys
 def watch(event, arguments):

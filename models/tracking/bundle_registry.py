@@ -25,8 +25,8 @@ from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models import mlflow_database
-from models.tracking import URI
+from models.tracking import mlflow_database
+from models.tracking.tracking import URI
 
 Alias = Literal["champion", "challenger", "shadow"]
 CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
