@@ -23,7 +23,7 @@ import torch
 from contracts.artifacts import LABEL, ROW
 from contracts.config.training import Crosses, Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from models.cross_search import search
+from models.cross_search.search import search
 from models.examples.window_part import WindowPart
 from models.networks import registry
 from models.training import loop as training_loop

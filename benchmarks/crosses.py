@@ -28,11 +28,11 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-from models import cross_columns
-from models.cross_comparison import Consumer
-from models.cross_report import Search, rival_sets
-from models.cross_rivals import pairs
-from models.cross_step import search_crosses, without_crosses
+from models.cross_search import columns as cross_columns
+from models.cross_search.baselines import pairs
+from models.cross_search.comparison import Consumer
+from models.cross_search.job import search_crosses, without_crosses
+from models.cross_search.report import Search, rival_sets
 from models.evaluation.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet

@@ -21,8 +21,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 from contracts.config.simulation import Simulation
+from models.cross_search.ridge_logistic import Column, fit
 from models.evaluation.off_policy import Estimate, Logged, doubly_robust, ips, snips
-from models.ridge_logistic import Column, fit
 from pipelines.marketplace.marketplace import build_world
 from pipelines.marketplace.truth import CONTEXT
 

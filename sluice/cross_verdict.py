@@ -11,7 +11,7 @@ def verdict(figures: dict[str, Any], truth: Truth, best: float) -> dict[str, Any
     """The step's figures with planted, found, incidental, precision, recall and share_of_oracle.
 
     `found` counts planted crosses met by their exact set of fields, whatever the granularity of their bins; `best` is
-    the oracle's AUC, and share_of_oracle that of the consumer of models/cross_report.py.
+    the oracle's AUC, and share_of_oracle that of the consumer of models/cross_search/report.py.
     """
     kept = [frozenset(part.partition("#")[0] for part in cross["parts"]) for cross in figures["crosses"]]
     planted, incidental = set(map(frozenset, truth.planted)), set(map(frozenset, truth.incidental))

@@ -56,7 +56,7 @@ def crosses(
 ) -> dict[str, Any]:
     """Searches cross features, then encodes the examples with them unless they already hold them."""
     _need(out.encoding, "sluice features")
-    from models import cross_step
+    from models.cross_search import job as cross_step
     from pipelines.jobs import feature_job as feature_step
 
     with step(console, "crosses") as progress:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, IdSlot
-from models.cross_columns import CrossColumns
+from models.cross_search.columns import CrossColumns
 
 FIELDS, VALUES = 6, 4
 Ids = np.ndarray

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
-from models.ridge_logistic import Column, fit
+from models.cross_search.ridge_logistic import Column, fit
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import numpy as np
 
 from contracts.config.config import Config
 from contracts.features.feature_spec import FIRST_ID
-from models.cross_columns import CrossColumns
+from models.cross_search.columns import CrossColumns
 
 DETERMINED = 0.02  # share of a column's entropy that is left when the other is known
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models import ridge_logistic
-from models.cross_columns import CrossColumns, joined
-from models.cross_derivation import Cross
-from models.cross_gain import log_loss
+from models.cross_search import ridge_logistic
+from models.cross_search.columns import CrossColumns, joined
+from models.cross_search.derivation import Cross
+from models.cross_search.pruning import log_loss
+from models.cross_search.ridge_logistic import Column
 from models.evaluation.auc_bootstrap import bootstrap
 from models.evaluation.metrics import auc
-from models.ridge_logistic import Column
 
 BASE_RIDGES = (2.0, 4.0, 8.0, 16.0, 32.0)
 CROSS_RIDGES = (3.0, 10.0, 30.0)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from contracts.features.feature_spec import FeatureSpec
-from models.cross_columns import LARGEST_TABLE, CrossColumns, crossable, joined, read
+from models.cross_search.columns import LARGEST_TABLE, CrossColumns, crossable, joined, read
 from tests.models.crossed_world import crossed_columns
 
 

@@ -12,11 +12,12 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, cross_name
-from models import cross_columns, cross_rivals
-from models.cross_columns import CrossColumns
-from models.cross_comparison import Consumer, compared
-from models.cross_derivation import Cross
-from models.cross_gain import Fold, GainJudge, Selected, select
+from models.cross_search import baselines as cross_rivals
+from models.cross_search import columns as cross_columns
+from models.cross_search.columns import CrossColumns
+from models.cross_search.comparison import Consumer, compared
+from models.cross_search.derivation import Cross
+from models.cross_search.pruning import Fold, GainJudge, Selected, select
 from models.evaluation import boosted_trees
 from models.evaluation.metrics import auc
 from models.examples import in_memory as array_examples

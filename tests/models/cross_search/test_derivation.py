@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.cross_derivation import derive
+from models.cross_search.derivation import derive
 
 
 def layer(nodes: int, *edges: tuple[int, int], value: float = 0.9) -> np.ndarray:

@@ -14,7 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.errors import DataError
 from contracts.features import found_crosses
-from models.cross_step import run
+from models.cross_search.job import run
 from tests.models.crossed_world import (
     FIELDS,
     crossed_columns,

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from contracts.config.training import Train
-from models import cross_rivals
-from models.cross_columns import CrossColumns
+from models.cross_search import baselines as cross_rivals
+from models.cross_search.columns import CrossColumns
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from models.training import loop as training_loop

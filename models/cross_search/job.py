@@ -24,16 +24,16 @@ from contracts.errors import DataError
 from contracts.features import found_crosses
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCrosses
-from models import cross_search
-from models.cross_columns import CrossColumns, read
-from models.cross_derivation import Cross, derive
-from models.cross_gain import Fold, GainJudge, Selected, folds_of, select
-from models.cross_report import Search, compare_arms
+from models.cross_search import search as cross_search
+from models.cross_search.columns import CrossColumns, read
+from models.cross_search.crossable_pairs import allowed_pairs
+from models.cross_search.derivation import Cross, derive
+from models.cross_search.pruning import Fold, GainJudge, Selected, folds_of, select
+from models.cross_search.report import Search, compare_arms
 from models.examples.batches import ExampleSet
 from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
-from models.senseless_pairs import allowed_pairs
 from models.tracking.tracking import Tracker
 
 CARRIED = 600  # crosses carried per start node and layer

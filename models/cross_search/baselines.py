@@ -16,15 +16,15 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from models import ridge_logistic
-from models.cross_columns import CrossColumns
-from models.cross_derivation import Cross
+from models.cross_search import ridge_logistic
+from models.cross_search.columns import CrossColumns
+from models.cross_search.crossable_pairs import entropy
+from models.cross_search.derivation import Cross
+from models.cross_search.ridge_logistic import Column
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import log_loss_sum
 from models.networks.fives import nodes
-from models.ridge_logistic import Column
-from models.senseless_pairs import entropy
 
 SCORE_BATCH = 4096
 ELIMINATION_RIDGE = 10.0

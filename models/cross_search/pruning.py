@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models import ridge_logistic
-from models.cross_columns import CrossColumns
-from models.cross_derivation import Cross
-from models.ridge_logistic import Column
+from models.cross_search import ridge_logistic
+from models.cross_search.columns import CrossColumns
+from models.cross_search.derivation import Cross
+from models.cross_search.ridge_logistic import Column
 
 RIDGES = (5.0, 20.0)
 BASE_RIDGE = 5.0

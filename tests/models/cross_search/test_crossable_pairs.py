@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.config.config import parse
-from models.senseless_pairs import allowed_pairs, entropy, sources
+from models.cross_search.crossable_pairs import allowed_pairs, entropy, sources
 from tests.models.crossed_world import crossed_columns
 
 TOML = """

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from models.cross_columns import CrossColumns
-from models.cross_gain import NEWTON_STEPS, Fold, GainJudge, folds_of, log_loss, select, slopes
+from models.cross_search.columns import CrossColumns
+from models.cross_search.pruning import NEWTON_STEPS, Fold, GainJudge, folds_of, log_loss, select, slopes
 from tests.models.crossed_world import crossed_columns, pair_logit, triple_logit
 
 

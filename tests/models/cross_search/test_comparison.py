@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.cross_comparison import Consumer, compared
+from models.cross_search.comparison import Consumer, compared
 from tests.models.crossed_world import crossed_columns, parity_logit
 
 PLANTED = frozenset({0, 3})
