@@ -33,10 +33,10 @@ from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.pair_buckets import alone, auc_by_bucket, of_rows
-from models.pair_graph import PairGraph
-from models.pair_memory import NUMBER, TABLE_ENTRY, memory
-from models.pair_rivals import RIVALS, downstream, made_by
+from models.pair_rates.baselines import RIVALS, downstream, made_by
+from models.pair_rates.buckets import alone, auc_by_bucket, of_rows
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.memory import NUMBER, TABLE_ENTRY, memory
 from pipelines.cooccurrence.pair_statistics import MANIFEST
 from pipelines.jobs import pair_job as pair_step
 from pipelines.marketplace.marketplace import simulate

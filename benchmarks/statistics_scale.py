@@ -20,8 +20,9 @@ import numpy as np
 import torch
 
 from contracts.config.training import Statistics
-from models import pair_network, pair_pretraining
-from models.pair_graph import PairGraph, Relation
+from models.pair_rates import network as pair_network
+from models.pair_rates import pretraining as pair_pretraining
+from models.pair_rates.graph import PairGraph, Relation
 
 
 def synthetic(nodes: int, edges: int, seed: int = 0) -> PairGraph:

@@ -22,10 +22,10 @@ from contracts.config.stages import Prerank
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
-from models import pair_weights
 from models.fscd_training import Sources, Trainer, prior
 from models.networks.concrete_gates import ConcreteGates
 from models.networks.fscd import Fscd
+from models.pair_rates import weights as pair_weights
 from models.prerank_lists import score
 from models.prerank_quality import Quality, judge
 

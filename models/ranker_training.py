@@ -25,7 +25,6 @@ from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
-from models import pair_weights
 from models.evaluation import calibration, plots
 from models.evaluation.auc_bootstrap import bootstrap
 from models.evaluation.calibration_metrics import ece, predicted_over_observed_by
@@ -34,6 +33,7 @@ from models.evaluation.metrics import auc, require_both_classes
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf, halves
 from models.networks import registry
+from models.pair_rates import weights as pair_weights
 from models.tracking.tracking import Run, Tracker
 from models.training import checkpoint, data_parallel
 from models.training import loop as training_loop

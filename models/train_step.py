@@ -16,7 +16,7 @@ from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from models.layers.embedding import item_slot
 from models.outside_reference import outside_figures
-from models.pair_buckets import co_occurrence
+from models.pair_rates.buckets import co_occurrence
 from models.ranker_training import Job, OnProgress, train_ranker
 from models.retrieval_training import train_retrieval
 from models.tracking.tracking import Tracker

@@ -21,9 +21,9 @@ from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.pair_buckets import seen_together
-from models.pair_graph import PairGraph
-from models.pair_rivals import downstream, made_by
+from models.pair_rates.baselines import downstream, made_by
+from models.pair_rates.buckets import seen_together
+from models.pair_rates.graph import PairGraph
 from pipelines.marketplace.truth import PAIR, Truth
 
 RANKER = "dnn"

@@ -70,7 +70,7 @@ def crosses(
 def pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
     """Pair statistics from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
     _need(out.encoding, "sluice features")
-    from models import pretrain_step
+    from models.pair_rates import job as pretrain_step
     from pipelines.jobs import pair_job as pair_step
 
     with step(console, "pretrain") as progress:

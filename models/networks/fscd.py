@@ -46,7 +46,7 @@ MEAN_RATE = 0.05  # of the running means, per batch
 
 class Fscd(nn.Module):
     """`fields` are the fields of the spec in its order; masks [.., F] follow it. Statistics of pairs are empty until
-    models/pair_weights.py fills them.
+    models/pair_rates/weights.py fills them.
     """
 
     kept: Tensor

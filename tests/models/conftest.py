@@ -15,7 +15,7 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.examples.batches import Batch, ExampleSet
-from models.pair_graph import PairGraph, Relation
+from models.pair_rates.graph import PairGraph, Relation
 
 USERS, ITEMS, GROUPS, TAGS, HISTORY, POSITIONS = 60, 30, 4, 3, 5, 4
 Columns = dict[str, np.ndarray]

@@ -7,7 +7,7 @@ from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, Block
 from models.fscd_split import FscdSplit
 from models.networks.fscd import Fscd
-from models.pair_weights import with_statistics
+from models.pair_rates.weights import with_statistics
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from contracts.features.feature_spec import PairModel
 from models import prerank_sweep
 from models.layers.pair_rate_features import PairStatistics
 from models.networks.fscd import Fscd
-from models.pair_weights import publish, with_statistics
+from models.pair_rates.weights import publish, with_statistics
 from models.prerank_sweep import Task, choose, sweep
 from tests.models.prerank_market import COSTS, task
 

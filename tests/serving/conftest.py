@@ -25,7 +25,6 @@ from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
-from models import pair_weights
 from models.evaluation import calibration
 from models.examples.batches import Block
 from models.layers.pair_rate_features import PairStatistics
@@ -33,6 +32,7 @@ from models.networks import registry
 from models.networks.fscd import Fscd
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
+from models.pair_rates import weights as pair_weights
 from models.training import checkpoint
 from serving.assemble import assemble
 from serving.loaded_bundle import LoadedBundle

@@ -10,7 +10,7 @@ import torch
 from contracts.features.feature_spec import PairModel
 from models.fscd_split import FscdSplit
 from models.networks.fscd import Fscd
-from models.pair_weights import with_statistics
+from models.pair_rates.weights import with_statistics
 from serving import request_crosses
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery

@@ -5,8 +5,8 @@ import pytest
 
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models import pair_weights
-from models.pair_graph import PairGraph, Relation
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.graph import PairGraph, Relation
 from sluice.pair_judge import zero_bucket_mse
 
 

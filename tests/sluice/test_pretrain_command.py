@@ -15,8 +15,8 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from models import pair_weights
-from models.pretrain_step import CHECKPOINT
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.job import CHECKPOINT
 from tests.pipelines.cooccurrence.test_pair_statistics import VOCABULARIES, rows, spec, write
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,12 @@ import torch
 from contracts.config.training import Statistics, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
-from models import pair_network, pair_weights
 from models.examples.batches import Block
 from models.layers.pair_rate_features import PairStatistics
 from models.networks import registry
-from models.pair_memory import memory
+from models.pair_rates import network as pair_network
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.memory import memory
 from models.training import checkpoint
 
 ROOT = Path(__file__).parents[3]

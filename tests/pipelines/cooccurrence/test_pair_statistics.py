@@ -14,7 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import parse
 from contracts.errors import EmptyLogError, WindowError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.pair_graph import PairGraph
+from models.pair_rates.graph import PairGraph
 from pipelines.cooccurrence import pair_statistics
 from pipelines.engine.content_hash import content_hash
 from pipelines.windows import windows

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
-from models.pair_graph import PairGraph
+from models.pair_rates.graph import PairGraph
 from pipelines.jobs import feature_job as feature_step
 from pipelines.jobs import pair_job as pair_step
 from tests.pipelines.jobs.test_feature_job import config, write_log

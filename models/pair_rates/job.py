@@ -22,10 +22,12 @@ from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel
-from models import pair_network, pair_pretraining, pair_weights
 from models.layers.pair_rate_features import PairStatistics
-from models.pair_graph import PairGraph
-from models.pair_memory import memory
+from models.pair_rates import network as pair_network
+from models.pair_rates import pretraining as pair_pretraining
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.memory import memory
 from models.tracking.tracking import Run, Tracker
 
 CHECKPOINT = "checkpoint.safetensors"

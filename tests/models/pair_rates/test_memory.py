@@ -4,9 +4,10 @@ import torch
 
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import FeatureSpec
-from models import pair_network, pair_weights
-from models.pair_graph import PairGraph
-from models.pair_memory import memory
+from models.pair_rates import network as pair_network
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.memory import memory
 
 
 def test_bytes_by_hand(pair_graph: PairGraph, pair_spec: FeatureSpec) -> None:

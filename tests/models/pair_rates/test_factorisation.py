@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from models.pair_factorisation import Factorisation, TwoTowerPairs
-from models.pair_graph import PairGraph
+from models.pair_rates.factorisation import Factorisation, TwoTowerPairs
+from models.pair_rates.graph import PairGraph
 
 DIM = 3
 

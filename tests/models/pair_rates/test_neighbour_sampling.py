@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.neighbour_sampling import sample
-from models.pair_graph import PairGraph, Relation
+from models.pair_rates.graph import PairGraph, Relation
+from models.pair_rates.neighbour_sampling import sample
 
 NONE = torch.empty(0, dtype=torch.int64)
 

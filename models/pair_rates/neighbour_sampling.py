@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from models.pair_graph import Incoming, PairGraph
+from models.pair_rates.graph import Incoming, PairGraph
 
 
 class Messages(NamedTuple):

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from contracts.config.training import Statistics
 from models.layers import pair_head
-from models.pair_factorisation import Factorisation, TwoTowerPairs
-from models.pair_graph import PairGraph
-from models.pcf_gnn import PcfGnn
+from models.pair_rates.factorisation import Factorisation, TwoTowerPairs
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.pcf_gnn import PcfGnn
 
 
 class PairNetwork(nn.Module):

@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import softmax
 
-from models.neighbour_sampling import Messages, sample
-from models.pair_graph import PairGraph
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.neighbour_sampling import Messages, sample
 
 INITIAL_STD = 0.05
 DROPPED_VALUES = 0.2

@@ -11,11 +11,11 @@ import torch
 from contracts.artifacts import LABEL, Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
-from models import pair_weights
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.pair_graph import PairGraph
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.graph import PairGraph
 from models.training import checkpoint
 
 BUCKETS = {"0": (0, 0), "1-10": (1, 10), "11-100": (11, 100), ">100": (101, np.inf)}

@@ -14,10 +14,11 @@ import torch
 
 from contracts.config.training import Statistics
 from contracts.errors import SluiceError
-from models import pair_network, pair_pretraining
-from models.pair_pretraining import hold_out
+from models.pair_rates import network as pair_network
+from models.pair_rates import pretraining as pair_pretraining
+from models.pair_rates.pretraining import hold_out
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SETTINGS = Statistics(dim=8, epochs=40, patience=40, batch_size=16, learning_rate=5e-3, neighbours=30)
 
 

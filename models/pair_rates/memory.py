@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from models.layers.pair_rate_features import PairStatistics
-from models.pair_graph import PairGraph
+from models.pair_rates.graph import PairGraph
 
 TABLE_ENTRY, NUMBER = 12, 4
 

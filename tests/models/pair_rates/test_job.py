@@ -11,7 +11,8 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import parse
 from contracts.features.feature_spec import FeatureSpec
-from models import pair_weights, pretrain_step
+from models.pair_rates import job as pretrain_step
+from models.pair_rates import weights as pair_weights
 
 TEXT = """
 name = "t"

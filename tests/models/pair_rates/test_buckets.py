@@ -11,8 +11,8 @@ import torch
 from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.config.training import Statistics
-from models import pair_weights
-from models.pair_buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
 
 
 def test_counts_are_those_of_the_graph(pair_graph):

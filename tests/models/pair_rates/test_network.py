@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from contracts.config.training import Statistics
-from models import pair_network
-from models.pair_graph import PairGraph
+from models.pair_rates import network as pair_network
+from models.pair_rates.graph import PairGraph
 
 MODELS = ("pcf_gnn", "factorisation", "two_tower")
 

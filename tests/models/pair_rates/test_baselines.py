@@ -6,8 +6,8 @@ import torch
 
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
-from models.pair_graph import PairGraph
-from models.pair_rivals import OWN, RIVALS, made_by
+from models.pair_rates.baselines import OWN, RIVALS, made_by
+from models.pair_rates.graph import PairGraph
 
 SETTINGS = Statistics(dim=4, layers=2, epochs=1, batch_size=32)
 

@@ -11,12 +11,14 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import FeatureSpec
-from models import pair_network, pair_pretraining, pair_weights
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf
 from models.layers.pair_rate_features import PairStatistics
 from models.networks import registry
-from models.pair_graph import PairGraph
+from models.pair_rates import network as pair_network
+from models.pair_rates import pretraining as pair_pretraining
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.graph import PairGraph
 from models.training import loop as training_loop
 
 RIVALS = ("none", "table", "factorisation", "two_tower", "pcf_gnn")

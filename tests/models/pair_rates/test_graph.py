@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from contracts.errors import DataError
-from models.pair_graph import PairGraph
+from models.pair_rates.graph import PairGraph
 
 
 def write(folder, columns, order):

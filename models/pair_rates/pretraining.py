@@ -21,9 +21,9 @@ from torch import Tensor
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.training import Statistics
 from contracts.errors import SluiceError
-from models.pair_graph import PairGraph
-from models.pair_loss import squared_sum, target
-from models.pair_network import PairNetwork
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.loss import squared_sum, target
+from models.pair_rates.network import PairNetwork
 from models.training.row_adam import RowAdam, row_gradient
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000

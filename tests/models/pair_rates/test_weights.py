@@ -9,9 +9,9 @@ import torch
 from contracts.config.training import Statistics
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
-from models import pair_weights
 from models.networks import registry
-from models.pair_graph import PairGraph
+from models.pair_rates import weights as pair_weights
+from models.pair_rates.graph import PairGraph
 from tests.models.layers.test_pair_rate_features import TRAIN
 
 NO_SMOOTHING, SMOOTHING = Statistics(smoothing=0.0), Statistics(smoothing=50.0)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config.training import Statistics
-from models.pair_loss import squared_sum, target
+from models.pair_rates.loss import squared_sum, target
 
 
 def impressions(shown, clicks, predicted, pseudo, prior):

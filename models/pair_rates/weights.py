@@ -19,11 +19,11 @@ from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.layers.embedding import INITIAL_STD, FusedEmbedding
 from models.layers.pair_rate_features import PairStatistics, TableScorer, VectorScorer
-from models.pair_graph import Edges, PairGraph
+from models.pair_rates.graph import Edges, PairGraph
 from models.training import checkpoint
 
 if TYPE_CHECKING:  # a ranker needs no graph library
-    from models.pair_network import PairNetwork
+    from models.pair_rates.network import PairNetwork
 
 WEIGHTS = "weights.safetensors"
 LOOK_UPS = 2.0  # the serving cost of a pair

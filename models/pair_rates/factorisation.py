@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.pair_graph import PairGraph
+from models.pair_rates.graph import PairGraph
 
 INITIAL_STD = 0.05
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.pair_graph import PairGraph
-from models.pcf_gnn import PcfGnn
+from models.pair_rates.graph import PairGraph
+from models.pair_rates.pcf_gnn import PcfGnn
 
 NONE = torch.empty(0, dtype=torch.int64)
 
