@@ -24,9 +24,11 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import FILE, MeasuredCosts, costs
-from models import prerank_rivals, prerank_step, prerank_sweep
-from models.prerank_step import Outcome
-from models.prerank_sweep import Point, Task
+from models.preranking import baselines as prerank_rivals
+from models.preranking import job as prerank_step
+from models.preranking import sweep as prerank_sweep
+from models.preranking.job import Outcome
+from models.preranking.sweep import Point, Task
 from sluice import prerank
 from sluice.judge import DECOYS
 

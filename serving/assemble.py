@@ -22,8 +22,8 @@ from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
 from models.examples.batches import Block
-from models.fscd_split import FscdSplit
 from models.networks.two_tower import TwoTower
+from models.preranking.fscd_scorer import FscdSplit
 from serving import filter_column, item_index, parity
 from serving.bundle_settings import BundleSettings
 from serving.index_recall import index_recall

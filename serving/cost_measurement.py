@@ -23,8 +23,8 @@ import numpy as np
 import torch
 
 from contracts.features.field_costs import FILE, FieldCost, Interval, MeasuredCosts, Regime, field_bytes, field_keys
-from models.fscd_split import FscdSplit
 from models.networks.fscd import Fscd
+from models.preranking.fscd_scorer import FscdSplit
 from serving.assemble import item_part
 from serving.candidates import Candidates
 from serving.deadline import Deadline

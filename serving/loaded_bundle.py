@@ -21,9 +21,9 @@ from contracts.bundle.bundle import Manifest, load_array
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
-from models.fscd_split import FscdSplit
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
+from models.preranking.fscd_scorer import FscdSplit
 from serving import item_index
 from serving.bundle_settings import BundleSettings
 from serving.filter_column import FilterColumn

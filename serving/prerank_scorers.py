@@ -1,7 +1,7 @@
 """The scores that may cut the retrieved candidates, by `prerank.kind`; each answers logits in chunks.
 
     fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses
-                  (serving/request_crosses.py); then the rest of the perceptron (models/fscd_split.py)
+                  (serving/request_crosses.py); then the rest of the perceptron (models/preranking/fscd_scorer.py)
     towers        a perceptron over the two towers' vectors
     dot_product   their inner product over the temperature, which retrieval has computed
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration
-from models.fscd_split import FscdSplit
+from models.preranking.fscd_scorer import FscdSplit
 from serving.candidates import Candidates
 from serving.loaded_bundle import LoadedBundle
 from serving.request_crosses import RequestCrosses, narrowed

@@ -17,7 +17,7 @@ from torch import Tensor
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Block
-from models.fscd_split import FscdSplit
+from models.preranking.fscd_scorer import FscdSplit
 from serving.loaded_bundle import LoadedBundle
 from serving.request_features import RequestFeatures, block
 

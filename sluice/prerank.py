@@ -20,10 +20,11 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
-from models import prerank_plot, prerank_step
-from models.fscd_split import FscdSplit
-from models.prerank_step import Outcome
-from models.prerank_sweep import OnStep
+from models.preranking import job as prerank_step
+from models.preranking import plot as prerank_plot
+from models.preranking.fscd_scorer import FscdSplit
+from models.preranking.job import Outcome
+from models.preranking.sweep import OnStep
 from models.tracking.tracking import Tracker
 from serving import as_of_items, candidate_sets, cascade_timing, past_requests
 from serving.as_of_items import AsOfTest

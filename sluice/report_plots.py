@@ -180,7 +180,7 @@ def value_rates(profile: list[Mapping[str, Any]]) -> str:
 def prerank_frontier(prerank: Mapping[str, Any] | None) -> str:
     if not prerank:
         return ""
-    from models import prerank_plot
+    from models.preranking import plot as prerank_plot
 
     figure, axes = _canvas(height=3.6)
     prerank_plot.draw(axes, prerank)

@@ -7,8 +7,8 @@ import numpy as np
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from models.fscd_training import Sources
-from models.prerank_sweep import Task
+from models.preranking.fscd_training import Sources
+from models.preranking.sweep import Task
 
 VALUES, ITEMS, LENGTH = 6, 120, 60
 COSTS = {"taste": 1.0, "noise": 0.1, "kind": 1.0, "quality": 1.0, "junk": 1.0, "copy": 20.0}

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import PairModel
-from models.fscd_split import FscdSplit
 from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_statistics
+from models.preranking.fscd_scorer import FscdSplit
 from serving import request_crosses
 from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from models import prerank_plot
+from models.preranking import plot as prerank_plot
 
 POINT = {"recall_error": 0.01, "fields_kept": 3, "chosen": False}
 

@@ -1,6 +1,6 @@
 """Trains FSCD where it will sit: on retrieved candidates with the ranker as teacher, and on the clicks of impressions.
 
-    loss = clicks * log loss of impressions + distillation * ... + consistency * ...      (models/prerank_losses.py)
+    loss = clicks * log loss of impressions + distillation * ... + consistency * ...      (models/preranking/losses.py)
            + reg_scale * sum_j c_j delta_j                                                (with gates)
 
 Every term is a mean per sample, so that `reg_scale`, in nats per unit of cost, means the same at any batch size.
@@ -23,8 +23,8 @@ from models.examples.in_memory import ArrayExamples
 from models.layers.position_bias import PositionBias
 from models.networks.concrete_gates import Gates
 from models.networks.fscd import Fscd
-from models.prerank_lists import ListBatch, batch, drawn
-from models.prerank_losses import consistency, distillation
+from models.preranking.candidate_batches import ListBatch, batch, drawn
+from models.preranking.losses import consistency, distillation
 from models.training.row_adam import RowAdam, row_gradient
 
 CLICKS_SHARE = 4  # an impression for every so many candidates of a step

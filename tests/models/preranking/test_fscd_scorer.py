@@ -5,9 +5,9 @@ import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, Block
-from models.fscd_split import FscdSplit
 from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_statistics
+from models.preranking.fscd_scorer import FscdSplit
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Block
-from models.fscd_training import Trainer
 from models.networks.concrete_gates import Gates
 from models.networks.fscd import Fscd
-from models.prerank_lists import batch, drawn
-from models.prerank_losses import distillation
-from models.prerank_quality import judge
-from models.prerank_sweep import Task, first
+from models.preranking.candidate_batches import batch, drawn
+from models.preranking.fscd_training import Trainer
+from models.preranking.losses import distillation
+from models.preranking.quality import judge
+from models.preranking.sweep import Task, first
 
 REQUESTS, TAYLOR_BATCHES, LIST = 60, 20, 64
 SHRINK, FIRST_EPSILON, LAST_EPSILON = 3e-3, 0.1, 1e-4

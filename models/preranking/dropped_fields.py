@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.prerank_sweep import Point, Task, first
+from models.preranking.sweep import Point, Task, first
 
 REQUESTS = 100
 

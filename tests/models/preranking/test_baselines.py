@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import torch
 
-from models import prerank_rivals, prerank_sweep
-from models.prerank_rivals import SmoothGates
+from models.preranking import baselines as prerank_rivals
+from models.preranking import sweep as prerank_sweep
+from models.preranking.baselines import SmoothGates
 from tests.models.prerank_market import COSTS, task
 
 

@@ -10,11 +10,11 @@ import torch
 from contracts.config.training import Statistics
 from contracts.errors import ConfigError, DataError
 from contracts.features.feature_spec import PairModel
-from models import prerank_sweep
 from models.layers.pair_rate_features import PairStatistics
 from models.networks.fscd import Fscd
 from models.pair_rates.weights import publish, with_statistics
-from models.prerank_sweep import Task, choose, sweep
+from models.preranking import sweep as prerank_sweep
+from models.preranking.sweep import Task, choose, sweep
 from tests.models.prerank_market import COSTS, task
 
 NEEDED = {"taste", "kind", "quality"}

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from models import prerank_sweep
-from models.prerank_words import dropped
+from models.preranking import sweep as prerank_sweep
+from models.preranking.dropped_fields import dropped
 from tests.models.prerank_market import COSTS, task
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import torch
 
-from models.fscd_training import Trainer, prior
 from models.networks.concrete_gates import ConcreteGates
 from models.networks.fscd import Fscd
+from models.preranking.fscd_training import Trainer, prior
 from tests.models.prerank_market import COSTS, task
 
 

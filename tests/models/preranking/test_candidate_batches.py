@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from models.networks.fscd import Fscd
-from models.prerank_lists import REQUESTS_AT_ONCE, batch, drawn, score
+from models.preranking.candidate_batches import REQUESTS_AT_ONCE, batch, drawn, score
 from tests.models.prerank_market import task
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.prerank_losses import CHUNK, chunk_weights, consistency, distillation
+from models.preranking.losses import CHUNK, chunk_weights, consistency, distillation
 
 
 def lists(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

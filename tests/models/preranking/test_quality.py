@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.prerank_quality import judge, objective
+from models.preranking.quality import judge, objective
 from tests.models.prerank_market import task
 
 
