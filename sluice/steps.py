@@ -43,7 +43,7 @@ def leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     if importlib.util.find_spec("torch") is None:
         found: dict[str, Any] = {"skipped": NO_TORCH, "suspected": {}, "fields": {}}
     else:
-        from models import leak_check
+        from models.leakage import leak_check
 
         with step(console, "leak check"):
             found = leak_check.run(config, out)

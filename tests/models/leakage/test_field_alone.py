@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.field_alone import STRENGTH, scores, stack, together
-from models.field_columns import FieldColumn
+from models.leakage.field_alone import STRENGTH, scores, stack, together
+from models.leakage.field_columns import FieldColumn
 
 CODES = np.array([[2], [2], [3], [3], [0], [2]])
 LABEL = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField
-from models.field_columns import FieldColumn
+from models.leakage.field_columns import FieldColumn
 
 GROUPS = 8
 NOTHING, OTHERS = "no value", "other values"

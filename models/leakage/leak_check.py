@@ -2,9 +2,9 @@
 
     OUT/leaks/summary.json
 
-One tiny model per field (models/field_alone.py), fitted and judged on disjoint parts of a sample of the training
+One tiny model per field (models/leakage/field_alone.py), fitted and judged on disjoint parts of a sample of the training
 window, and once more on the validation window; the test window is not read. What makes a field suspicious is in
-models/leak_reasons.py. A column that leaks is planted and must be found: where it is not, the rows are too few to
+models/leakage/leak_reasons.py. A column that leaks is planted and must be found: where it is not, the rows are too few to
 find others.
 """
 
@@ -22,11 +22,11 @@ from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.window_part import hashed_share
-from models.field_alone import scores, together
-from models.field_columns import FieldColumn, Sample, read
-from models.label_columns import fields_of_the_label
-from models.leak_profile import profile
-from models.leak_reasons import DOMINANT, Figures, reasons, standard_error
+from models.leakage.field_alone import scores, together
+from models.leakage.field_columns import FieldColumn, Sample, read
+from models.leakage.label_columns import fields_of_the_label
+from models.leakage.leak_profile import profile
+from models.leakage.leak_reasons import DOMINANT, Figures, reasons, standard_error
 
 TRAIN_ROWS, LATER_ROWS = 60_000, 20_000
 FEWEST = 20  # of each class in each third of the sample

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.field_columns import FieldColumn
+from models.leakage.field_columns import FieldColumn
 
 STRENGTH, RIDGE, STEPS = 20.0, 1.0, 12
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.config.config import parse
-from models.label_columns import fields_of_the_label, words
+from models.leakage.label_columns import fields_of_the_label, words
 
 TEXT = """
 name = "x"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.leak_reasons import Figures, reasons, standard_error
+from models.leakage.leak_reasons import Figures, reasons, standard_error
 
 QUIET = Figures(0.78, 0.005, 0.05, 0.9, 0.8, 0.72, 0.2, 30)
 

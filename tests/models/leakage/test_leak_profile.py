@@ -7,8 +7,8 @@ import pytest
 
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureField
-from models.field_columns import FieldColumn, number_column
-from models.leak_profile import GROUPS, profile
+from models.leakage.field_columns import FieldColumn, number_column
+from models.leakage.leak_profile import GROUPS, profile
 
 LABEL = np.array([1.0, 0, 1, 0, 0, 0, 1, 1])
 

@@ -14,7 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.leak_check import run
+from models.leakage.leak_check import run
 
 DAYS, ROWS = 8, 6000
 FIELDS = ("duration", "age", "job", "city", "tags")

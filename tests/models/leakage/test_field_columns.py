@@ -8,7 +8,7 @@ import pytest
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
-from models.field_columns import number_column, read
+from models.leakage.field_columns import number_column, read
 
 
 @pytest.fixture
