@@ -29,9 +29,9 @@ from federated.networks import FederatedNetworks
 from federated.score_histograms import Histograms
 from models.evaluation import calibration
 from models.examples.batches import Block
+from models.jobs.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
+from models.jobs.retrieval_training import PRE_RANKER, TOWER
 from models.layers.embedding import item_slot
-from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
-from models.retrieval_training import PRE_RANKER, TOWER
 from models.training import checkpoint
 
 SHOWN, CLICKS = "_shown", "_clicks"

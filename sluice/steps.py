@@ -84,7 +84,7 @@ def train(
 ) -> dict[str, Any]:
     """`warmth` None starts from nothing."""
     _need(out.encoding, "sluice features")
-    from models import train_step
+    from models.jobs import train_job as train_step
     from models.training.warm_start import Parent
     from sluice.warm_parent import parent_of
 

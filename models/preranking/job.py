@@ -25,6 +25,7 @@ from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
 from models.examples.validation_half import halves
+from models.jobs.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
 from models.networks.fscd import Fscd
 from models.networks.two_tower import TwoTower
 from models.preranking.candidate_batches import score
@@ -32,7 +33,6 @@ from models.preranking.dropped_fields import dropped
 from models.preranking.fscd_training import Sources
 from models.preranking.quality import Quality, judge
 from models.preranking.sweep import OnStep, Point, Task, choose, finish, sweep
-from models.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
 from models.training import checkpoint
 from models.training import loop as training_loop
 

@@ -13,8 +13,8 @@ from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation import boosted_trees
-from models.outside_reference import NAME, outside_figures
-from models.ranker_training import Job
+from models.jobs.lightgbm_baseline import NAME, outside_figures
+from models.jobs.ranker_training import Job
 from models.tracking.tracking import Tracker
 
 

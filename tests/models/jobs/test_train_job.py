@@ -22,10 +22,10 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
 from models.examples.batches import ExampleSet
+from models.jobs.train_job import run
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
-from models.train_step import run
 from models.training import checkpoint
 from models.training import loop as training_loop
 from models.training.warm_start import Parent
@@ -222,7 +222,7 @@ def test_of_two_processes_the_first_alone_writes(write_examples, tmp_path) -> No
     (tmp_path / "config.json").write_text(settings.model_dump_json(), encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
                str(tmp_path / "worker.py"), str(tmp_path / "config.json"), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()} == before

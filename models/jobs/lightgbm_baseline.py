@@ -13,7 +13,7 @@ from models.evaluation import boosted_trees
 from models.evaluation.metrics import auc, gauc
 from models.examples import in_memory as array_examples
 from models.examples.in_memory import ArrayExamples
-from models.ranker_training import Job
+from models.jobs.ranker_training import Job
 
 NAME = "lightgbm"
 JUDGED_ROWS = 500_000  # of validation and of test

@@ -18,9 +18,9 @@ from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from models.evaluation import retrieval_recall
 from models.evaluation.evaluate import evaluate
 from models.evaluation.retrieval_recall import Catalogue, Clicks
+from models.jobs.ranker_training import CALIBRATION, WEIGHTS, Job, calibrate, position_logit
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
-from models.ranker_training import CALIBRATION, WEIGHTS, Job, calibrate, position_logit
 from models.tracking.tracking import Run
 from models.training import checkpoint, data_parallel
 from models.training import loop as training_loop
