@@ -31,11 +31,11 @@ from contracts.config.federated import Federated
 from federated import privacy_cost
 from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
-from federated.identity import Identity
 from federated.in_process_grid import InProcessGrid
 from federated.index_policy import POLICIES
 from federated.plan import Plan
 from federated.round_server import RoundServer
+from federated.secure_aggregation.identity import Identity
 
 PUBLISHED = {"cpp1": 1.76, "cpp2": 2.33, "cpp3": 2.78, "cpp4": 3.40, "cpp5": 5.57}
 MIB = 2.0**20

@@ -22,8 +22,8 @@ from statistics import fmean
 
 import numpy as np
 
-from federated.agreement import quorum
 from federated.messages import PHASES, Message
+from federated.secure_aggregation.roster_consistency import quorum
 
 FRAMING = 260  # of one array: its npy header, type and name, and its share of the message's metadata
 MESSAGE_FRAMING = 320

@@ -20,7 +20,6 @@ from federated import client_files
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
 from federated.gradient_store import GradientStore
-from federated.identity import Identity
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Phase
 from federated.networks import FederatedNetworks
@@ -29,6 +28,7 @@ from federated.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.row_space import RowSpace
 from federated.score_histograms import HistogramTrainer, histogram_plan
+from federated.secure_aggregation.identity import Identity
 from federated.settings import HISTOGRAMS, local_settings, plan_of
 
 MEMORY, UNMASKED = "round", "unmasked"

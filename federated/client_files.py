@@ -18,7 +18,7 @@ from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-from federated.identity import Identity
+from federated.secure_aggregation.identity import Identity
 from models.examples.batches import Batch, Block
 
 CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensors"

@@ -10,15 +10,21 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated import agreement
-from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
-from federated.masking import Layout, PairMask, masked
 from federated.messages import ROUND, Message, get, numbers, scalar, text
-from federated.neighbour_graph import threshold
 from federated.plan import Plan
-from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance, RoundSecrets, self_key
-from federated.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
-from federated.unmasking import pair_key, parted, reveal, sign
+from federated.secure_aggregation import roster_consistency as agreement
+from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
+from federated.secure_aggregation.masking import Layout, PairMask, masked
+from federated.secure_aggregation.neighbour_graph import threshold
+from federated.secure_aggregation.round_secrets import (
+    ANNOUNCEMENT_BYTES,
+    Announcement,
+    Instance,
+    RoundSecrets,
+    self_key,
+)
+from federated.secure_aggregation.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
+from federated.secure_aggregation.unmasking import pair_key, parted, reveal, sign
 
 
 class ClientMasks:

@@ -15,10 +15,10 @@ import numpy as np
 
 from contracts.errors import ConfigError
 from federated.averaging import BY_CLIENTS, Rule
-from federated.fixed_point import WORD, FixedPoint
 from federated.index_policy import IndexPolicy
-from federated.masking import Layout
 from federated.private_set_union import DIGITS, Code, DirectCode, smallest_code
+from federated.secure_aggregation.fixed_point import WORD, FixedPoint
+from federated.secure_aggregation.masking import Layout
 
 Masking = Literal["none", "union", "per_row"]
 TAIL = 4  # words after the dense part: its weight, samples kept, samples held, loss

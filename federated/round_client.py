@@ -15,15 +15,15 @@ import numpy as np
 from contracts.errors import ProtocolError
 from federated.client_masks import ClientMasks, round_number
 from federated.gradient_store import GradientStore
-from federated.identity import Identity
 from federated.local_update import LocalUpdate, shortened, update_words
-from federated.masking import Layout
 from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get
 from federated.plan import Plan
 from federated.private_set_union import WORD, DirectCode, membership, to_digits
 from federated.randomized_response import FirstAnswers, round_answers
+from federated.secure_aggregation.identity import Identity
+from federated.secure_aggregation.masking import Layout
+from federated.secure_aggregation.unmasking import model_hash
 from federated.skellam import noise_words
-from federated.unmasking import model_hash
 
 
 class Trainer(Protocol):

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from contracts.errors import FederatedError, ProtocolError, RoundAbandoned
-from federated import agreement
 from federated.client_masks import round_context
-from federated.fixed_point import signed
-from federated.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed
-from federated.masking import NO_ROWS, Layout, Total
 from federated.messages import MEAN_SAMPLES, PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
-from federated.neighbour_graph import ring
 from federated.plan import LOSS_SCALE, TAIL, Plan
 from federated.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
-from federated.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
-from federated.share_exchange import BOX_BYTES
-from federated.unmasking import SecureSum, model_hash
+from federated.secure_aggregation import roster_consistency as agreement
+from federated.secure_aggregation.fixed_point import signed
+from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed
+from federated.secure_aggregation.masking import NO_ROWS, Layout, Total
+from federated.secure_aggregation.neighbour_graph import ring
+from federated.secure_aggregation.round_secrets import ANNOUNCEMENT_BYTES, Announcement, Instance
+from federated.secure_aggregation.share_exchange import BOX_BYTES
+from federated.secure_aggregation.unmasking import SecureSum, model_hash
 
 
 @dataclass

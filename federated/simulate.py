@@ -23,12 +23,12 @@ from federated.flower_exchange import FlowerExchange, Note
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Exchange, Message, Phase
-from federated.neighbour_graph import degree
 from federated.networks import FederatedNetworks
 from federated.plan import TAIL
 from federated.prepare import pooled
 from federated.round_client import RoundClient
 from federated.row_space import RowSpace
+from federated.secure_aggregation.neighbour_graph import degree
 from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun
 from models.evaluation.metrics import auc

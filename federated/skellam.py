@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from federated.fixed_point import as_words
+from federated.secure_aggregation.fixed_point import as_words
 
 ORDERS = range(2, 257)
 STANDARD_DEVIATIONS = 12.0  # beyond: less than 2^-64 where the variance is large

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.identity import Identity
 from federated.local_update import LocalUpdate
 from federated.messages import Message, Phase
 from federated.round_client import RoundClient
+from federated.secure_aggregation.identity import Identity
 
 IDENTITIES = [Identity.draw(number) for number in range(64)]
 PUBLISHED = tuple(identity.public() for identity in IDENTITIES)

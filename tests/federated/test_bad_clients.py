@@ -7,13 +7,13 @@ import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
 from federated.client_masks import round_context
-from federated.identity import ANNOUNCEMENT, Identity
 from federated.local_update import LocalUpdate
 from federated.messages import PHASES, ROUND, text
 from federated.round_client import RoundClient
-from federated.round_secrets import RoundSecrets
 from federated.round_server import RoundServer
-from federated.unmasking import SecureSum
+from federated.secure_aggregation.identity import ANNOUNCEMENT, Identity
+from federated.secure_aggregation.round_secrets import RoundSecrets
+from federated.secure_aggregation.unmasking import SecureSum
 from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
 from tests.federated.test_secure_round import CLIENTS, clients, plaintext, plan, run
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from contracts.config.federated import Federated
 from contracts.errors import ConfigError
 from federated import simulate, skellam
-from federated.fixed_point import as_words, signed
 from federated.local_update import LocalUpdate, shortened, update_words
 from federated.networks import FederatedNetworks
 from federated.plan import TAIL
 from federated.round_server import RoundServer
 from federated.row_space import RowSpace
+from federated.secure_aggregation.fixed_point import as_words, signed
 from federated.settings import plan_of
 from federated.training import FederatedRun
 from tests.federated import small_world

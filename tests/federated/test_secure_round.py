@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
-from federated.fixed_point import signed
 from federated.index_policy import POLICIES
 from federated.local_update import update_words
 from federated.messages import PHASES
@@ -14,6 +13,7 @@ from federated.plan import TAIL, Plan
 from federated.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.round_server import RoundServer
+from federated.secure_aggregation.fixed_point import signed
 from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
 
 SPACE, WIDTH, DENSE, CLIENTS = 60, 3, 11, 14

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from federated.fixed_point import signed
+from federated.secure_aggregation.fixed_point import signed
 from federated.skellam import epsilon, noise_words
 
 

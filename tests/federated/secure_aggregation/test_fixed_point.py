@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import ConfigError, ProtocolError
-from federated.fixed_point import FixedPoint, as_words, signed
+from federated.secure_aggregation.fixed_point import FixedPoint, as_words, signed
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20))

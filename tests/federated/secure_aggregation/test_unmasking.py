@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.share_exchange import SHARES_BYTES, share_of
-from federated.unmasking import parted, reveal
+from federated.secure_aggregation.share_exchange import SHARES_BYTES, share_of
+from federated.secure_aggregation.unmasking import parted, reveal
 
 PEERS = list(range(6))
 HELD = {peer: bytes(range(SHARES_BYTES)) for peer in PEERS}

@@ -5,7 +5,7 @@ import secrets
 import pytest
 
 from contracts.errors import RoundAbandoned
-from federated.secret_sharing import combine, split
+from federated.secure_aggregation.secret_sharing import combine, split
 
 
 def test_any_threshold_shares_open_the_seed_and_fewer_do_not():

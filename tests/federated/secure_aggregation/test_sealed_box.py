@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import ProtocolError
-from federated import sealed_box
+from federated.secure_aggregation import sealed_box
 
 
 def pair(info=b"x"):

@@ -1,7 +1,7 @@
 """Opening a sum: what clients reveal, and how the server takes the masks off.
 
 Of every client the neighbours reveal either the self mask (it is in the sum) or the mask key (it is not), never both;
-which of the two, all have agreed on before (federated/agreement.py).
+which of the two, all have agreed on before (federated/secure_aggregation/roster_consistency.py).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from contracts.errors import ProtocolError, RoundAbandoned
-from federated import sealed_box, secret_sharing
-from federated.mask_stream import words
-from federated.masking import NO_ROWS, Layout, PairMask, Total, add_pair
-from federated.neighbour_graph import threshold
-from federated.round_secrets import Announcement, Instance, commitment, mask_key, self_key
-from federated.share_exchange import share_of
+from federated.secure_aggregation import sealed_box, secret_sharing
+from federated.secure_aggregation.mask_stream import words
+from federated.secure_aggregation.masking import NO_ROWS, Layout, PairMask, Total, add_pair
+from federated.secure_aggregation.neighbour_graph import threshold
+from federated.secure_aggregation.round_secrets import Announcement, Instance, commitment, mask_key, self_key
+from federated.secure_aggregation.share_exchange import share_of
 
 
 def pair_key(

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from contracts.errors import DataError, ProtocolError
 from federated import client_files
-from federated.identity import Identity, require_signed
+from federated.secure_aggregation.identity import Identity, require_signed
 
 
 def test_a_signature_holds_for_its_signer_purpose_text_and_round_alone():

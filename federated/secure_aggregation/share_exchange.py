@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from federated import sealed_box, secret_sharing
-from federated.round_secrets import SHARED, Announcement, RoundSecrets
-from federated.sealed_box import NONCE_BYTES, TAG_BYTES
-from federated.secret_sharing import SHARE_BYTES
+from federated.secure_aggregation import sealed_box, secret_sharing
+from federated.secure_aggregation.round_secrets import SHARED, Announcement, RoundSecrets
+from federated.secure_aggregation.sealed_box import NONCE_BYTES, TAG_BYTES
+from federated.secure_aggregation.secret_sharing import SHARE_BYTES
 
 SHARES_BYTES = SHARE_BYTES * len(SHARED)
 BOX_BYTES = NONCE_BYTES + SHARES_BYTES + TAG_BYTES

@@ -19,9 +19,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.identity import Identity, require_signed
-from federated.neighbour_graph import ring
-from federated.round_secrets import Instance
+from federated.secure_aggregation.identity import Identity, require_signed
+from federated.secure_aggregation.neighbour_graph import ring
+from federated.secure_aggregation.round_secrets import Instance
 
 QUORUM = 2 / 3
 CHECKED = 256

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.mask_stream import words
+from federated.secure_aggregation.mask_stream import words
 
 NO_ROWS: np.ndarray = np.empty(0, dtype=np.int64)
 

@@ -18,9 +18,9 @@ from typing import Literal
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from contracts.errors import ProtocolError
-from federated import sealed_box
-from federated.mask_stream import derive
-from federated.sealed_box import PUBLIC_BYTES, SEED_BYTES
+from federated.secure_aggregation import sealed_box
+from federated.secure_aggregation.mask_stream import derive
+from federated.secure_aggregation.sealed_box import PUBLIC_BYTES, SEED_BYTES
 
 Instance = Literal["union", "update"]
 INSTANCES: tuple[Instance, ...] = ("union", "update")

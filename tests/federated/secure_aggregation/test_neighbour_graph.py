@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federated.neighbour_graph import ring, threshold
+from federated.secure_aggregation.neighbour_graph import ring, threshold
 
 
 @given(st.sets(st.integers(0, 10_000), min_size=2, max_size=60), st.integers(1, 20).map(lambda half: 2 * half))

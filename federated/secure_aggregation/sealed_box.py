@@ -1,7 +1,7 @@
 """Key agreement between two clients, and boxes that only the other can open and that nobody can alter on the way.
 
 X25519 ▶ HKDF-SHA256 ▶ ChaCha20-Poly1305. Private keys are derived from seeds of 16 bytes, so that a key can be shared
-among neighbours as one short secret (federated/secret_sharing.py).
+among neighbours as one short secret (federated/secure_aggregation/secret_sharing.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from contracts.errors import ProtocolError
-from federated.mask_stream import derive
+from federated.secure_aggregation.mask_stream import derive
 
 SEED_BYTES, PUBLIC_BYTES = 16, 32
 NONCE_BYTES, TAG_BYTES = 12, 16
