@@ -28,12 +28,12 @@ from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_ap
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import Federated
-from federated import privacy_cost
 from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
-from federated.index_policy import POLICIES
 from federated.plan import Plan
+from federated.privacy import privacy_cost
+from federated.privacy.index_policy import POLICIES
 from federated.round_server import RoundServer
 from federated.secure_aggregation.identity import Identity
 

@@ -20,7 +20,7 @@ from federated.flower_records import ARRAYS, from_records, to_records
 from federated.local_update import LocalUpdate
 from federated.messages import PHASES, Phase
 from federated.plan import Plan
-from federated.randomized_response import FirstAnswers
+from federated.privacy.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.secure_aggregation.identity import Identity
 

@@ -24,7 +24,7 @@ from federated.local_training import ClientTrainer
 from federated.messages import PHASES, Phase
 from federated.networks import FederatedNetworks
 from federated.plan import Plan
-from federated.randomized_response import FirstAnswers
+from federated.privacy.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.row_space import RowSpace
 from federated.score_histograms import HistogramTrainer, histogram_plan

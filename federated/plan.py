@@ -15,8 +15,8 @@ import numpy as np
 
 from contracts.errors import ConfigError
 from federated.averaging import BY_CLIENTS, Rule
-from federated.index_policy import IndexPolicy
-from federated.private_set_union import DIGITS, Code, DirectCode, smallest_code
+from federated.privacy.index_policy import IndexPolicy
+from federated.privacy.private_set_union import DIGITS, Code, DirectCode, smallest_code
 from federated.secure_aggregation.fixed_point import WORD, FixedPoint
 from federated.secure_aggregation.masking import Layout
 

@@ -18,12 +18,12 @@ from federated.gradient_store import GradientStore
 from federated.local_update import LocalUpdate, shortened, update_words
 from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get
 from federated.plan import Plan
-from federated.private_set_union import WORD, DirectCode, membership, to_digits
-from federated.randomized_response import FirstAnswers, round_answers
+from federated.privacy.private_set_union import WORD, DirectCode, membership, to_digits
+from federated.privacy.randomized_response import FirstAnswers, round_answers
+from federated.privacy.skellam import noise_words
 from federated.secure_aggregation.identity import Identity
 from federated.secure_aggregation.masking import Layout
 from federated.secure_aggregation.unmasking import model_hash
-from federated.skellam import noise_words
 
 
 class Trainer(Protocol):

@@ -16,7 +16,7 @@ from contracts.errors import FederatedError, ProtocolError, RoundAbandoned
 from federated.client_masks import round_context
 from federated.messages import MEAN_SAMPLES, PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
 from federated.plan import LOSS_SCALE, TAIL, Plan
-from federated.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
+from federated.privacy.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
 from federated.secure_aggregation import roster_consistency as agreement
 from federated.secure_aggregation.fixed_point import signed
 from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed

@@ -15,7 +15,7 @@ import torch
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
-from federated import client_files, privacy_cost, skellam
+from federated import client_files
 from federated.availability import of_config
 from federated.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
 from federated.client_app import UNMASKED, app, client_of
@@ -26,6 +26,7 @@ from federated.messages import PHASES, Exchange, Message, Phase
 from federated.networks import FederatedNetworks
 from federated.plan import TAIL
 from federated.prepare import pooled
+from federated.privacy import privacy_cost, skellam
 from federated.round_client import RoundClient
 from federated.row_space import RowSpace
 from federated.secure_aggregation.neighbour_graph import degree

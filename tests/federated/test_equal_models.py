@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from federated import client_files, prepare
-from federated.index_policy import POLICIES
 from federated.local_training import ClientTrainer
 from federated.networks import FederatedNetworks
+from federated.privacy.index_policy import POLICIES
 from federated.round_client import RoundClient
 from federated.round_server import RoundServer
 from federated.row_space import RowSpace

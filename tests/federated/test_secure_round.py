@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
-from federated.index_policy import POLICIES
 from federated.local_update import update_words
 from federated.messages import PHASES
 from federated.plan import TAIL, Plan
-from federated.randomized_response import FirstAnswers
+from federated.privacy.index_policy import POLICIES
+from federated.privacy.randomized_response import FirstAnswers
 from federated.round_client import RoundClient
 from federated.round_server import RoundServer
 from federated.secure_aggregation.fixed_point import signed

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from federated.privacy.skellam import epsilon, noise_words
 from federated.secure_aggregation.fixed_point import signed
-from federated.skellam import epsilon, noise_words
 
 
 @pytest.mark.parametrize("variance", [0.5, 9.0, 400.0])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import ConfigError
-from federated.index_policy import POLICIES, IndexPolicy
+from federated.privacy.index_policy import POLICIES, IndexPolicy
 
 
 def test_a_probability_beyond_one_is_refused():

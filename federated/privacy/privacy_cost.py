@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from federated.index_policy import IndexPolicy
+from federated.privacy.index_policy import IndexPolicy
 
 
 def epsilon(held: float, not_held: float) -> float:

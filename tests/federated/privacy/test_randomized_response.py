@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.index_policy import POLICIES
-from federated.randomized_response import FirstAnswers, round_answers
+from federated.privacy.index_policy import POLICIES
+from federated.privacy.randomized_response import FirstAnswers, round_answers
 
 ROWS = 40_000
 HELD = np.arange(ROWS) < ROWS // 2

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from federated import privacy_cost
-from federated.index_policy import POLICIES
+from federated.privacy import privacy_cost
+from federated.privacy.index_policy import POLICIES
 
 TABLE = {
     "cpp2": (0.8828, 0.1172, 2.019, 2.708, 3.86e-6, 0.1172, 0.0137),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federated.private_set_union import BloomCode, DirectCode, membership, nonzero_words, smallest_code
+from federated.privacy.private_set_union import BloomCode, DirectCode, membership, nonzero_words, smallest_code
 
 ROWS = 5000
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.index_policy import IndexPolicy
+from federated.privacy.index_policy import IndexPolicy
 from federated.secure_aggregation.mask_stream import KEY_BYTES, derive, words
 
 UNIFORM_BITS = 53  # as many as a float64 compares exactly
