@@ -1,4 +1,4 @@
-"""One client's memory of what it sent the server under FedLaAvg, in a file of its own (federated/fedlaavg.py).
+"""One client's memory of what it sent the server under FedLaAvg, in a file of its own (federated/averaging/fedlaavg.py).
 
     FOLDER/NAME.safetensors    the committed gradient, the pending one, and the rounds they were sent in (-1: none)
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.bundle.bundle import load_weights, save_weights
-from federated.fedlaavg import Gradient, GradientMemory
+from federated.averaging.fedlaavg import Gradient, GradientMemory
 from federated.local_update import LocalUpdate
 from federated.plan import Plan
 

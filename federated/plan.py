@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from contracts.errors import ConfigError
-from federated.averaging import BY_CLIENTS, Rule
+from federated.averaging.averaging import BY_CLIENTS, Rule
 from federated.privacy.index_policy import IndexPolicy
 from federated.privacy.private_set_union import DIGITS, Code, DirectCode, smallest_code
 from federated.secure_aggregation.fixed_point import WORD, FixedPoint

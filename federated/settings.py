@@ -9,7 +9,7 @@ from typing import cast
 
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from federated.averaging import Rule
+from federated.averaging.averaging import Rule
 from federated.local_training import LocalSettings
 from federated.networks import FederatedNetworks
 from federated.plan import Masking, Plan

@@ -23,9 +23,9 @@ import numpy as np
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
 from federated.availability import Availability
-from federated.averaging import BY_CLIENTS, row_steps
+from federated.averaging.averaging import BY_CLIENTS, row_steps
+from federated.averaging.fedlaavg import LatestAverage
 from federated.byte_count import ByteCount
-from federated.fedlaavg import LatestAverage
 from federated.messages import ACCEPTED, MEAN_SAMPLES, Exchange, Message, scalar
 from federated.plan import ATTEMPTS, Plan
 from federated.round_server import OpenedRound, RoundServer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.fedlaavg import Gradient, GradientMemory, LatestAverage
+from federated.averaging.fedlaavg import Gradient, GradientMemory, LatestAverage
 
 CLIENTS, DENSE, SPACE, WIDTH, RATE = 6, 3, 8, 2, 0.1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from federated.averaging import dense_weight, row_steps, row_weights
+from federated.averaging.averaging import dense_weight, row_steps, row_weights
 
 CLIENTS, ROWS, WIDTH = 5, 7, 3
 GENERATOR = np.random.default_rng(3)

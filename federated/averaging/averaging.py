@@ -4,7 +4,7 @@
     holders  v_ij, its samples with j         sum(w delta) / sum(v)          (SFSL)
     heat     1 where v_ij > 0                 sum(delta) / K * N / n_j       (FedSubAvg; n_j clients of all N hold j)
     plain    v_i, its samples                 sum(w delta) / sum(v_i)        (FedAvg)
-    latest   1 where v_ij > 0                 see federated/fedlaavg.py      (FedLaAvg)
+    latest   1 where v_ij > 0                 see federated/averaging/fedlaavg.py      (FedLaAvg)
 
 K is the number of clients in the sum. N / n_j reaches thousands for a row that few hold and is clipped at
 `largest_heat`. The dense part is averaged by samples, under heat by clients.
