@@ -28,13 +28,13 @@ from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_ap
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import Federated
-from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
-from federated.plan import Plan
 from federated.privacy import privacy_cost
 from federated.privacy.index_policy import POLICIES
-from federated.round_server import RoundServer
+from federated.protocol.byte_count import ByteCount, predicted
+from federated.protocol.plan import Plan
+from federated.protocol.round_server import RoundServer
 from federated.secure_aggregation.identity import Identity
 
 PUBLISHED = {"cpp1": 1.76, "cpp2": 2.33, "cpp3": 2.78, "cpp4": 3.40, "cpp5": 5.57}

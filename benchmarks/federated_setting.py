@@ -17,11 +17,11 @@ from flwr.clientapp import ClientApp
 
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
-from federated.local_update import LocalUpdate
-from federated.messages import PHASES, Phase
-from federated.plan import Plan
 from federated.privacy.randomized_response import FirstAnswers
-from federated.round_client import RoundClient
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.messages import PHASES, Phase
+from federated.protocol.plan import Plan
+from federated.protocol.round_client import RoundClient
 from federated.secure_aggregation.identity import Identity
 
 GOODS, CATEGORIES, USERS = 143_534, 4_815, 49_023

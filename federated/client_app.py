@@ -19,13 +19,13 @@ from contracts.errors import ProtocolError
 from federated import client_files
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
-from federated.gradient_store import GradientStore
 from federated.local_training import ClientTrainer
-from federated.messages import PHASES, Phase
 from federated.networks import FederatedNetworks
-from federated.plan import Plan
 from federated.privacy.randomized_response import FirstAnswers
-from federated.round_client import RoundClient
+from federated.protocol.gradient_store import GradientStore
+from federated.protocol.messages import PHASES, Phase
+from federated.protocol.plan import Plan
+from federated.protocol.round_client import RoundClient
 from federated.row_space import RowSpace
 from federated.score_histograms import HistogramTrainer, histogram_plan
 from federated.secure_aggregation.identity import Identity

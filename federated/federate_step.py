@@ -19,12 +19,12 @@ from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from federated import client_files, model_parts, prepare, simulate
-from federated.byte_count import ByteCount
 from federated.client_app import app
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
 from federated.networks import FederatedNetworks
-from federated.round_server import RoundServer
+from federated.protocol.byte_count import ByteCount
+from federated.protocol.round_server import RoundServer
 from federated.score_histograms import Histograms, histogram_plan, item_count, model_as_vector
 from federated.settings import HISTOGRAMS
 from federated.training import BEST

@@ -12,9 +12,9 @@ from flwr.app import Message as FlowerMessage
 from flwr.serverapp import Grid
 
 from contracts.errors import ProtocolError
-from federated.byte_count import ByteCount
 from federated.flower_records import from_records, to_records, wire_bytes
-from federated.messages import ROUND, Message, Phase
+from federated.protocol.byte_count import ByteCount
+from federated.protocol.messages import ROUND, Message, Phase
 
 TRAIN, QUERY = "train", "query"
 Note = Callable[[str], None]

@@ -9,7 +9,7 @@ from flwr.app import Message as FlowerMessage
 from flwr.common.serde import message_to_proto
 
 from contracts.errors import ProtocolError
-from federated.messages import Message
+from federated.protocol.messages import Message
 
 ARRAYS = "arrays"
 

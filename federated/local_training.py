@@ -14,9 +14,9 @@ import torch
 
 from contracts.config.config import Config
 from contracts.errors import ProtocolError
-from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks
-from federated.plan import ATTEMPTS
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.plan import ATTEMPTS
 from federated.row_space import RowSpace
 from models.examples.batches import Batch
 

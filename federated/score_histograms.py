@@ -15,10 +15,10 @@ import torch
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-from federated.local_update import LocalUpdate
 from federated.networks import FederatedNetworks
-from federated.plan import Plan
 from federated.privacy.index_policy import POLICIES
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.plan import Plan
 from federated.secure_aggregation.fixed_point import FixedPoint
 from models.examples.batches import Batch
 from models.layers.embedding import item_slot

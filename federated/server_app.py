@@ -19,9 +19,9 @@ from contracts import summary
 from contracts.errors import FederatedError
 from federated import client_files
 from federated.availability import of_config
-from federated.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.flower_exchange import FlowerExchange
 from federated.networks import FederatedNetworks
+from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.row_space import RowSpace
 from federated.settings import plan_of
 from federated.simulate import said

@@ -17,17 +17,17 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
 from federated import client_files
 from federated.availability import of_config
-from federated.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
 from federated.client_app import UNMASKED, app, client_of
 from federated.flower_exchange import FlowerExchange, Note
 from federated.in_process_grid import InProcessGrid, Lose
 from federated.local_training import ClientTrainer
-from federated.messages import PHASES, Exchange, Message, Phase
 from federated.networks import FederatedNetworks
-from federated.plan import TAIL
 from federated.prepare import pooled
 from federated.privacy import privacy_cost, skellam
-from federated.round_client import RoundClient
+from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
+from federated.protocol.messages import PHASES, Exchange, Message, Phase
+from federated.protocol.plan import TAIL
+from federated.protocol.round_client import RoundClient
 from federated.row_space import RowSpace
 from federated.secure_aggregation.neighbour_graph import degree
 from federated.settings import local_settings, plan_of

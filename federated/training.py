@@ -25,10 +25,10 @@ from contracts.errors import FederatedError, RoundAbandoned
 from federated.availability import Availability
 from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
-from federated.byte_count import ByteCount
-from federated.messages import ACCEPTED, MEAN_SAMPLES, Exchange, Message, scalar
-from federated.plan import ATTEMPTS, Plan
-from federated.round_server import OpenedRound, RoundServer
+from federated.protocol.byte_count import ByteCount
+from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, Exchange, Message, scalar
+from federated.protocol.plan import ATTEMPTS, Plan
+from federated.protocol.round_server import OpenedRound, RoundServer
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
 POPULATION = "population.safetensors"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.local_update import LocalUpdate
-from federated.messages import Message, Phase
-from federated.round_client import RoundClient
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.messages import Message, Phase
+from federated.protocol.round_client import RoundClient
 from federated.secure_aggregation.identity import Identity
 
 IDENTITIES = [Identity.draw(number) for number in range(64)]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
-from federated.client_masks import round_context
-from federated.local_update import LocalUpdate
-from federated.messages import PHASES, ROUND, text
-from federated.round_client import RoundClient
-from federated.round_server import RoundServer
+from federated.protocol.client_masks import round_context
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.messages import PHASES, ROUND, text
+from federated.protocol.round_client import RoundClient
+from federated.protocol.round_server import RoundServer
 from federated.secure_aggregation.identity import ANNOUNCEMENT, Identity
 from federated.secure_aggregation.round_secrets import RoundSecrets
 from federated.secure_aggregation.unmasking import SecureSum

@@ -13,8 +13,8 @@ from federated import client_files, prepare
 from federated.local_training import ClientTrainer
 from federated.networks import FederatedNetworks
 from federated.privacy.index_policy import POLICIES
-from federated.round_client import RoundClient
-from federated.round_server import RoundServer
+from federated.protocol.round_client import RoundClient
+from federated.protocol.round_server import RoundServer
 from federated.row_space import RowSpace
 from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun

@@ -15,10 +15,10 @@ from contracts.bundle.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
 from contracts.features.feature_spec import PADDING
 from federated import client_files, federate_step, prepare, simulate
-from federated.byte_count import ByteCount
 from federated.client_app import app
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
+from federated.protocol.byte_count import ByteCount
 from federated.training import HISTORY, MODEL
 from serving.assemble import assemble
 from serving.deadline import Deadline

@@ -9,12 +9,12 @@ import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
 from federated.availability import alternating
-from federated.gradient_store import GradientStore
-from federated.local_update import LocalUpdate
-from federated.plan import ATTEMPTS
 from federated.privacy.index_policy import POLICIES
 from federated.privacy.private_set_union import from_digits, to_digits
-from federated.round_client import RoundClient
+from federated.protocol.gradient_store import GradientStore
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.plan import ATTEMPTS
+from federated.protocol.round_client import RoundClient
 from federated.training import FederatedRun
 from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
 from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, plan

@@ -9,12 +9,12 @@ from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from contracts.errors import ProtocolError
-from federated.byte_count import ByteCount, predicted
 from federated.flower_exchange import FlowerExchange
 from federated.flower_records import from_records, to_records
 from federated.in_process_grid import InProcessGrid
-from federated.messages import PHASES, ROUND
-from federated.round_server import RoundServer
+from federated.protocol.byte_count import ByteCount, predicted
+from federated.protocol.messages import PHASES, ROUND
+from federated.protocol.round_server import RoundServer
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.test_secure_round import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
 

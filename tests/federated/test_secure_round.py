@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
-from federated.local_update import update_words
-from federated.messages import PHASES
-from federated.plan import TAIL, Plan
 from federated.privacy.index_policy import POLICIES
 from federated.privacy.randomized_response import FirstAnswers
-from federated.round_client import RoundClient
-from federated.round_server import RoundServer
+from federated.protocol.local_update import update_words
+from federated.protocol.messages import PHASES
+from federated.protocol.plan import TAIL, Plan
+from federated.protocol.round_client import RoundClient
+from federated.protocol.round_server import RoundServer
 from federated.secure_aggregation.fixed_point import signed
 from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
 

@@ -22,7 +22,7 @@ from statistics import fmean
 
 import numpy as np
 
-from federated.messages import PHASES, Message
+from federated.protocol.messages import PHASES, Message
 from federated.secure_aggregation.roster_consistency import quorum
 
 FRAMING = 260  # of one array: its npy header, type and name, and its share of the message's metadata

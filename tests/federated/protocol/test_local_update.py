@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from contracts.config.federated import Federated
 from contracts.errors import ConfigError
 from federated import simulate
-from federated.local_update import LocalUpdate, shortened, update_words
 from federated.networks import FederatedNetworks
-from federated.plan import TAIL
 from federated.privacy import skellam
-from federated.round_server import RoundServer
+from federated.protocol.local_update import LocalUpdate, shortened, update_words
+from federated.protocol.plan import TAIL
+from federated.protocol.round_server import RoundServer
 from federated.row_space import RowSpace
 from federated.secure_aggregation.fixed_point import as_words, signed
 from federated.settings import plan_of

@@ -13,10 +13,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from contracts.errors import FederatedError, ProtocolError, RoundAbandoned
-from federated.client_masks import round_context
-from federated.messages import MEAN_SAMPLES, PHASES, ROUND, Exchange, Message, Phase, get, numbers, scalar, text
-from federated.plan import LOSS_SCALE, TAIL, Plan
 from federated.privacy.private_set_union import MOST_ADDED, MOST_COUNTED, WORD, Code, DirectCode, from_digits
+from federated.protocol.client_masks import round_context
+from federated.protocol.messages import (
+    MEAN_SAMPLES,
+    PHASES,
+    ROUND,
+    Exchange,
+    Message,
+    Phase,
+    get,
+    numbers,
+    scalar,
+    text,
+)
+from federated.protocol.plan import LOSS_SCALE, TAIL, Plan
 from federated.secure_aggregation import roster_consistency as agreement
 from federated.secure_aggregation.fixed_point import signed
 from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed

@@ -1,6 +1,6 @@
 """One client's keys, shares and masks in a round, and what it reveals so that a sum can be opened.
 
-Like all of a client's half of a round it works on what is remembered of it (federated/round_client.py).
+Like all of a client's half of a round it works on what is remembered of it (federated/protocol/round_client.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.messages import ROUND, Message, get, numbers, scalar, text
-from federated.plan import Plan
+from federated.protocol.messages import ROUND, Message, get, numbers, scalar, text
+from federated.protocol.plan import Plan
 from federated.secure_aggregation import roster_consistency as agreement
 from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
 from federated.secure_aggregation.masking import Layout, PairMask, masked

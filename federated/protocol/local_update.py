@@ -8,7 +8,7 @@ import numpy as np
 
 from contracts.errors import ProtocolError
 from federated.averaging.averaging import dense_weight, row_weights
-from federated.plan import LOSS_SCALE, TAIL, Plan
+from federated.protocol.plan import LOSS_SCALE, TAIL, Plan
 from federated.secure_aggregation.fixed_point import as_words, signed
 from federated.secure_aggregation.masking import Layout
 

@@ -13,14 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.client_masks import ClientMasks, round_number
-from federated.gradient_store import GradientStore
-from federated.local_update import LocalUpdate, shortened, update_words
-from federated.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get
-from federated.plan import Plan
 from federated.privacy.private_set_union import WORD, DirectCode, membership, to_digits
 from federated.privacy.randomized_response import FirstAnswers, round_answers
 from federated.privacy.skellam import noise_words
+from federated.protocol.client_masks import ClientMasks, round_number
+from federated.protocol.gradient_store import GradientStore
+from federated.protocol.local_update import LocalUpdate, shortened, update_words
+from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get
+from federated.protocol.plan import Plan
 from federated.secure_aggregation.identity import Identity
 from federated.secure_aggregation.masking import Layout
 from federated.secure_aggregation.unmasking import model_hash

@@ -14,8 +14,8 @@ import numpy as np
 
 from contracts.bundle.bundle import load_weights, save_weights
 from federated.averaging.fedlaavg import Gradient, GradientMemory
-from federated.local_update import LocalUpdate
-from federated.plan import Plan
+from federated.protocol.local_update import LocalUpdate
+from federated.protocol.plan import Plan
 
 
 class GradientStore:
