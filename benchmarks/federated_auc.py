@@ -14,8 +14,9 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from federated import client_files, federate_step, prepare, simulate
-from federated.row_space import RowSpace
+from federated import federate_step, simulate
+from federated.clients import client_files, prepare
+from federated.clients.row_space import RowSpace
 from sluice import steps
 from sluice.progress import step
 

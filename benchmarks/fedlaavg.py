@@ -18,8 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from federated.availability import Availability, alternating, at_random
 from federated.averaging.fedlaavg import Gradient, GradientMemory, LatestAverage
+from federated.clients.availability import Availability, alternating, at_random
 
 CLIENTS, A_ROUND, STEPS, BATCH, PERIOD, RATE, PULL = 100, 10, 10, 5, 100, 0.05, 0.1
 CLASSES, CLIP = 10, 16.0

@@ -16,17 +16,17 @@ from flwr.app import Message as FlowerMessage
 from flwr.clientapp import ClientApp
 
 from contracts.errors import ProtocolError
-from federated import client_files
+from federated.clients import client_files
+from federated.clients.local_training import ClientTrainer
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
 from federated.flower_exchange import QUERY, message_type
 from federated.flower_records import ARRAYS, from_records, to_records
-from federated.local_training import ClientTrainer
-from federated.networks import FederatedNetworks
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.gradient_store import GradientStore
 from federated.protocol.messages import PHASES, Phase
 from federated.protocol.plan import Plan
 from federated.protocol.round_client import RoundClient
-from federated.row_space import RowSpace
 from federated.score_histograms import HistogramTrainer, histogram_plan
 from federated.secure_aggregation.identity import Identity
 from federated.settings import HISTOGRAMS, local_settings, plan_of

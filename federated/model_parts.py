@@ -25,7 +25,7 @@ from contracts.errors import DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from federated.networks import FederatedNetworks
+from federated.clients.networks import FederatedNetworks
 from federated.score_histograms import Histograms
 from models.evaluation import calibration
 from models.examples.batches import Block

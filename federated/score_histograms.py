@@ -15,7 +15,7 @@ import torch
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-from federated.networks import FederatedNetworks
+from federated.clients.networks import FederatedNetworks
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.local_update import LocalUpdate
 from federated.protocol.plan import Plan

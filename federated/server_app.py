@@ -17,12 +17,12 @@ from flwr.serverapp import Grid, ServerApp
 
 from contracts import summary
 from contracts.errors import FederatedError
-from federated import client_files
-from federated.availability import of_config
+from federated.clients import client_files
+from federated.clients.availability import of_config
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
 from federated.flower_exchange import FlowerExchange
-from federated.networks import FederatedNetworks
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
-from federated.row_space import RowSpace
 from federated.settings import plan_of
 from federated.simulate import said
 from federated.training import FederatedRun

@@ -10,11 +10,11 @@ from typing import cast
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from federated.averaging.averaging import Rule
-from federated.local_training import LocalSettings
-from federated.networks import FederatedNetworks
+from federated.clients.local_training import LocalSettings
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
 from federated.privacy.index_policy import POLICIES, IndexPolicy
 from federated.protocol.plan import Masking, Plan
-from federated.row_space import RowSpace
 
 CENTRAL_CLIP, CENTRAL_LEVELS, DEFAULT_LEVELS = 100.0, 2**31, 2**15  # one client of weight 1 has all bits to itself
 HISTOGRAMS = "histograms"  # the last round, which counts scores and trains nothing (federated/score_histograms.py)

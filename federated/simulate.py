@@ -15,20 +15,20 @@ import torch
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
-from federated import client_files
-from federated.availability import of_config
 from federated.client_app import UNMASKED, app, client_of
+from federated.clients import client_files
+from federated.clients.availability import of_config
+from federated.clients.local_training import ClientTrainer
+from federated.clients.networks import FederatedNetworks
+from federated.clients.prepare import pooled
+from federated.clients.row_space import RowSpace
 from federated.flower_exchange import FlowerExchange, Note
 from federated.in_process_grid import InProcessGrid, Lose
-from federated.local_training import ClientTrainer
-from federated.networks import FederatedNetworks
-from federated.prepare import pooled
 from federated.privacy import privacy_cost, skellam
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
 from federated.protocol.messages import PHASES, Exchange, Message, Phase
 from federated.protocol.plan import TAIL
 from federated.protocol.round_client import RoundClient
-from federated.row_space import RowSpace
 from federated.secure_aggregation.neighbour_graph import degree
 from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun
@@ -43,7 +43,7 @@ WINDOWS = ("validation", "test")
 def run(
     config: Config, out: Artifacts, folder: Path, on_progress: OnProgress, wire: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """Setting -> its history and figures. The folder was made by federated/prepare.py; runs go on where they
+    """Setting -> its history and figures. The folder was made by federated/clients/prepare.py; runs go on where they
     stopped."""
     return {
         name: figures(run_setting(name, config, out, folder, on_progress, wire=wire), name, config, folder)

@@ -22,9 +22,9 @@ import numpy as np
 
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
-from federated.availability import Availability
 from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
+from federated.clients.availability import Availability
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, Exchange, Message, scalar
 from federated.protocol.plan import ATTEMPTS, Plan

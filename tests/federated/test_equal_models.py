@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from federated import client_files, prepare
-from federated.local_training import ClientTrainer
-from federated.networks import FederatedNetworks
+from federated.clients import client_files, prepare
+from federated.clients.local_training import ClientTrainer
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.round_client import RoundClient
 from federated.protocol.round_server import RoundServer
-from federated.row_space import RowSpace
 from federated.settings import local_settings, plan_of
 from federated.training import FederatedRun
 from tests.federated import small_world

@@ -14,8 +14,9 @@ from contracts.bundle import bundle
 from contracts.bundle.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
 from contracts.features.feature_spec import PADDING
-from federated import client_files, federate_step, prepare, simulate
+from federated import federate_step, simulate
 from federated.client_app import app
+from federated.clients import client_files, prepare
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount

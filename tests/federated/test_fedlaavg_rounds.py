@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
-from federated.availability import alternating
+from federated.clients.availability import alternating
 from federated.privacy.index_policy import POLICIES
 from federated.privacy.private_set_union import from_digits, to_digits
 from federated.protocol.gradient_store import GradientStore

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from contracts import summary
-from federated import prepare
+from federated.clients import prepare
 from tests.federated import small_world
 from tests.federated.flower_processes import (
     NAME,

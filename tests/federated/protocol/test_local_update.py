@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from contracts.config.federated import Federated
 from contracts.errors import ConfigError
 from federated import simulate
-from federated.networks import FederatedNetworks
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
 from federated.privacy import skellam
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
 from federated.protocol.plan import TAIL
 from federated.protocol.round_server import RoundServer
-from federated.row_space import RowSpace
 from federated.secure_aggregation.fixed_point import as_words, signed
 from federated.settings import plan_of
 from federated.training import FederatedRun

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from contracts.errors import DataError, ProtocolError
-from federated import client_files
+from federated.clients import client_files
 from federated.secure_aggregation.identity import Identity, require_signed
 
 

@@ -14,10 +14,10 @@ import torch
 
 from contracts.config.config import Config
 from contracts.errors import ProtocolError
-from federated.networks import FederatedNetworks
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
 from federated.protocol.local_update import LocalUpdate
 from federated.protocol.plan import ATTEMPTS
-from federated.row_space import RowSpace
 from models.examples.batches import Batch
 
 

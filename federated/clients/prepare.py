@@ -20,8 +20,8 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
 from contracts.features.feature_spec import FeatureSpec
-from federated import client_files
-from federated.row_space import require_federable
+from federated.clients import client_files
+from federated.clients.row_space import require_federable
 from models.examples.batches import Batch, Block, ExampleSet
 
 CLIENTS, TRAINING = "clients.fingerprint", "training.fingerprint"

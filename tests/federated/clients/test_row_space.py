@@ -6,10 +6,10 @@ import torch
 
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField
-from federated.local_training import row_samples
-from federated.networks import FederatedNetworks
-from federated.prepare import SamplesByUser, federated_spec
-from federated.row_space import RowSpace, require_federable
+from federated.clients.local_training import row_samples
+from federated.clients.networks import FederatedNetworks
+from federated.clients.prepare import SamplesByUser, federated_spec
+from federated.clients.row_space import RowSpace, require_federable
 from models.examples.batches import ExampleSet
 from models.layers.embedding import item_slot
 from tests.federated import small_world

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from contracts.errors import ConfigError
-from federated.local_training import ClientTrainer
-from federated.networks import FederatedNetworks
-from federated.prepare import SamplesByUser, federated_spec
-from federated.row_space import RowSpace
+from federated.clients.local_training import ClientTrainer
+from federated.clients.networks import FederatedNetworks
+from federated.clients.prepare import SamplesByUser, federated_spec
+from federated.clients.row_space import RowSpace
 from federated.settings import local_settings
 from models.examples.batches import ExampleSet
 from models.networks import registry

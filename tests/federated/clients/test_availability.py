@@ -4,7 +4,7 @@ import pytest
 
 from contracts.config.federated import Federated
 from contracts.errors import ConfigError, DataError
-from federated.availability import alternating, always, at_random, day_cycle, of_config, trace
+from federated.clients.availability import alternating, always, at_random, day_cycle, of_config, trace
 
 
 def test_always_means_everybody():
