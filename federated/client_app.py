@@ -27,9 +27,9 @@ from federated.protocol.gradient_store import GradientStore
 from federated.protocol.messages import PHASES, Phase
 from federated.protocol.plan import Plan
 from federated.protocol.round_client import RoundClient
-from federated.score_histograms import HistogramTrainer, histogram_plan
+from federated.rounds.score_histograms import HistogramTrainer, histogram_plan
+from federated.rounds.settings import HISTOGRAMS, local_settings, plan_of
 from federated.secure_aggregation.identity import Identity
-from federated.settings import HISTOGRAMS, local_settings, plan_of
 
 MEMORY, UNMASKED = "round", "unmasked"
 CACHED = 4096

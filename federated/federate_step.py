@@ -26,9 +26,9 @@ from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.round_server import RoundServer
-from federated.score_histograms import Histograms, histogram_plan, item_count, model_as_vector
-from federated.settings import HISTOGRAMS
-from federated.training import BEST
+from federated.rounds.score_histograms import Histograms, histogram_plan, item_count, model_as_vector
+from federated.rounds.settings import HISTOGRAMS
+from federated.rounds.training import BEST
 from models.tracking.tracking import Tracker
 
 FOLDER = "federated"

@@ -26,7 +26,7 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from federated.clients.networks import FederatedNetworks
-from federated.score_histograms import Histograms
+from federated.rounds.score_histograms import Histograms
 from models.evaluation import calibration
 from models.examples.batches import Block
 from models.jobs.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS

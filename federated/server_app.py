@@ -23,9 +23,9 @@ from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
 from federated.flower_exchange import FlowerExchange
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
-from federated.settings import plan_of
+from federated.rounds.settings import plan_of
+from federated.rounds.training import FederatedRun
 from federated.simulate import said
-from federated.training import FederatedRun
 
 LOG = logging.getLogger(__name__)
 WAIT_SECONDS = 120.0

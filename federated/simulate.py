@@ -29,9 +29,9 @@ from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds, 
 from federated.protocol.messages import PHASES, Exchange, Message, Phase
 from federated.protocol.plan import TAIL
 from federated.protocol.round_client import RoundClient
+from federated.rounds.settings import local_settings, plan_of
+from federated.rounds.training import FederatedRun
 from federated.secure_aggregation.neighbour_graph import degree
-from federated.settings import local_settings, plan_of
-from federated.training import FederatedRun
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.training import loop as training_loop

@@ -16,8 +16,8 @@ from federated.clients.row_space import RowSpace
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.round_client import RoundClient
 from federated.protocol.round_server import RoundServer
-from federated.settings import local_settings, plan_of
-from federated.training import FederatedRun
+from federated.rounds.settings import local_settings, plan_of
+from federated.rounds.training import FederatedRun
 from tests.federated import small_world
 from tests.federated.local_exchange import LocalExchange
 

@@ -20,7 +20,7 @@ from federated.clients import client_files, prepare
 from federated.flower_exchange import FlowerExchange
 from federated.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount
-from federated.training import HISTORY, MODEL
+from federated.rounds.training import HISTORY, MODEL
 from serving.assemble import assemble
 from serving.deadline import Deadline
 from serving.funnel import Funnel

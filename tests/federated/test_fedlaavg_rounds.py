@@ -15,7 +15,7 @@ from federated.protocol.gradient_store import GradientStore
 from federated.protocol.local_update import LocalUpdate
 from federated.protocol.plan import ATTEMPTS
 from federated.protocol.round_client import RoundClient
-from federated.training import FederatedRun
+from federated.rounds.training import FederatedRun
 from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
 from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, plan
 

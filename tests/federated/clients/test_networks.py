@@ -11,7 +11,7 @@ from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import SamplesByUser, federated_spec
 from federated.clients.row_space import RowSpace
-from federated.settings import local_settings
+from federated.rounds.settings import local_settings
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from tests.federated import small_world

@@ -14,9 +14,9 @@ from federated.privacy import skellam
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
 from federated.protocol.plan import TAIL
 from federated.protocol.round_server import RoundServer
+from federated.rounds.settings import plan_of
+from federated.rounds.training import FederatedRun
 from federated.secure_aggregation.fixed_point import as_words, signed
-from federated.settings import plan_of
-from federated.training import FederatedRun
 from tests.federated import small_world
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, clients, plan
