@@ -24,8 +24,8 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOwn
 from contracts.errors import FederatedError
-from federated import simulate
 from federated.clients import prepare
+from federated.flower import simulate
 
 CONFIG = Path(__file__).with_suffix(".toml")
 METHODS = {"fedlaavg": "cpp5-none-latest", "fedlaavg_full": "all-none-latest", "fedavg": "fedavg", "fedprox": "fedprox"}

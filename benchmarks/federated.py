@@ -28,8 +28,8 @@ from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_ap
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import Federated
-from federated.flower_exchange import FlowerExchange
-from federated.in_process_grid import InProcessGrid
+from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.in_process_grid import InProcessGrid
 from federated.privacy import privacy_cost
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.byte_count import ByteCount, predicted

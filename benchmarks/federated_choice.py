@@ -21,8 +21,8 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOwn
 from contracts.errors import FederatedError
-from federated import simulate
 from federated.clients import client_files, prepare
+from federated.flower import simulate
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}

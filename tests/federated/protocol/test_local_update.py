@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from contracts.config.federated import Federated
 from contracts.errors import ConfigError
-from federated import simulate
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
+from federated.flower import simulate
 from federated.privacy import skellam
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
 from federated.protocol.plan import TAIL

@@ -9,9 +9,9 @@ from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from contracts.errors import ProtocolError
-from federated.flower_exchange import FlowerExchange
-from federated.flower_records import from_records, to_records
-from federated.in_process_grid import InProcessGrid
+from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.flower_records import from_records, to_records
+from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount, predicted
 from federated.protocol.messages import PHASES, ROUND
 from federated.protocol.round_server import RoundServer

@@ -20,8 +20,8 @@ from federated.clients import client_files
 from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
-from federated.flower_exchange import QUERY, message_type
-from federated.flower_records import ARRAYS, from_records, to_records
+from federated.flower.flower_exchange import QUERY, message_type
+from federated.flower.flower_records import ARRAYS, from_records, to_records
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.gradient_store import GradientStore
 from federated.protocol.messages import PHASES, Phase

@@ -15,15 +15,15 @@ import torch
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
-from federated.client_app import UNMASKED, app, client_of
 from federated.clients import client_files
 from federated.clients.availability import of_config
 from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import pooled
 from federated.clients.row_space import RowSpace
-from federated.flower_exchange import FlowerExchange, Note
-from federated.in_process_grid import InProcessGrid, Lose
+from federated.flower.client_app import UNMASKED, app, client_of
+from federated.flower.flower_exchange import FlowerExchange, Note
+from federated.flower.in_process_grid import InProcessGrid, Lose
 from federated.privacy import privacy_cost, skellam
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds, predicted
 from federated.protocol.messages import PHASES, Exchange, Message, Phase

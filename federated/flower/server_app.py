@@ -21,11 +21,11 @@ from federated.clients import client_files
 from federated.clients.availability import of_config
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
-from federated.flower_exchange import FlowerExchange
+from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.simulate import said
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.settings import plan_of
 from federated.rounds.training import FederatedRun
-from federated.simulate import said
 
 LOG = logging.getLogger(__name__)
 WAIT_SECONDS = 120.0

@@ -12,7 +12,7 @@ from flwr.app import Message as FlowerMessage
 from flwr.serverapp import Grid
 
 from contracts.errors import ProtocolError
-from federated.flower_records import from_records, to_records, wire_bytes
+from federated.flower.flower_records import from_records, to_records, wire_bytes
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ROUND, Message, Phase
 
