@@ -14,10 +14,10 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from federated import federate_step
 from federated.clients import client_files, prepare
 from federated.clients.row_space import RowSpace
 from federated.flower import simulate
+from federated.jobs import federate_job as federate_step
 from sluice import steps
 from sluice.progress import step
 

@@ -89,7 +89,7 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any
 
 def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     """A few secure rounds over some users of the log, with their figures; what is served stays as it is."""
-    from federated import federate_step
+    from federated.jobs import federate_job as federate_step
 
     with step(console, "federated rounds") as progress:
         found = federate_step.run(config, out, progress.advance, bundle=False)

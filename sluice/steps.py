@@ -140,7 +140,7 @@ def federate(
     config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None
 ) -> dict[str, Any]:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
-    from federated import federate_step
+    from federated.jobs import federate_job as federate_step
 
     if not out.encoding.exists():
         features(config, data, out, console, until=until)

@@ -18,13 +18,13 @@ from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from federated import model_parts
 from federated.clients import client_files, prepare
 from federated.clients.networks import FederatedNetworks
 from federated.flower import simulate
 from federated.flower.client_app import app
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
+from federated.jobs import model_parts
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.round_server import RoundServer
 from federated.rounds.score_histograms import Histograms, histogram_plan, item_count, model_as_vector

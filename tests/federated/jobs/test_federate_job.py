@@ -14,12 +14,12 @@ from contracts.bundle import bundle
 from contracts.bundle.bundle import load_array, load_weights
 from contracts.errors import ConfigError, RoundAbandoned
 from contracts.features.feature_spec import PADDING
-from federated import federate_step
 from federated.clients import client_files, prepare
 from federated.flower import simulate
 from federated.flower.client_app import app
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
+from federated.jobs import federate_job as federate_step
 from federated.protocol.byte_count import ByteCount
 from federated.rounds.training import HISTORY, MODEL
 from serving.assemble import assemble
