@@ -33,9 +33,9 @@ from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.jobs.feature_job import session
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import Truth
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from sluice import registration, steps
 from sluice.judge import market

@@ -29,14 +29,14 @@ from models.evaluation import calibration
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
-from serving import item_index
-from serving.bundle_settings import BundleSettings
+from serving.bundle import item_index
+from serving.bundle.bundle_settings import BundleSettings
+from serving.bundle.feature_store import SideTable
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.request_features import block
-from serving.side_table import SideTable
 
 VALUES, BUCKETS, RECENT = 1000, 10_000, 20
 USERS = 2000

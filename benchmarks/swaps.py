@@ -23,7 +23,7 @@ import numpy as np
 
 from contracts.bundle import bundle
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
-from serving.side_table import SideTable
+from serving.bundle.feature_store import SideTable
 from sluice.server_process import ServerProcess
 from sluice.steady_load import Outcome, SteadyLoad
 

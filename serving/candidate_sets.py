@@ -10,7 +10,7 @@ import torch
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.features.encoding import Encoded
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.query import RankQuery
 from serving.request_features import RequestFeatures, block

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from models.evaluation import calibration
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.prerank_scorers import DotProductScorer, Scorer
 from serving.prerank_stage import PrerankStage

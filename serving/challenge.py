@@ -19,13 +19,13 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import LABEL, POSITION, ROW, USER, Artifacts
 from contracts.errors import DataError
-from serving import parity
+from serving.bundle import parity
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.scoring_bundle import ScoringBundle
 from serving.cascade_timing import side_by_side
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
-from serving.scoring_bundle import ScoringBundle
 
 CHUNK_ROWS = 32_768
 ORIGIN = Path("the test window")

@@ -26,9 +26,9 @@ from contracts.features.field_costs import FILE, FieldCost, Interval, MeasuredCo
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assemble import item_part
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import Candidates
 from serving.deadline import Deadline
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import FscdScorer
 from serving.prerank_stage import PrerankStage
 from serving.query import RankQuery

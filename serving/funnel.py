@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import CHANNELS, Candidates
 from serving.deadline import Deadline, DeadlineExpired
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import Scorer
 from serving.prerank_stage import PrerankStage
 from serving.query import RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus

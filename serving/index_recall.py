@@ -8,9 +8,9 @@ import torch
 from contracts.features.encoding import Encoder
 from models.examples.batches import Block
 from models.networks.two_tower import TwoTower
-from serving.bundle_settings import BundleSettings
-from serving.item_index import ItemIndex, recall, with_bid_weight
-from serving.side_table import SideTable
+from serving.bundle.bundle_settings import BundleSettings
+from serving.bundle.feature_store import SideTable
+from serving.bundle.item_index import ItemIndex, recall, with_bid_weight
 
 QUERIES = 200
 

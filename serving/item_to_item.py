@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.config.stages import Retrieve
-from serving import item_index
+from serving.bundle import item_index
 
 NOBODY = -1
 CHUNK = 1024

@@ -17,8 +17,8 @@ from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
 from serving.as_of_items import events, window
+from serving.bundle.feature_store import SideTable
 from serving.request_features import Requester
-from serving.side_table import SideTable
 
 RECENT = 50
 READ_ROWS = 65_536

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from serving.auction import expected_revenue
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import Candidates, best_first
 from serving.deadline import Deadline
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import Scorer, scorer
 from serving.request_features import Requester
 from serving.scoring_stage import Stage, cut_status, score_in_chunks

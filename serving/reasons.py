@@ -13,7 +13,7 @@ import numpy as np
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import DenseSlot, IdSlot
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.query import Reason
 from serving.request_features import Requester, RequestFeatures, block
 

@@ -18,7 +18,7 @@ from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Block
 from models.preranking.fscd_scorer import FscdSplit
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request_features import RequestFeatures, block
 
 FEW = 256  # combinations

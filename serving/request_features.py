@@ -14,7 +14,7 @@ import torch
 from contracts.features.encoding import Encoded, scale
 from contracts.features.feature_spec import PADDING
 from models.examples.batches import Block
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.query import ContextValue, RankQuery
 
 

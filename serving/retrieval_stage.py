@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from serving.bundle.item_index import search
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import CHANNELS, Candidates
-from serving.item_index import search
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.request_features import Requester
 

@@ -19,10 +19,10 @@ from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
 from serving.answer_log import AnswerLog
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle_health import BundleHealth, bundle_age
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.query import RankQuery

@@ -18,9 +18,9 @@ from contracts.config.days import Gate
 from contracts.errors import DataError, OneClassError
 from models.evaluation.auc_bootstrap import Bootstrap, bootstrap
 from models.evaluation.gauc_bootstrap import calibration_interval, gauc_difference
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.scoring_bundle import ScoringBundle
 from serving.challenge import TestWindow, logits, median_milliseconds, read_window
-from serving.loaded_bundle import LoadedBundle
-from serving.scoring_bundle import ScoringBundle
 
 
 def judge(out: Artifacts, challenger: Path, champion: Path | None, settings: Gate, seed: int) -> dict[str, Any]:

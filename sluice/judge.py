@@ -13,13 +13,13 @@ from contracts.config.config import Config
 from models.evaluation.calibration import Calibration
 from pipelines.marketplace.truth import CONTEXT, Truth
 from serving import cascade_timing
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.scoring_bundle import load_calibration
 from serving.client import RankingClient
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import DotProductScorer
 from serving.query import RankQuery
-from serving.scoring_bundle import load_calibration
 from sluice import live_requests, oracle, slates
 from sluice.cross_verdict import verdict
 from sluice.live_requests import Served, Visit

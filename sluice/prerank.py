@@ -29,7 +29,7 @@ from models.tracking.tracking import Tracker
 from serving import as_of_items, candidate_sets, cascade_timing, past_requests
 from serving.as_of_items import AsOfTest
 from serving.assemble import assemble, item_part
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.prerank_scorers import DotProductScorer, FscdScorer, Scorer
 from serving.query import RankQuery

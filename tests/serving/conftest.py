@@ -35,7 +35,7 @@ from models.networks.two_tower import TwoTower
 from models.pair_rates import weights as pair_weights
 from models.training import checkpoint
 from serving.assemble import assemble
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 
 USERS, ITEMS, EVENTS = 60, 80, 3000
 TASTES = ["books", "games", "music", "sport"]

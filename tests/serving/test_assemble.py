@@ -19,7 +19,7 @@ from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from models.examples.batches import Block
 from serving.assemble import assemble
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 
 
 def table(folder: Path) -> dict[str, list[Any]]:

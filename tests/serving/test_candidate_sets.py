@@ -19,7 +19,7 @@ from contracts.errors import DataError
 from contracts.features.encoding import Encoded
 from serving import as_of_items, candidate_sets, past_requests
 from serving.as_of_items import AsOfTest
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request_features import RequestFeatures, block
 from tests.serving.conftest import encode_events
 

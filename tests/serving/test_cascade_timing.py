@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.cascade_timing import WARM_UP, cascades, side_by_side, without_prerank
 from serving.deadline import Deadline
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import TowersScorer
 from serving.query import RankQuery
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from contracts.errors import RequestError
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.deadline import Deadline, DeadlineExpired
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankAnswer, RankQuery, StageStatus
 
 STAGES = ["retrieve", "prerank", "rank", "rerank", "explain"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from sluice.server_process import ServerProcess
 from tests.docs_blocks import run
 

@@ -13,10 +13,10 @@ from contracts.errors import BundleError
 from models.networks.fscd import Fscd
 from models.training import checkpoint
 from serving.assemble import assemble
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import Candidates
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_scorers import DotProductScorer, FscdScorer, scorer
 from serving.query import RankQuery
 from serving.request_features import RequestFeatures, block
@@ -100,7 +100,7 @@ def test_without_weights_the_bundle_names_the_step(market: Any, trained: Any, tm
 def test_weights_of_other_settings_are_refused(publish_bundle: Publish, tmp_path: Path, market: Any) -> None:
     path = tmp_path / "weights.safetensors"
     checkpoint.save(Fscd(market.spec, 3, (5,)), path)
-    from serving.networks import load_fscd
+    from serving.bundle.networks import load_fscd
 
     with pytest.raises(BundleError, match="train again"):
         load_fscd(path, market.spec, market.config.prerank)

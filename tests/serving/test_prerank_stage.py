@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from serving import prerank_stage
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import Candidates
 from serving.deadline import Deadline
-from serving.loaded_bundle import LoadedBundle
 from serving.prerank_stage import PrerankStage
 from serving.query import RankQuery, StageStatus
 from serving.request_features import Requester, RequestFeatures

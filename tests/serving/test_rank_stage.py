@@ -9,9 +9,9 @@ import torch
 from contracts.features.encoding import Encoded
 from models.networks import registry
 from serving import rank_stage
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import Candidates
 from serving.deadline import Deadline
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery, StageStatus
 from serving.rank_stage import RankStage
 from serving.request_features import RequestFeatures, block

@@ -8,7 +8,7 @@ import torch
 
 from contracts.features.encoding import Encoded
 from models.networks import registry
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.reasons import ROUNDING, TOP, Reasons
 from serving.request_features import RequestFeatures, block

@@ -12,7 +12,7 @@ from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_statistics
 from models.preranking.fscd_scorer import FscdSplit
 from serving import request_crosses
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.request_crosses import RequestCrosses
 from serving.request_features import RequestFeatures, block

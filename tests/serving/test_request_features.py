@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contracts.features.feature_spec import PADDING, UNKNOWN
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.request_features import Requester, RequestFeatures
 

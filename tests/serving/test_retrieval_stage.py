@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from contracts.config.stages import Retrieve
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.candidates import CHANNELS
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from serving.request_features import Requester, RequestFeatures, block
 from serving.retrieval_stage import RetrievalStage, Retrieved, distinct

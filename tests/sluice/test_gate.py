@@ -8,8 +8,8 @@ from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError
 from models.evaluation.metrics import gauc
+from serving.bundle.scoring_bundle import ScoringBundle
 from serving.challenge import logits, read_window
-from serving.scoring_bundle import ScoringBundle
 from sluice.gate import judge, reasons
 from tests.sluice.market_run import market_run
 

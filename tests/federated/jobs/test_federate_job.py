@@ -23,9 +23,9 @@ from federated.jobs import federate_job as federate_step
 from federated.protocol.byte_count import ByteCount
 from federated.rounds.training import HISTORY, MODEL
 from serving.assemble import assemble
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.deadline import Deadline
 from serving.funnel import Funnel
-from serving.loaded_bundle import LoadedBundle
 from serving.query import RankQuery
 from tests.federated import small_world
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import BundleError
-from serving.bundle_settings import FILE, BundleSettings
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.bundle_settings import FILE, BundleSettings
+from serving.bundle.loaded_bundle import LoadedBundle
 
 
 def test_round_trip(loaded: LoadedBundle, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 from contracts.bundle.bundle import MANIFEST, load_weights, read_manifest, save_weights
 from contracts.errors import BundleError, BundleVersionError, ChecksumError, ParityError
 from models.examples.batches import Block
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 
 Republish = Callable[[Path], Path]
 

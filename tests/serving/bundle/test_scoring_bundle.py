@@ -14,8 +14,8 @@ from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError
 from contracts.features.feature_spec import FeatureSpec
 from serving.assemble import assemble
-from serving.loaded_bundle import LoadedBundle
-from serving.scoring_bundle import ScoringBundle
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.scoring_bundle import ScoringBundle
 from serving.verify import verify
 
 

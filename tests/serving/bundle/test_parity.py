@@ -17,8 +17,8 @@ from contracts.artifacts import ROW, Artifacts
 from contracts.config.training import Train
 from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.features.encoding import Encoder
-from serving import parity
-from serving.loaded_bundle import LoadedBundle
+from serving.bundle import parity
+from serving.bundle.loaded_bundle import LoadedBundle
 
 
 def check(folder: Path, bundle: LoadedBundle, encoder: Encoder | None = None) -> parity.Comparison:

@@ -4,7 +4,7 @@
     rank/       weights.safetensors, calibration.safetensors
     parity/     rows.parquet
 
-Where there are items, this is the part of a bundle that scores; see serving/loaded_bundle.py for the rest.
+Where there are items, this is the part of a bundle that scores; see serving/bundle/loaded_bundle.py for the rest.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
-from serving import parity
-from serving.bundle_settings import BundleSettings
-from serving.networks import load_ranker
+from serving.bundle import parity
+from serving.bundle.bundle_settings import BundleSettings
+from serving.bundle.networks import load_ranker
 
 RANK, PARITY = "rank", "parity"
 

@@ -24,13 +24,13 @@ from models.evaluation.calibration import Calibration
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
-from serving import item_index
-from serving.bundle_settings import BundleSettings
-from serving.filter_column import FilterColumn
-from serving.item_index import ItemIndex
-from serving.networks import load_fscd, load_pre_ranker, load_towers
-from serving.scoring_bundle import ScoringBundle, load_calibration
-from serving.side_table import SideTable
+from serving.bundle import item_index
+from serving.bundle.bundle_settings import BundleSettings
+from serving.bundle.feature_store import SideTable
+from serving.bundle.filter_column import FilterColumn
+from serving.bundle.item_index import ItemIndex
+from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
+from serving.bundle.scoring_bundle import ScoringBundle, load_calibration
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 

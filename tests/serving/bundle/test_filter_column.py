@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import DataError
-from serving.filter_column import FilterColumn, from_raw
+from serving.bundle.filter_column import FilterColumn, from_raw
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 

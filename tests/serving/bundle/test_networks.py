@@ -12,7 +12,7 @@ from contracts.config.training import Train
 from contracts.errors import BundleError
 from models.networks.tower_pre_ranker import PreRanker
 from models.training import checkpoint
-from serving.networks import load_pre_ranker
+from serving.bundle.networks import load_pre_ranker
 
 TRAIN, PRERANK = Train(tower_dim=4), Prerank(hidden=(3,))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import BundleError, DataError
-from serving.side_table import SideTable, sort_order
+from serving.bundle.feature_store import SideTable, sort_order
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 

@@ -24,7 +24,7 @@ from contracts.features.feature_spec import Block as BlockName
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.evaluation.calibration import Calibration
 from models.examples.batches import Block
-from serving.raw_columns import column, raw_columns
+from serving.bundle.raw_columns import column, raw_columns
 
 ID_PREFIX = "id:"
 LOGIT, PROBABILITY = "_logit", "_probability"

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import SchemaError
 from contracts.features.feature_spec import FeatureField
-from serving.raw_columns import column, raw_columns
+from serving.bundle.raw_columns import column, raw_columns
 
 
 def test_missing_numbers_are_nan_and_missing_keys_none() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
-from serving import item_index
+from serving.bundle import item_index
 
 FLAT = Retrieve()
 IVF = Retrieve(flat_below=100, max_codes=2000)
