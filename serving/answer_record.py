@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from contracts.bundle.bundle import Manifest
 from serving.answer_log import AnsweredRequest, AnswerLog
 from serving.proto import sluice_pb2 as pb
-from serving.query import RankAnswer
+from serving.request.query import RankAnswer
 
 
 class AnswerRecorder:

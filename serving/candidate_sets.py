@@ -12,8 +12,8 @@ from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
-from serving.query import RankQuery
-from serving.request_features import RequestFeatures, block
+from serving.request.query import RankQuery
+from serving.request.request_features import RequestFeatures, block
 from serving.retrieval_stage import RetrievalStage
 
 ANYBODY = RankQuery(user="", limit=1)

@@ -16,14 +16,14 @@ import torch
 
 from models.evaluation import calibration
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.past_requests import PastRequest
 from serving.prerank_scorers import DotProductScorer, Scorer
 from serving.prerank_stage import PrerankStage
-from serving.query import RankQuery
 from serving.rank_stage import RankStage
-from serving.request_features import RequestFeatures, block
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
+from serving.request.request_features import RequestFeatures, block
 from serving.retrieval_stage import RetrievalStage
 
 Work = Callable[[int], object]

@@ -15,7 +15,7 @@ from grpc_status import rpc_status
 from contracts.errors import SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.query import ContextValue
+from serving.request.query import ContextValue
 from serving.translation import to_value
 
 

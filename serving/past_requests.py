@@ -18,7 +18,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
 from serving.as_of_items import events, window
 from serving.bundle.feature_store import SideTable
-from serving.request_features import Requester
+from serving.request.request_features import Requester
 
 RECENT = 50
 READ_ROWS = 65_536

@@ -18,9 +18,9 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates
+from serving.request.candidates import Candidates
+from serving.request.request_features import Requester, RequestFeatures, block
 from serving.request_crosses import RequestCrosses, narrowed
-from serving.request_features import Requester, RequestFeatures, block
 
 ScorePart = Callable[[slice], Tensor]
 

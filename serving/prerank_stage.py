@@ -12,10 +12,10 @@ import torch
 
 from serving.auction import expected_revenue
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates, best_first
-from serving.deadline import Deadline
 from serving.prerank_scorers import Scorer, scorer
-from serving.request_features import Requester
+from serving.request.candidates import Candidates, best_first
+from serving.request.deadline import Deadline
+from serving.request.request_features import Requester
 from serving.scoring_stage import Stage, cut_status, score_in_chunks
 
 CHUNK = 500

@@ -10,10 +10,10 @@ import numpy as np
 from contracts.features.encoding import Encoded
 from serving.auction import expected_revenue
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates, best_first
-from serving.deadline import Deadline
-from serving.query import StageStatus
-from serving.request_features import Requester, RequestFeatures, block
+from serving.request.candidates import Candidates, best_first
+from serving.request.deadline import Deadline
+from serving.request.query import StageStatus
+from serving.request.request_features import Requester, RequestFeatures, block
 from serving.scoring_stage import Stage, cut_status, score_in_chunks
 
 CHUNK = 200

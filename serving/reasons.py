@@ -14,8 +14,8 @@ import numpy as np
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import DenseSlot, IdSlot
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.query import Reason
-from serving.request_features import Requester, RequestFeatures, block
+from serving.request.query import Reason
+from serving.request.request_features import Requester, RequestFeatures, block
 
 TOP = 3
 ROUNDING = 1e-5  # rows of one call may round differently; a smaller change is none

@@ -19,7 +19,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Block
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request_features import RequestFeatures, block
+from serving.request.request_features import RequestFeatures, block
 
 FEW = 256  # combinations
 

@@ -15,10 +15,10 @@ import numpy as np
 from models.evaluation.calibration import Calibration
 from serving.auction import second_price
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates, best_first
-from serving.deadline import Deadline
 from serving.diversity import mmr
-from serving.query import StageStatus
+from serving.request.candidates import Candidates, best_first
+from serving.request.deadline import Deadline
+from serving.request.query import StageStatus
 
 Kind = Literal["auction", "mmr", "none"]
 

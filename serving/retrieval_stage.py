@@ -17,9 +17,9 @@ import numpy as np
 
 from serving.bundle.item_index import search
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import CHANNELS, Candidates
-from serving.query import RankQuery
-from serving.request_features import Requester
+from serving.request.candidates import CHANNELS, Candidates
+from serving.request.query import RankQuery
+from serving.request.request_features import Requester
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 

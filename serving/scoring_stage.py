@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from serving.candidates import Candidates
-from serving.deadline import Deadline
-from serving.query import StageStatus
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline
+from serving.request.query import StageStatus
 
 
 class Stage(NamedTuple):

@@ -21,11 +21,11 @@ from contracts.errors import SluiceError
 from serving.answer_log import AnswerLog
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle_health import BundleHealth, bundle_age
-from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
-from serving.query import RankQuery
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
 from serving.servicer import RankingServicer
 from serving.worker_process import LEAVE, LEAVE_GRACE_SECONDS
 

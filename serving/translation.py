@@ -1,10 +1,10 @@
-"""Between the wire (serving/proto/sluice.proto) and the funnel's own words (serving/query.py)."""
+"""Between the wire (serving/proto/sluice.proto) and the funnel's own words (serving/request/query.py)."""
 
 from __future__ import annotations
 
 from contracts.errors import RequestError
 from serving.proto import sluice_pb2 as pb
-from serving.query import ContextValue, RankAnswer, RankedItem, RankQuery, StageReport, StageStatus
+from serving.request.query import ContextValue, RankAnswer, RankedItem, RankQuery, StageReport, StageStatus
 
 STATUS = {
     StageStatus.COMPLETE: pb.StageReport.COMPLETE,

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from contracts.artifacts import USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
 from serving.client import RankingClient, RankingFailed
-from serving.query import ContextValue
+from serving.request.query import ContextValue
 
 
 @dataclass(frozen=True)

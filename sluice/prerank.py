@@ -32,7 +32,7 @@ from serving.assemble import assemble, item_part
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.prerank_scorers import DotProductScorer, FscdScorer, Scorer
-from serving.query import RankQuery
+from serving.request.query import RankQuery
 from sluice.emptied_folder import emptied
 
 REPETITIONS = 100

@@ -8,7 +8,7 @@ from google.protobuf.json_format import MessageToJson
 from contracts.errors import ConfigError, SluiceError
 from serving.client import RankingClient, RankingFailed
 from serving.proto.sluice_pb2 import RankResponse
-from serving.query import ContextValue
+from serving.request.query import ContextValue
 
 
 def parse_context(pairs: list[str]) -> dict[str, ContextValue]:

@@ -20,7 +20,7 @@ from contracts.features.encoding import Encoded
 from serving import as_of_items, candidate_sets, past_requests
 from serving.as_of_items import AsOfTest
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request_features import RequestFeatures, block
+from serving.request.request_features import RequestFeatures, block
 from tests.serving.conftest import encode_events
 
 START, TEST = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 5, tzinfo=UTC)

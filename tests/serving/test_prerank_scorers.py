@@ -14,12 +14,12 @@ from models.networks.fscd import Fscd
 from models.training import checkpoint
 from serving.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates
-from serving.deadline import Deadline
 from serving.funnel import Funnel
 from serving.prerank_scorers import DotProductScorer, FscdScorer, scorer
-from serving.query import RankQuery
-from serving.request_features import RequestFeatures, block
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
+from serving.request.request_features import RequestFeatures, block
 
 ASKED = RankQuery(user="u05", limit=5, context={"device": "phone", "hour": 7.0}, rerank=False)
 Publish = Callable[..., Path]

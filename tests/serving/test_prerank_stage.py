@@ -6,11 +6,11 @@ import torch
 
 from serving import prerank_stage
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates
-from serving.deadline import Deadline
 from serving.prerank_stage import PrerankStage
-from serving.query import RankQuery, StageStatus
-from serving.request_features import Requester, RequestFeatures
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery, StageStatus
+from serving.request.request_features import Requester, RequestFeatures
 from serving.scoring_stage import Stage
 
 

@@ -10,11 +10,11 @@ from contracts.features.encoding import Encoded
 from models.networks import registry
 from serving import rank_stage
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates
-from serving.deadline import Deadline
-from serving.query import RankQuery, StageStatus
 from serving.rank_stage import RankStage
-from serving.request_features import RequestFeatures, block
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery, StageStatus
+from serving.request.request_features import RequestFeatures, block
 from serving.scoring_stage import Stage
 
 QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})

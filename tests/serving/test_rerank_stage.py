@@ -10,10 +10,10 @@ from contracts.config.stages import Rerank
 from models.evaluation.calibration import Calibration
 from serving.auction import second_price
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import Candidates
-from serving.deadline import Deadline
 from serving.diversity import mmr
-from serving.query import StageStatus
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline
+from serving.request.query import StageStatus
 from serving.rerank_stage import RerankStage, Slate
 
 ROWS = np.arange(12)

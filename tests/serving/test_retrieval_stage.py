@@ -8,9 +8,9 @@ import torch
 
 from contracts.config.stages import Retrieve
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.candidates import CHANNELS
-from serving.query import RankQuery
-from serving.request_features import Requester, RequestFeatures, block
+from serving.request.candidates import CHANNELS
+from serving.request.query import RankQuery
+from serving.request.request_features import Requester, RequestFeatures, block
 from serving.retrieval_stage import RetrievalStage, Retrieved, distinct
 
 

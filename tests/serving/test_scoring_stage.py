@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from serving.deadline import Deadline
-from serving.query import StageStatus
+from serving.request.deadline import Deadline
+from serving.request.query import StageStatus
 from serving.scoring_stage import cut_status, score_in_chunks
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from contracts.features.feature_spec import PADDING, UNKNOWN
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.query import RankQuery
-from serving.request_features import Requester, RequestFeatures
+from serving.request.query import RankQuery
+from serving.request.request_features import Requester, RequestFeatures
 
 
 @pytest.fixture(scope="module")

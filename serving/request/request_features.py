@@ -15,7 +15,7 @@ from contracts.features.encoding import Encoded, scale
 from contracts.features.feature_spec import PADDING
 from models.examples.batches import Block
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.query import ContextValue, RankQuery
+from serving.request.query import ContextValue, RankQuery
 
 
 class Requester(NamedTuple):

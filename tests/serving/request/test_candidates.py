@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.candidates import Candidates, best_first
+from serving.request.candidates import Candidates, best_first
 
 
 @given(st.lists(st.integers(-3, 3), max_size=20), st.integers(1, 25), st.integers(0, 2**32 - 1))

@@ -5,8 +5,8 @@ import pytest
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from serving.query import ContextValue, RankQuery
-from serving.request_check import MAX_RECENT, check
+from serving.request.query import ContextValue, RankQuery
+from serving.request.request_check import MAX_RECENT, check
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from serving.query import ContextValue, RankQuery
+from serving.request.query import ContextValue, RankQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have
 INT64 = range(-(2**63), 2**63)
