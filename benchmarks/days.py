@@ -34,9 +34,9 @@ from pipelines.jobs.feature_job import session
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import Truth
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.funnel import Funnel
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
 from sluice import registration, steps
 from sluice.judge import market
 from sluice.live_requests import Visit

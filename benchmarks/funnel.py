@@ -33,10 +33,10 @@ from serving.bundle import item_index
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import SideTable
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.funnel import Funnel
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import block
+from serving.stages.funnel import Funnel
 
 VALUES, BUCKETS, RECENT = 1000, 10_000, 20
 USERS = 2000

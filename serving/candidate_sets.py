@@ -14,7 +14,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
-from serving.retrieval_stage import RetrievalStage
+from serving.stages.retrieval import RetrievalStage
 
 ANYBODY = RankQuery(user="", limit=1)
 

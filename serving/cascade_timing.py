@@ -16,15 +16,15 @@ import torch
 
 from models.evaluation import calibration
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.funnel import Funnel
 from serving.past_requests import PastRequest
-from serving.prerank_scorers import DotProductScorer, Scorer
-from serving.prerank_stage import PrerankStage
-from serving.rank_stage import RankStage
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
-from serving.retrieval_stage import RetrievalStage
+from serving.stages.funnel import Funnel
+from serving.stages.prerank import PrerankStage
+from serving.stages.prerank_scorers import DotProductScorer, Scorer
+from serving.stages.rank import RankStage
+from serving.stages.retrieval import RetrievalStage
 
 Work = Callable[[int], object]
 WARM_UP = 3

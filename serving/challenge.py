@@ -23,9 +23,9 @@ from serving.bundle import parity
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
 from serving.cascade_timing import side_by_side
-from serving.funnel import Funnel
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
 
 CHUNK_ROWS = 32_768
 ORIGIN = Path("the test window")

@@ -27,12 +27,12 @@ from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assemble import item_part
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.prerank_scorers import FscdScorer
-from serving.prerank_stage import PrerankStage
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester, RequestFeatures
+from serving.stages.prerank import PrerankStage
+from serving.stages.prerank_scorers import FscdScorer
 
 DRAWS = 400
 FEW = 10  # the smaller number of candidates is so many times smaller

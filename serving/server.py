@@ -21,12 +21,12 @@ from contracts.errors import SluiceError
 from serving.answer_log import AnswerLog
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle_health import BundleHealth, bundle_age
-from serving.funnel import Funnel
 from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.servicer import RankingServicer
+from serving.stages.funnel import Funnel
 from serving.worker_process import LEAVE, LEAVE_GRACE_SECONDS
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name

@@ -22,11 +22,11 @@ from contracts.errors import RequestError, SluiceError
 from serving.answer_log import AnswerLog
 from serving.answer_record import AnswerRecorder
 from serving.bundle_health import bundle_age
-from serving.funnel import Funnel
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankQuery
+from serving.stages.funnel import Funnel
 from serving.translation import to_query, to_response
 
 log = logging.getLogger("sluice.serving")

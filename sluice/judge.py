@@ -16,10 +16,10 @@ from serving import cascade_timing
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import load_calibration
 from serving.client import RankingClient
-from serving.funnel import Funnel
-from serving.prerank_scorers import DotProductScorer
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
+from serving.stages.prerank_scorers import DotProductScorer
 from sluice import live_requests, oracle, slates
 from sluice.cross_verdict import verdict
 from sluice.live_requests import Served, Visit

@@ -31,8 +31,8 @@ from serving.as_of_items import AsOfTest
 from serving.assemble import assemble, item_part
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
-from serving.prerank_scorers import DotProductScorer, FscdScorer, Scorer
 from serving.request.query import RankQuery
+from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, Scorer
 from sluice.emptied_folder import emptied
 
 REPETITIONS = 100

@@ -5,9 +5,9 @@ import torch
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.cascade_timing import WARM_UP, cascades, side_by_side, without_prerank
-from serving.prerank_scorers import TowersScorer
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.stages.prerank_scorers import TowersScorer
 
 
 def test_every_arm_runs_every_repetition_and_threads_come_back() -> None:

@@ -75,9 +75,9 @@ def test_reasons_can_be_left_out(client, loaded):
 
 
 def test_the_wire_changes_nothing_of_the_funnels_answer(client, loaded):
-    from serving.funnel import Funnel
     from serving.request.deadline import Deadline
     from serving.request.query import RankQuery
+    from serving.stages.funnel import Funnel
 
     own = Funnel(loaded).rank(RankQuery(user=a_user(loaded), limit=4), Deadline(None))
     wire = client.rank(a_user(loaded), limit=4, seconds=5)

@@ -24,9 +24,9 @@ from federated.protocol.byte_count import ByteCount
 from federated.rounds.training import HISTORY, MODEL
 from serving.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.funnel import Funnel
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
 from tests.federated import small_world
 
 WHOLE = "all-union-holders"  # in a private union two holders' words cancel with probability 2^-16; here is none

@@ -11,11 +11,11 @@ from contracts.features.feature_spec import PairModel
 from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_statistics
 from models.preranking.fscd_scorer import FscdSplit
-from serving import request_crosses
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
-from serving.request_crosses import RequestCrosses
+from serving.stages import request_crosses
+from serving.stages.request_crosses import RequestCrosses
 
 ROWS = np.array([3, 0, 3, 7, -1, 11])
 

@@ -9,9 +9,9 @@ import torch
 from contracts.features.encoding import Encoded
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.reasons import ROUNDING, TOP, Reasons
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
+from serving.stages.reasons import ROUNDING, TOP, Reasons
 
 QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
 ROWS = np.array([3, 41, 17])

@@ -8,14 +8,14 @@ import torch
 
 from contracts.features.encoding import Encoded
 from models.networks import registry
-from serving import rank_stage
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.rank_stage import RankStage
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery, StageStatus
 from serving.request.request_features import RequestFeatures, block
-from serving.scoring_stage import Stage
+from serving.stages import rank as rank_stage
+from serving.stages.rank import RankStage
+from serving.stages.scoring_stage import Stage
 
 QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
 ROWS = np.arange(20)[::-1].copy()

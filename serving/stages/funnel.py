@@ -16,17 +16,17 @@ import numpy as np
 import torch
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.prerank_scorers import Scorer
-from serving.prerank_stage import PrerankStage
-from serving.rank_stage import RankStage
-from serving.reasons import Reasons
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
 from serving.request.request_check import check
 from serving.request.request_features import Requester, RequestFeatures, block
-from serving.rerank_stage import RerankStage, Slate
-from serving.retrieval_stage import RetrievalStage, Retrieved
+from serving.stages.prerank import PrerankStage
+from serving.stages.prerank_scorers import Scorer
+from serving.stages.rank import RankStage
+from serving.stages.reasons import Reasons
+from serving.stages.rerank import RerankStage, Slate
+from serving.stages.retrieval import RetrievalStage, Retrieved
 
 Result = TypeVar("Result")
 Trace = dict[str, np.ndarray]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.auction import expected_revenue, second_price
+from serving.stages.auction import expected_revenue, second_price
 
 ADS = st.lists(
     st.tuples(st.floats(0.0, 5.0, width=32), st.floats(0.0, 1.0, width=32)), min_size=1, max_size=12

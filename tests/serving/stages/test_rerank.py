@@ -8,13 +8,13 @@ import pytest
 
 from contracts.config.stages import Rerank
 from models.evaluation.calibration import Calibration
-from serving.auction import second_price
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.diversity import mmr
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import StageStatus
-from serving.rerank_stage import RerankStage, Slate
+from serving.stages.auction import second_price
+from serving.stages.diversity import mmr
+from serving.stages.rerank import RerankStage, Slate
 
 ROWS = np.arange(12)
 PROBABILITIES = np.random.default_rng(4).uniform(0.01, 0.3, len(ROWS))

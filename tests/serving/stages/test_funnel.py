@@ -8,9 +8,9 @@ import pytest
 
 from contracts.errors import RequestError
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.funnel import Funnel
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankQuery, StageStatus
+from serving.stages.funnel import Funnel
 
 STAGES = ["retrieve", "prerank", "rank", "rerank", "explain"]
 FOREVER = Deadline(None)

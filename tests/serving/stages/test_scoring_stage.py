@@ -4,7 +4,7 @@ import torch
 
 from serving.request.deadline import Deadline
 from serving.request.query import StageStatus
-from serving.scoring_stage import cut_status, score_in_chunks
+from serving.stages.scoring_stage import cut_status, score_in_chunks
 
 
 def test_chunks_cover_every_candidate_once() -> None:

@@ -11,7 +11,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester, RequestFeatures, block
-from serving.retrieval_stage import RetrievalStage, Retrieved, distinct
+from serving.stages.retrieval import RetrievalStage, Retrieved, distinct
 
 
 def with_quotas(bundle: LoadedBundle, **quotas: int) -> LoadedBundle:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from serving import prerank_stage
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.prerank_stage import PrerankStage
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery, StageStatus
 from serving.request.request_features import Requester, RequestFeatures
-from serving.scoring_stage import Stage
+from serving.stages import prerank as prerank_stage
+from serving.stages.prerank import PrerankStage
+from serving.stages.scoring_stage import Stage
 
 
 def somebody(bundle: LoadedBundle) -> Requester:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.features.encoding import Encoded
-from serving.auction import expected_revenue
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates, best_first
 from serving.request.deadline import Deadline
 from serving.request.query import StageStatus
 from serving.request.request_features import Requester, RequestFeatures, block
-from serving.scoring_stage import Stage, cut_status, score_in_chunks
+from serving.stages.auction import expected_revenue
+from serving.stages.scoring_stage import Stage, cut_status, score_in_chunks
 
 CHUNK = 200
 NAME = "rank"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.diversity import mmr, unit
+from serving.stages.diversity import mmr, unit
 
 
 def by_the_book(

@@ -1,4 +1,4 @@
-"""Pre-ranking: a cheap score (serving/prerank_scorers.py) orders the retrieved candidates; `prerank.keep` stay.
+"""Pre-ranking: a cheap score (serving/stages/prerank_scorers.py) orders the retrieved candidates; `prerank.keep` stay.
 
 Its first chunk is scored however late it is (about a fifth of a millisecond): every answer then rests on a prediction.
 The objective is the slate's: bid x calibrated probability, the expected revenue, where an auction follows; the logit
@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from serving.auction import expected_revenue
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.prerank_scorers import Scorer, scorer
 from serving.request.candidates import Candidates, best_first
 from serving.request.deadline import Deadline
 from serving.request.request_features import Requester
-from serving.scoring_stage import Stage, cut_status, score_in_chunks
+from serving.stages.auction import expected_revenue
+from serving.stages.prerank_scorers import Scorer, scorer
+from serving.stages.scoring_stage import Stage, cut_status, score_in_chunks
 
 CHUNK = 500
 NAME = "prerank"

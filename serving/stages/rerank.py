@@ -13,12 +13,12 @@ from typing import Literal
 import numpy as np
 
 from models.evaluation.calibration import Calibration
-from serving.auction import second_price
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.diversity import mmr
 from serving.request.candidates import Candidates, best_first
 from serving.request.deadline import Deadline
 from serving.request.query import StageStatus
+from serving.stages.auction import second_price
+from serving.stages.diversity import mmr
 
 Kind = Literal["auction", "mmr", "none"]
 

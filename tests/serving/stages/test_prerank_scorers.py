@@ -14,12 +14,12 @@ from models.networks.fscd import Fscd
 from models.training import checkpoint
 from serving.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.funnel import Funnel
-from serving.prerank_scorers import DotProductScorer, FscdScorer, scorer
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
+from serving.stages.funnel import Funnel
+from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, scorer
 
 ASKED = RankQuery(user="u05", limit=5, context={"device": "phone", "hour": 7.0}, rerank=False)
 Publish = Callable[..., Path]
@@ -61,7 +61,7 @@ def test_dropped_fields_are_not_computed(bundle: LoadedBundle) -> None:
 
 
 def test_the_stage_can_be_cut_between_chunks(bundle: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    from serving import prerank_stage
+    from serving.stages import prerank as prerank_stage
 
     monkeypatch.setattr(prerank_stage, "CHUNK", 6)
     rows = np.arange(len(bundle.items))
