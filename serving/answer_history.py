@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import DAY
 from contracts.errors import DataError
-from serving.answer_log import SCHEMA
+from serving.server.response_log import SCHEMA
 
 # The caller's own doing; they say nothing about the bundle.
 CALLERS_FAULT = ("INVALID_ARGUMENT", "CANCELLED")

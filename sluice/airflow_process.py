@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from contracts.errors import SluiceError
-from serving.port_takeover import reserved
+from serving.server.port_takeover import reserved
 from sluice.airflow_api import AirflowApi
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,9 +15,9 @@ from pipelines.marketplace.truth import CONTEXT, Truth
 from serving import cascade_timing
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import load_calibration
-from serving.client import RankingClient
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.server.client import RankingClient
 from serving.stages.funnel import Funnel
 from serving.stages.prerank_scorers import DotProductScorer
 from sluice import live_requests, oracle, slates

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
-from serving.client import RankingClient, RankingFailed
 from serving.request.query import ContextValue
+from serving.server.client import RankingClient, RankingFailed
 
 
 @dataclass(frozen=True)

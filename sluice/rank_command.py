@@ -6,9 +6,9 @@ import typer
 from google.protobuf.json_format import MessageToJson
 
 from contracts.errors import ConfigError, SluiceError
-from serving.client import RankingClient, RankingFailed
 from serving.proto.sluice_pb2 import RankResponse
 from serving.request.query import ContextValue
+from serving.server.client import RankingClient, RankingFailed
 
 
 def parse_context(pairs: list[str]) -> dict[str, ContextValue]:

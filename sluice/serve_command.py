@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from models.tracking.bundle_registry import SCHEME, BundleRegistry, parse_reference, registry_uri
-from serving.worker import log_to_stderr
+from serving.server.worker import log_to_stderr
 
 
 def serve(
@@ -24,7 +24,7 @@ def serve(
 
 def serve_folder(folder: Path, host: str, port: int, answers: Path | None) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
-    from serving.server import ServerSettings, run
+    from serving.server.server import ServerSettings, run
 
     settings = ServerSettings(host=host, port=port, answers=answers)
     run(folder, settings, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
@@ -34,8 +34,8 @@ def serve_alias(
     reference: str, host: str, port: int, answers: Path | None, registry: str | None, poll: float, connection: float
 ) -> None:
     """Bundles lie in a temporary folder while they are served."""
-    from serving.registry_source import RegistrySource
-    from serving.supervisor import Supervisor, SupervisorSettings
+    from serving.server.registry_source import RegistrySource
+    from serving.server.supervisor import Supervisor, SupervisorSettings
 
     name, alias = parse_reference(reference)
     store = BundleRegistry(registry_uri(registry))

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import DataError
 from serving import answer_history
-from serving.answer_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import AnsweredRequest, AnswerLog
 
 NIGHT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 

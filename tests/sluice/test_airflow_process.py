@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from contracts.errors import SluiceError
-from serving.port_takeover import reserved
+from serving.server.port_takeover import reserved
 from sluice.airflow_process import HOST, AirflowProcess, free_ports
 
 DAYS = [f"2026-01-{number:02d}" for number in range(1, 6)]

@@ -12,7 +12,7 @@ from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from pipelines.engine.session import open_session
 from pipelines.ingest.ingest import ingest
-from serving.answer_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import AnsweredRequest, AnswerLog
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

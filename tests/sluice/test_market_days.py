@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.simulation import Simulation
-from serving.answer_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import AnsweredRequest, AnswerLog
 from sluice.market_days import MarketDays, read_answers
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ import pytest
 
 from contracts import summary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
-from serving.answer_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import AnsweredRequest, AnswerLog
 from tests.sluice.market_run import market_run
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from contracts.errors import SluiceError
-from serving.port_takeover import connections, prefer_newest, reserved
+from serving.server.port_takeover import connections, prefer_newest, reserved
 
 CALLERS = 40
 

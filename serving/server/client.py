@@ -16,7 +16,7 @@ from contracts.errors import SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.query import ContextValue
-from serving.translation import to_value
+from serving.server.translation import to_value
 
 
 class RankingFailed(SluiceError):

@@ -19,15 +19,15 @@ from grpc_status import rpc_status
 
 from contracts.bundle.bundle import Manifest
 from contracts.errors import RequestError, SluiceError
-from serving.answer_log import AnswerLog
-from serving.answer_record import AnswerRecorder
-from serving.bundle_health import bundle_age
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankQuery
+from serving.server.bundle_health import bundle_age
+from serving.server.response_log import AnswerLog
+from serving.server.response_record import AnswerRecorder
+from serving.server.translation import to_query, to_response
 from serving.stages.funnel import Funnel
-from serving.translation import to_query, to_response
 
 log = logging.getLogger("sluice.serving")
 

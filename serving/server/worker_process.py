@@ -20,13 +20,13 @@ POLL = 0.05
 
 
 class WorkerProcess:
-    """`settings` are those of serving/worker.py; loading begins at once."""
+    """`settings` are those of serving/server/worker.py; loading begins at once."""
 
     def __init__(self, folder: Path, version: str, settings: dict[str, object]) -> None:
         self.folder, self.version, self.told_to_leave = folder, version, 0.0
         told = json.dumps({"folder": str(folder), **settings})
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "serving.worker", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "serving.server.worker", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )
         self._words: dict[str, str] = {}

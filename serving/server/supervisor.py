@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Protocol
 
 from contracts.errors import BundleError
-from serving.port_takeover import reserved
-from serving.worker_process import LEAVE_GRACE_SECONDS, WorkerProcess
+from serving.server.port_takeover import reserved
+from serving.server.worker_process import LEAVE_GRACE_SECONDS, WorkerProcess
 
 STOP_SECONDS = 15.0
 RETRY_SECONDS = 300.0

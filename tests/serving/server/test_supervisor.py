@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
-from serving.client import RankingClient
+from serving.server.client import RankingClient
 from sluice.server_process import ServerProcess
 from sluice.steady_load import SteadyLoad
 

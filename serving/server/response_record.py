@@ -6,9 +6,9 @@ import time
 from datetime import UTC, datetime
 
 from contracts.bundle.bundle import Manifest
-from serving.answer_log import AnsweredRequest, AnswerLog
 from serving.proto import sluice_pb2 as pb
 from serving.request.query import RankAnswer
+from serving.server.response_log import AnsweredRequest, AnswerLog
 
 
 class AnswerRecorder:

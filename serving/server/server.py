@@ -18,16 +18,16 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
-from serving.answer_log import AnswerLog
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.bundle_health import BundleHealth, bundle_age
-from serving.port_takeover import connections, prefer_newest
 from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
-from serving.servicer import RankingServicer
+from serving.server.bundle_health import BundleHealth, bundle_age
+from serving.server.port_takeover import connections, prefer_newest
+from serving.server.response_log import AnswerLog
+from serving.server.servicer import RankingServicer
+from serving.server.worker_process import LEAVE, LEAVE_GRACE_SECONDS
 from serving.stages.funnel import Funnel
-from serving.worker_process import LEAVE, LEAVE_GRACE_SECONDS
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
@@ -41,7 +41,7 @@ log = logging.getLogger("sluice.serving")
 class ServerSettings:
     """`answers` is the folder of the answer log, None for none. `connection_seconds` 0 takes the port for this process
     alone; otherwise the port is shared with a successor, and every connection is asked to come again after so long,
-    without harm to its requests: so a process that is replaced is left by its callers (see serving/port_takeover.py).
+    without harm to its requests: so a process that is replaced is left by its callers (see serving/server/port_takeover.py).
     """
 
     host: str = "127.0.0.1"

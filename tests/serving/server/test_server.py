@@ -16,10 +16,10 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from contracts.bundle.bundle import read_manifest
 from contracts.errors import SluiceError
-from serving.bundle_health import ANSWER_LOG
-from serving.client import RankingClient, RankingFailed
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.server.bundle_health import ANSWER_LOG
+from serving.server.client import RankingClient, RankingFailed
 from sluice.server_process import ServerProcess
 
 IN_FLIGHT, CALLERS = 700, 4

@@ -40,7 +40,7 @@ def main(folder: str, host: str, port: int, answers: str | None, connection_seco
     log_to_stderr()
     threading.Thread(target=stop_with_supervisor, name="supervisor", daemon=True).start()
     from contracts.errors import SluiceError
-    from serving.server import ServerSettings, run
+    from serving.server.server import ServerSettings, run
 
     settings = ServerSettings(host, port, Path(answers) if answers else None, connection_seconds)
     try:

@@ -15,7 +15,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
-from serving.answer_log import AnswerLog
+from serving.server.response_log import AnswerLog
 
 ANSWER_LOG = "sluice.v1.AnswerLog"
 WATCH_SECONDS = 0.5

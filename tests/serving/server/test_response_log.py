@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import ConfigError
-from serving.answer_log import SCHEMA, AnsweredRequest, AnswerLog, to_table
+from serving.server.response_log import SCHEMA, AnsweredRequest, AnswerLog, to_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
