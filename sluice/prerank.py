@@ -28,7 +28,7 @@ from models.preranking.sweep import OnStep
 from models.tracking.tracking import Tracker
 from serving import as_of_items, candidate_sets, cascade_timing, past_requests
 from serving.as_of_items import AsOfTest
-from serving.assemble import assemble, item_part
+from serving.assembly.assemble import assemble, item_part
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.past_requests import PastRequest
 from serving.request.query import RankQuery

@@ -253,7 +253,7 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
 
     Example: sluice verify out/demo/bundle
     """
-    from serving.verify import verify as verify_bundle
+    from serving.assembly.verify import verify as verify_bundle
 
     result = verify_bundle(bundle)
     typer.echo(

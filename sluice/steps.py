@@ -110,7 +110,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     """Assembles `parts` beside, publishes in one rename below `out` (None: where the parts are), writes the summary."""
     _need(parts.out / "models", "sluice train")
     out = out or parts
-    from serving.assemble import assemble
+    from serving.assembly.assemble import assemble
 
     started = time.perf_counter()
     with step(console, "bundle"), emptied(out.out / ".build") as build:

@@ -34,7 +34,7 @@ from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 from models.pair_rates import weights as pair_weights
 from models.training import checkpoint
-from serving.assemble import assemble
+from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 
 USERS, ITEMS, EVENTS = 60, 80, 3000

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import LABEL, ROW, USER, Artifacts
 from contracts.bundle import bundle
-from serving.assemble import assemble
+from serving.assembly.assemble import assemble
 from tests.serving.conftest import EVENTS, make_config, make_market, write_outputs
 
 WINDOWS = {"train": ["2026-01-01T00:00:00+00:00", "2026-01-07T00:00:00+00:00"],

@@ -22,7 +22,7 @@ from federated.flower.in_process_grid import InProcessGrid
 from federated.jobs import federate_job as federate_step
 from federated.protocol.byte_count import ByteCount
 from federated.rounds.training import HISTORY, MODEL
-from serving.assemble import assemble
+from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery

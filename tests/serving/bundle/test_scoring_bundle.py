@@ -13,10 +13,10 @@ from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError
 from contracts.features.feature_spec import FeatureSpec
-from serving.assemble import assemble
+from serving.assembly.assemble import assemble
+from serving.assembly.verify import verify
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
-from serving.verify import verify
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import torch
 from contracts.errors import BundleError
 from models.networks.fscd import Fscd
 from models.training import checkpoint
-from serving.assemble import assemble
+from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline

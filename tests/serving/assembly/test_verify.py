@@ -8,7 +8,7 @@ import pytest
 
 from contracts.bundle.bundle import read_manifest
 from contracts.errors import ChecksumError
-from serving.verify import verify
+from serving.assembly.verify import verify
 
 
 def test_good_bundle(bundle_folder: Path) -> None:

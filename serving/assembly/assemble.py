@@ -24,6 +24,8 @@ from models.evaluation.calibration import Calibration
 from models.examples.batches import Block
 from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
+from serving.assembly.index_recall import index_recall
+from serving.assembly.item_to_item import neighbours
 from serving.bundle import filter_column, item_index, parity
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import SideTable, sort_order
@@ -31,8 +33,6 @@ from serving.bundle.loaded_bundle import PRERANK, RETRIEVAL, TABLES
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.bundle.raw_columns import column, raw_columns
 from serving.bundle.scoring_bundle import PARITY, RANK
-from serving.index_recall import index_recall
-from serving.item_to_item import neighbours
 
 RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
 MODELS_OF = {"fscd": ("fscd", "prerank"), "towers": ("pre_ranker", "train"), "dot_product": ("two_tower", "train")}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config.stages import Retrieve
-from serving.item_to_item import neighbours
+from serving.assembly.item_to_item import neighbours
 
 
 @settings(deadline=None, max_examples=30)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from serving.assembly.index_recall import index_recall
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
-from serving.index_recall import index_recall
 
 
 def verify(folder: Path) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import torch
 
 from contracts.config.stages import Retrieve
 from models.examples.batches import Block
+from serving.assembly.index_recall import index_recall, user_vectors
 from serving.bundle import item_index
 from serving.bundle.feature_store import SideTable
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.index_recall import index_recall, user_vectors
 
 
 def test_vectors_are_the_towers(loaded: LoadedBundle) -> None:

@@ -18,7 +18,7 @@ from contracts.bundle.bundle import read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from models.examples.batches import Block
-from serving.assemble import assemble
+from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 
 
