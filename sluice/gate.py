@@ -20,7 +20,7 @@ from models.evaluation.auc_bootstrap import Bootstrap, bootstrap
 from models.evaluation.gauc_bootstrap import calibration_interval, gauc_difference
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
-from serving.challenge import TestWindow, logits, median_milliseconds, read_window
+from serving.replay.bundle_comparison import TestWindow, logits, median_milliseconds, read_window
 
 
 def judge(out: Artifacts, challenger: Path, champion: Path | None, settings: Gate, seed: int) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from models.evaluation.calibration import Calibration
 from pipelines.marketplace.truth import CONTEXT, Truth
-from serving import cascade_timing
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import load_calibration
+from serving.replay import funnel_timing as cascade_timing
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.client import RankingClient

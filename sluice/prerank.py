@@ -26,11 +26,14 @@ from models.preranking.fscd_scorer import FscdSplit
 from models.preranking.job import Outcome
 from models.preranking.sweep import OnStep
 from models.tracking.tracking import Tracker
-from serving import as_of_items, candidate_sets, cascade_timing, past_requests
-from serving.as_of_items import AsOfTest
 from serving.assembly.assemble import assemble, item_part
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.past_requests import PastRequest
+from serving.replay import funnel_timing as cascade_timing
+from serving.replay import item_snapshot as as_of_items
+from serving.replay import past_requests
+from serving.replay import retrieved_candidates as candidate_sets
+from serving.replay.item_snapshot import AsOfTest
+from serving.replay.past_requests import PastRequest
 from serving.request.query import RankQuery
 from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, Scorer
 from sluice.emptied_folder import emptied

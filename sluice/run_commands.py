@@ -225,7 +225,7 @@ def measure_costs(
     Example: sluice measure-costs out/demo/bundle
     """
     os.environ["OMP_NUM_THREADS"] = "1"
-    from serving.cost_measurement import measure
+    from serving.replay.cost_measurement import measure
 
     path, measured = measure(bundle, repetitions)
     typer.echo(path)

@@ -13,8 +13,8 @@ from contracts import summary
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
-from serving import answer_history
-from serving.answer_history import Answers
+from serving.replay import response_history as answer_history
+from serving.replay.response_history import Answers
 from sluice import click_log, registration, watch_figures
 from sluice.watch_figures import Figure
 

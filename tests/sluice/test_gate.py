@@ -9,7 +9,7 @@ from contracts.config.days import Gate
 from contracts.errors import DataError
 from models.evaluation.metrics import gauc
 from serving.bundle.scoring_bundle import ScoringBundle
-from serving.challenge import logits, read_window
+from serving.replay.bundle_comparison import logits, read_window
 from sluice.gate import judge, reasons
 from tests.sluice.market_run import market_run
 

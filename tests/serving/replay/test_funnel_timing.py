@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.cascade_timing import WARM_UP, cascades, side_by_side, without_prerank
+from serving.replay.funnel_timing import WARM_UP, cascades, side_by_side, without_prerank
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.prerank_scorers import TowersScorer

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.bundle.bundle import verify
 from contracts.features.field_costs import MeasuredCosts
-from serving.cost_measurement import interval, measure, paired
+from serving.replay.cost_measurement import interval, measure, paired
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from contracts.errors import DataError
 from serving.bundle import parity
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
-from serving.cascade_timing import side_by_side
+from serving.replay.funnel_timing import side_by_side
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel

@@ -16,8 +16,8 @@ from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifa
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
-from serving.as_of_items import events, window
 from serving.bundle.feature_store import SideTable
+from serving.replay.item_snapshot import events, window
 from serving.request.request_features import Requester
 
 RECENT = 50

@@ -16,7 +16,7 @@ import torch
 
 from models.evaluation import calibration
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.past_requests import PastRequest
+from serving.replay.past_requests import PastRequest
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block

@@ -11,7 +11,7 @@ import torch
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.past_requests import PastRequest
+from serving.replay.past_requests import PastRequest
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
 from serving.stages.retrieval import RetrievalStage

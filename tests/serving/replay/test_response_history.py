@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.errors import DataError
-from serving import answer_history
+from serving.replay import response_history as answer_history
 from serving.server.response_log import AnsweredRequest, AnswerLog
 
 NIGHT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)

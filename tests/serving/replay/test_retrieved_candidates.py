@@ -17,9 +17,11 @@ from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifa
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.errors import DataError
 from contracts.features.encoding import Encoded
-from serving import as_of_items, candidate_sets, past_requests
-from serving.as_of_items import AsOfTest
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.replay import item_snapshot as as_of_items
+from serving.replay import past_requests
+from serving.replay import retrieved_candidates as candidate_sets
+from serving.replay.item_snapshot import AsOfTest
 from serving.request.request_features import RequestFeatures, block
 from tests.serving.conftest import encode_events
 
