@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from sluice import run_commands, serving_commands, version_commands  # noqa: F401
-from sluice.command import app, reported
+from sluice.commands import run_commands, serving_commands, version_commands  # noqa: F401
+from sluice.commands.command import app, reported
 
 
 @app.command()

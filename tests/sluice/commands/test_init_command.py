@@ -14,7 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError, DataError
 from sluice import steps
-from sluice.init_command import init
+from sluice.commands.init_command import init
 from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
 
 

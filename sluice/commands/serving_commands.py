@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.command import AsJson, app, reported
+from sluice.commands.command import AsJson, app, reported
 
 
 @app.command()
@@ -31,7 +31,7 @@ def serve(
 
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
-    from sluice.serve_command import serve as serve_bundle
+    from sluice.commands.serve_command import serve as serve_bundle
 
     serve_bundle(bundle, host, port, log_answers, registry, poll_seconds, connection_seconds)
 
@@ -51,6 +51,6 @@ def rank(
 
     Example: sluice rank --user u_00017 --context device=phone --limit 5 --json
     """
-    from sluice.rank_command import rank_once
+    from sluice.commands.rank_command import rank_once
 
     rank_once(user, target, limit, context or [], recent, timeout, as_json)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.command import (
+from sluice.commands.command import (
     AsJson,
     BundlePath,
     Cold,
@@ -58,7 +58,7 @@ def init(
 
     Example: sluice init data/ratings.csv --label "rating >= 4" --out ratings.toml
     """
-    from sluice.init_command import init as init_file
+    from sluice.commands.init_command import init as init_file
 
     show(init_file(file, out, label, force, console()), as_json)
 

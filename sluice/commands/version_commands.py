@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.command import AsJson, ConfigPath, Data, Out, Registry, RunFolder, app, reported, show
+from sluice.commands.command import AsJson, ConfigPath, Data, Out, Registry, RunFolder, app, reported, show
 
 Instant = Annotated[str | None, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")]
 
