@@ -11,10 +11,10 @@ from rich.table import Table
 
 from contracts.config.config import Config, parse
 from contracts.errors import ConfigError, DataError
-from sluice.column_types import typed_columns
-from sluice.config_text import config_text
-from sluice.role_guess import Guess, guess
-from sluice.table_sample import TableSample, read_sample
+from sluice.init.column_types import typed_columns
+from sluice.init.config_text import config_text
+from sluice.init.role_guess import Guess, guess
+from sluice.init.table_sample import TableSample, read_sample
 
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
 

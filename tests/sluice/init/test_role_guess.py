@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contracts.errors import DataError
-from sluice.column_types import Column
-from sluice.role_guess import Guess, guess
+from sluice.init.column_types import Column
+from sluice.init.role_guess import Guess, guess
 
 ROWS = 400
 RANDOM = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sluice.column_types import Column, missing_mark, typed_columns
-from sluice.table_sample import TableSample, read_sample
+from sluice.init.column_types import Column, missing_mark, typed_columns
+from sluice.init.table_sample import TableSample, read_sample
 
 
 def text_columns(tmp_path: Path, **cells: list[str]) -> dict[str, Column]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.errors import DataError
-from sluice.column_types import Column, quoted
+from sluice.init.column_types import Column, quoted
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
                    r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|(is_)?fraud)$", re.I)

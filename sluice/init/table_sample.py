@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.errors import DataError
-from sluice.csv_dialect import Dialect, sniff
+from sluice.init.csv_dialect import Dialect, sniff
 
 TEXT_BYTES, GROUPS, ROWS = 1 << 20, 3, 20_000
 MAGIC, GZIP = b"PAR1", b"\x1f\x8b"

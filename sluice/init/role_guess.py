@@ -12,8 +12,8 @@ from typing import Any
 
 from contracts.config.section import Kind, Side
 from contracts.errors import DataError
-from sluice.column_types import Column
-from sluice.label_guess import Label, guess_label
+from sluice.init.column_types import Column
+from sluice.init.label_guess import Label, guess_label
 
 USER = re.compile(r"^(user|customer|client|member|visitor|account|cookie|viewer|reader|player|subscriber)"
                   r"(_?(id|key|no))?$|^uid$", re.I)

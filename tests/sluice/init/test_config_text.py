@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from contracts.config.config import Config, parse
-from sluice.column_types import typed_columns
-from sluice.config_text import WIDTH, config_text
-from sluice.role_guess import guess
-from sluice.table_sample import read_sample
+from sluice.init.column_types import typed_columns
+from sluice.init.config_text import WIDTH, config_text
+from sluice.init.role_guess import guess
+from sluice.init.table_sample import read_sample
 from tests.sluice.unlike_files import dates_as_text, lists, no_header, odd_separator
 
 

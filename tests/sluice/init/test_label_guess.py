@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import DataError
-from sluice.column_types import Column
-from sluice.label_guess import guess_label
+from sluice.init.column_types import Column
+from sluice.init.label_guess import guess_label
 
 
 def column(name: str, values: list[Any], kind: Any = "integer") -> Column:

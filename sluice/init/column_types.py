@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from sluice.csv_dialect import MISSING
-from sluice.table_sample import TableSample
-from sluice.time_formats import time_expression
+from sluice.init.csv_dialect import MISSING
+from sluice.init.table_sample import TableSample
+from sluice.init.time_formats import time_expression
 
 Type = Literal["integer", "number", "boolean", "text", "time", "list", "other"]
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from sluice.column_types import Column, missing_mark, quoted
-from sluice.role_guess import Field, Guess
-from sluice.table_sample import TableSample
+from sluice.init.column_types import Column, missing_mark, quoted
+from sluice.init.role_guess import Field, Guess
+from sluice.init.table_sample import TableSample
 
 WIDTH = 116
 BINS = (10, 100)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.time_formats import time_expression
+from sluice.init.time_formats import time_expression
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import DataError
-from sluice.csv_dialect import sniff
+from sluice.init.csv_dialect import sniff
 
 ROWS = [["12", "red", "3.5"], ["40", "blue", "1"], ["7", "red", ""]]
 
