@@ -39,7 +39,7 @@ from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of, with_crosses
 from models.networks import registry
 from models.training import loop as training_loop
-from sluice import steps
+from sluice.run import steps
 
 FILES = {"adult": "adult.data", "bank": "bank-additional-full.csv"}
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -18,8 +18,8 @@ from federated.clients import client_files, prepare
 from federated.clients.row_space import RowSpace
 from federated.flower import simulate
 from federated.jobs import federate_job as federate_step
-from sluice import steps
-from sluice.progress import step
+from sluice.run import steps
+from sluice.run.progress import step
 
 KEYS = ("auc", "bytes_per_client_round", "epsilon", "epsilon_composed", "kept", "seconds_per_round", "dropouts")
 UNIONS, ROUNDS_SHOWN = 20, 8

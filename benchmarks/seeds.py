@@ -16,7 +16,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
-from sluice import steps
+from sluice.run import steps
 
 OUTSIDE = "LightGBM (outside reference)"
 

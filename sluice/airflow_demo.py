@@ -28,11 +28,12 @@ from contracts.config.config import Config, load
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.jobs import quality_job as quality_step
-from sluice import daily_config, steps
+from sluice import daily_config
 from sluice.airflow_api import AirflowApi
 from sluice.airflow_process import AirflowProcess
 from sluice.click_log import read as read_clicks
 from sluice.market_days import MarketDays, read_answers
+from sluice.run import steps
 from sluice.server_process import ServerProcess
 from sluice.site_users import SiteUsers
 

@@ -13,8 +13,8 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
-from sluice import steps
-from sluice.progress import step
+from sluice.run import steps
+from sluice.run.progress import step
 from sluice.server_process import ServerProcess
 from sluice.tables import print_models, print_pairs
 

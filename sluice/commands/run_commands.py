@@ -75,7 +75,7 @@ def run(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
     from sluice.tables import print_models
     from sluice.warm_parent import Warmth
 
@@ -102,7 +102,7 @@ def features(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
 
     show(steps.features(load(config), data, Artifacts(out), console(), day, until), as_json)
 
@@ -121,7 +121,7 @@ def quality(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import quality as gate
+    from sluice.run import quality as gate
 
     found = gate.run(load(config), Artifacts(out), console(), day)
     typer.echo(f"{found['day']}: {found['judged']} figures within their limits, learned from "
@@ -144,7 +144,7 @@ def crosses(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
     from sluice.tables import print_crosses
 
     result = steps.crosses(load(config), Artifacts(out), console(), seed, force)
@@ -161,7 +161,7 @@ def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = 
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
 
     show(steps.pretrain(load(config), Artifacts(out), console(), seed), as_json)
 
@@ -178,7 +178,7 @@ def train(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
     from sluice.tables import print_models
     from sluice.warm_parent import Warmth
 
@@ -205,7 +205,7 @@ def prerank(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
     from sluice.tables import print_prerank
 
     result = steps.prerank(load(config), Artifacts(out), console(), costs, seed, force)
@@ -241,7 +241,7 @@ def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
 
     show(steps.build_bundle(load(config), Artifacts(out), console()), as_json)
 
@@ -278,7 +278,7 @@ def federate(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
-    from sluice import steps
+    from sluice.run import steps
     from sluice.tables import print_federated
 
     result = steps.federate(load(config), data, Artifacts(out), console(), until)

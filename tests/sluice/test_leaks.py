@@ -14,8 +14,8 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load, parse
 from pipelines.marketplace.marketplace import simulate
-from sluice import steps
 from sluice.report import write_report
+from sluice.run import steps
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DWELL = '\n[[fields]]\nname = "dwell_seconds"\nkind = "numeric"\nside = "context"\n'

@@ -12,7 +12,7 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.features.feature_spec import FeatureSpec
-from sluice import steps
+from sluice.run import steps
 from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,8 +13,8 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError, DataError
-from sluice import steps
 from sluice.commands.init_command import init
+from sluice.run import steps
 from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import GateRefused
-from sluice.progress import step
-from sluice.quality_plot import draw
+from sluice.run.progress import step
+from sluice.run.quality_plot import draw
 
 PICTURE = "refused.png"
 

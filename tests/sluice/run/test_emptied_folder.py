@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.emptied_folder import emptied
+from sluice.run.emptied_folder import emptied
 
 
 def test_what_was_left_is_gone_and_what_is_made_goes_too(tmp_path):

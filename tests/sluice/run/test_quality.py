@@ -17,7 +17,7 @@ from contracts.config.log import SparkSettings
 from contracts.errors import DataError, GateRefused
 from pipelines.engine.session import open_session
 from pipelines.jobs import quality_job as quality_step
-from sluice import quality
+from sluice.run import quality
 
 DAYS, ROWS = 6, 400
 LAST = f"2026-01-{DAYS:02d}"

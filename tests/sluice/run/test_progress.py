@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from sluice.progress import step
+from sluice.run.progress import step
 
 
 def output(terminal: bool) -> str:

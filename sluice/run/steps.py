@@ -15,9 +15,9 @@ from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import DataError
-from sluice.emptied_folder import emptied
-from sluice.progress import step
-from sluice.skipped import skipped
+from sluice.run.emptied_folder import emptied
+from sluice.run.progress import step
+from sluice.run.skipped import skipped
 
 if TYPE_CHECKING:  # the registry is asked by training alone
     from sluice.warm_parent import Warmth
@@ -100,7 +100,7 @@ def prerank(
 ) -> dict[str, Any]:
     """Chooses the pre-ranker's fields; `costs` is a file of `sluice measure-costs`, None the configured costs."""
     _need(out.out / "models", "sluice train")
-    from sluice import prerank as prerank_step
+    from sluice.run import prerank as prerank_step
 
     with step(console, "prerank") as progress:
         return prerank_step.run(config, out, costs, seed, progress.advance, force)

@@ -36,7 +36,7 @@ from serving.replay.item_snapshot import AsOfTest
 from serving.replay.past_requests import PastRequest
 from serving.request.query import RankQuery
 from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, Scorer
-from sluice.emptied_folder import emptied
+from sluice.run.emptied_folder import emptied
 
 REPETITIONS = 100
 TRACKED = ("recall", "hit_rate", "auc", "cost", "us_per_1000", "fields_kept")
