@@ -37,12 +37,12 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
-from sluice import registration
 from sluice.judge import market
 from sluice.live_requests import Visit
+from sluice.release import registration
+from sluice.release.warm_parent import Warmth
 from sluice.report import write_report
 from sluice.run import steps
-from sluice.warm_parent import Warmth
 
 CONFIG = Path(__file__).with_suffix(".toml")
 HISTORY, TRAIN = 8, (1, 6)  # days of log a run reads; those of them that it trains on

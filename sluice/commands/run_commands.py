@@ -75,9 +75,9 @@ def run(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
+    from sluice.release.warm_parent import Warmth
     from sluice.run import steps
     from sluice.tables import print_models
-    from sluice.warm_parent import Warmth
 
     result = steps.run(load(config), data, Artifacts(out), console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], console())
@@ -178,9 +178,9 @@ def train(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
+    from sluice.release.warm_parent import Warmth
     from sluice.run import steps
     from sluice.tables import print_models
-    from sluice.warm_parent import Warmth
 
     result = steps.train(load(config), Artifacts(out), console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], console())

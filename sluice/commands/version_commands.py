@@ -27,7 +27,7 @@ def register(
 
     Example: sluice register out/demo
     """
-    from sluice import registration
+    from sluice.release import registration
 
     found = registration.register(out, registry, alias, commit)
     typer.echo(f"{found['tags']['bundle_version']} is version {found['number']} of {found['name']}, {alias}")
@@ -46,7 +46,7 @@ def promote(
 
     Example: sluice promote out/demo
     """
-    from sluice import registration
+    from sluice.release import registration
 
     found = registration.promote(out, registry, force)
     typer.echo(f"version {found['number']} {'is now champion' if found['promoted'] else 'was champion already'}")
@@ -65,7 +65,7 @@ def rollback(
 
     Example: sluice rollback marketplace --registry sqlite:///out/demo/mlflow.db
     """
-    from sluice import registration
+    from sluice.release import registration
 
     found = registration.rollback(name, registry, only)
     typer.echo(f"champion of {name} is version {found['number']}, {found['champion']}")
@@ -94,8 +94,8 @@ def watch(
     from contracts.config.config import load
     from contracts.config.section import instant
     from contracts.errors import RollBackWanted
-    from sluice.watch import Watched, lines
-    from sluice.watch import watch as judge
+    from sluice.release.watch import Watched, lines
+    from sluice.release.watch import watch as judge
 
     asked = Watched(out, answers, clicks, data, instant(since), instant(until), registry, bundle)
     found = judge(load(config), asked, roll_back)

@@ -20,7 +20,7 @@ from sluice.run.progress import step
 from sluice.run.skipped import skipped
 
 if TYPE_CHECKING:  # the registry is asked by training alone
-    from sluice.warm_parent import Warmth
+    from sluice.release.warm_parent import Warmth
 
 NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
 
@@ -86,7 +86,7 @@ def train(
     _need(out.encoding, "sluice features")
     from models.jobs import train_job as train_step
     from models.training.warm_start import Parent
-    from sluice.warm_parent import parent_of
+    from sluice.release.warm_parent import parent_of
 
     folder = parent_of(config, out, warmth) if warmth else None
     with step(console, "train") as progress:

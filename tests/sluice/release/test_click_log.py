@@ -11,7 +11,7 @@ import pytest
 
 from contracts.config.config import Config
 from contracts.errors import ConfigError, SchemaError
-from sluice import click_log
+from sluice.release import click_log
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from contracts.errors import DataError
 from models.evaluation.metrics import gauc
 from serving.bundle.scoring_bundle import ScoringBundle
 from serving.replay.bundle_comparison import logits, read_window
-from sluice.gate import judge, reasons
+from sluice.release.gate import judge, reasons
 from tests.sluice.market_run import market_run
 
 QUICK = Gate(draws=100, latency_requests=10, max_latency_ratio=100)

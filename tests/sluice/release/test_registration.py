@@ -11,10 +11,10 @@ import pytest
 
 from contracts import summary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
-from sluice.registration import lineage, present_commit
+from sluice.release.registration import lineage, present_commit
 from tests.sluice.market_run import market_run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GATE = {"draws": 100, "latency_requests": 10, "max_latency_ratio": 100.0}
 
 

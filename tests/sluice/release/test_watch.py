@@ -18,7 +18,7 @@ from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
 from serving.server.response_log import AnsweredRequest, AnswerLog
 from tests.sluice.market_run import market_run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEFORE, CONFIG = "market-before", """
 name = "market"

@@ -12,7 +12,7 @@ from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.tracking.bundle_registry import BundleRegistry, Lineage
 from models.training.warm_start import Parent
-from sluice.warm_parent import Warmth, parent_of
+from sluice.release.warm_parent import Warmth, parent_of
 from tests.serving.conftest import make_config
 from tests.sluice.market_run import market_run
 

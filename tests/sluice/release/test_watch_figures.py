@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config.days import Watch
-from sluice.watch_figures import calibration, error_rate, p99, slowness, slowness_against
+from sluice.release.watch_figures import calibration, error_rate, p99, slowness, slowness_against
 
 SETTINGS = Watch()
 

@@ -82,7 +82,7 @@ def promote(folder: Path, registry: str | None, force: bool) -> dict[str, Any]:
 def _judged(
     out: Artifacts, store: BundleRegistry, version: RegisteredBundle, champion: RegisteredBundle | None
 ) -> dict[str, Any]:
-    from sluice.gate import judge
+    from sluice.release.gate import judge
 
     if version.tags.get(ROLLED_BACK):
         return {"challenger": version.version, "reasons": [

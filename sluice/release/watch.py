@@ -15,8 +15,8 @@ from contracts.errors import BundleError, ConfigError
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
 from serving.replay import response_history as answer_history
 from serving.replay.response_history import Answers
-from sluice import click_log, registration, watch_figures
-from sluice.watch_figures import Figure
+from sluice.release import click_log, registration, watch_figures
+from sluice.release.watch_figures import Figure
 
 FOLDER = "watch"
 
