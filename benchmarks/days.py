@@ -37,8 +37,8 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
-from sluice.judge import market
-from sluice.live_requests import Visit
+from sluice.demo.evaluate_slates import market
+from sluice.demo.live_requests import Visit
 from sluice.release import registration
 from sluice.release.warm_parent import Warmth
 from sluice.report import write_report

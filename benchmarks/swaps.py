@@ -24,7 +24,7 @@ import numpy as np
 from contracts.bundle import bundle
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.bundle.feature_store import SideTable
-from sluice.server_process import ServerProcess
+from sluice.demo.server_process import ServerProcess
 from sluice.steady_load import Outcome, SteadyLoad
 
 GONE = "is left by its callers and gone"

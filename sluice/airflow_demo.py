@@ -31,10 +31,10 @@ from pipelines.jobs import quality_job as quality_step
 from sluice import daily_config
 from sluice.airflow_api import AirflowApi
 from sluice.airflow_process import AirflowProcess
+from sluice.demo.server_process import ServerProcess
 from sluice.market_days import MarketDays, read_answers
 from sluice.release.click_log import read as read_clicks
 from sluice.run import steps
-from sluice.server_process import ServerProcess
 from sluice.site_users import SiteUsers
 
 HISTORY, DAYS = 6, 6

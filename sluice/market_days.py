@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from contracts.config.simulation import Simulation
 from pipelines.marketplace.marketplace import build_world, simulate
 from pipelines.marketplace.truth import Truth
-from sluice.slates import Market
+from sluice.demo.slates import Market
 
 TABLES = ("impressions", "clicks")
 READ_SECONDS, CLICK_SECONDS = 2, 40

@@ -38,7 +38,7 @@ def demo(
 
     Example: sluice demo --events 100000 --out out/small
     """
-    from sluice.demo import require_sound, run_demo
+    from sluice.demo.demo import require_sound, run_demo
 
     found = run_demo(out, events, keep_serving, console())
     show(found, as_json)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from sluice.server_process import ServerProcess
+from sluice.demo.server_process import ServerProcess
 from tests.docs_blocks import run
 
 

@@ -20,7 +20,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.server.bundle_health import ANSWER_LOG
 from serving.server.client import RankingClient, RankingFailed
-from sluice.server_process import ServerProcess
+from sluice.demo.server_process import ServerProcess
 
 IN_FLIGHT, CALLERS = 700, 4
 

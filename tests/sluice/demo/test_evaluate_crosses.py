@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.cross_verdict import verdict
+from sluice.demo.evaluate_crosses import verdict
 
 TRUTH: Any = SimpleNamespace(planted=[("a", "b"), ("a", "c", "d"), ("c", "d")], incidental=[("e", "f")])
 

@@ -20,10 +20,10 @@ from serving.request.query import RankQuery
 from serving.server.client import RankingClient
 from serving.stages.funnel import Funnel
 from serving.stages.prerank_scorers import DotProductScorer
-from sluice import live_requests, oracle, slates
-from sluice.cross_verdict import verdict
-from sluice.live_requests import Served, Visit
-from sluice.slates import KINDS, Market
+from sluice.demo import live_requests, oracle, slates
+from sluice.demo.evaluate_crosses import verdict
+from sluice.demo.live_requests import Served, Visit
+from sluice.demo.slates import KINDS, Market
 
 # What the marketplace plants for a pre-ranker to drop: noise, and a dear cross that says what a cheap field says.
 DECOYS = frozenset({"avatar", "market_category"})

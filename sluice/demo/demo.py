@@ -13,9 +13,9 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
+from sluice.demo.server_process import ServerProcess
 from sluice.run import steps
 from sluice.run.progress import step
-from sluice.server_process import ServerProcess
 from sluice.tables import print_models, print_pairs
 
 VISITS = 400
@@ -42,12 +42,12 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
     result = steps.run(config, out.raw, out, console)
     server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
     try:
-        from sluice.judge import judge
+        from sluice.demo.evaluate_slates import judge
 
         with step(console, "requests and slates"):
             judged = judge(config, out, server.target, VISITS)
         with step(console, "statistics and their rivals"):
-            from sluice import pair_judge
+            from sluice.demo import evaluate_pair_rates as pair_judge
 
             judged["statistics"] = pair_judge.judge(config, out)
         judged |= _federated(config, out, console)

@@ -7,7 +7,7 @@ from contracts.config.training import Statistics
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph, Relation
-from sluice.pair_judge import zero_bucket_mse
+from sluice.demo.evaluate_pair_rates import zero_bucket_mse
 
 
 def test_the_error_is_that_of_pairs_never_seen_and_of_no_others():

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli import app
-from sluice.demo import require_sound
+from sluice.demo.demo import require_sound
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ def test_a_demo_with_failed_requests_or_other_scores_exits_1_with_one_sentence(
     monkeypatch, tmp_path, errors, mismatches, part
 ):
     found = outcome(errors, mismatches)
-    monkeypatch.setattr("sluice.demo.run_demo", lambda *arguments: found)
+    monkeypatch.setattr("sluice.demo.demo.run_demo", lambda *arguments: found)
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--json"])
     assert done.exit_code == 1
     assert json.loads(done.stdout) == found

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice import slates
-from sluice.slates import Market
+from sluice.demo import slates
+from sluice.demo.slates import Market
 
 
 def market(seed: int, items: int = 6, reserve: float = 0.0, length: int = 2) -> Market:
