@@ -36,7 +36,7 @@ airflow-up: $(READY) $(AIRFLOW_READY) java
 	setup/airflow.sh standalone
 
 airflow-demo: $(READY) $(AIRFLOW_READY) java
-	$(BIN)/python -m sluice.airflow_demo --out out/airflow-demo
+	$(BIN)/python -m sluice.airflow_demo.six_days --out out/airflow-demo
 
 java:
 	@setup/system_packages.sh java

@@ -24,8 +24,8 @@ import numpy as np
 from contracts.bundle import bundle
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.bundle.feature_store import SideTable
+from sluice.airflow_demo.steady_load import Outcome, SteadyLoad
 from sluice.demo.server_process import ServerProcess
-from sluice.steady_load import Outcome, SteadyLoad
 
 GONE = "is left by its callers and gone"
 WARM_SECONDS = 5.0

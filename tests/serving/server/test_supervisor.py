@@ -21,8 +21,8 @@ from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.server.client import RankingClient
+from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
-from sluice.steady_load import SteadyLoad
 
 USERS = [f"u{number:02d}" for number in range(60)]
 PER_SECOND = 8.0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 import time
 
-from sluice.steady_load import SteadyLoad
+from sluice.airflow_demo.steady_load import SteadyLoad
 
 
 def test_a_server_that_is_not_there_fails_every_request_on_both_kinds_of_channel():

@@ -1,6 +1,6 @@
 """Six days of the marketplace under a real Airflow, while the server that follows the champion is asked without end.
 
-    python -m sluice.airflow_demo [--out DIR] [--events N] [--rate R]        prints what happened, one JSON line last
+    python -m sluice.airflow_demo.six_days [--out DIR] [--events N] [--rate R]        prints what happened, one JSON line last
 
 A day begins with its daily_ranking run over the log up to the evening before, and lasts until the next one begins. What
 the server answers that day, and the clicks on it, are part of the next run's log.
@@ -28,14 +28,14 @@ from contracts.config.config import Config, load
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.jobs import quality_job as quality_step
-from sluice import daily_config
-from sluice.airflow_api import AirflowApi
-from sluice.airflow_process import AirflowProcess
+from sluice.airflow_demo import daily_config
+from sluice.airflow_demo.api import AirflowApi
+from sluice.airflow_demo.market_days import MarketDays, read_answers
+from sluice.airflow_demo.process import AirflowProcess
+from sluice.airflow_demo.site_users import SiteUsers
 from sluice.demo.server_process import ServerProcess
-from sluice.market_days import MarketDays, read_answers
 from sluice.release.click_log import read as read_clicks
 from sluice.run import steps
-from sluice.site_users import SiteUsers
 
 HISTORY, DAYS = 6, 6
 LOG_DAYS = HISTORY + DAYS + 1

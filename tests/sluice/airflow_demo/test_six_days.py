@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import SluiceError
-from sluice.airflow_demo import require_as_planned, told
+from sluice.airflow_demo.six_days import require_as_planned, told
 
 
 def days(**changed):

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pipelines.marketplace.click_stream import Policy
 from pipelines.marketplace.truth import Truth
 from pipelines.marketplace.world import HOUR_WEIGHTS, Population
-from sluice.steady_load import SteadyLoad
+from sluice.airflow_demo.steady_load import SteadyLoad
 
 FLUSH_SECONDS = 1.0
 SHOWN_ITEMS = 8

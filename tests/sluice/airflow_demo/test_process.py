@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import SluiceError
 from serving.server.port_takeover import reserved
-from sluice.airflow_process import HOST, AirflowProcess, free_ports
+from sluice.airflow_demo.process import HOST, AirflowProcess, free_ports
 
 DAYS = [f"2026-01-{number:02d}" for number in range(1, 6)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.config.simulation import Simulation
 from serving.server.response_log import AnsweredRequest, AnswerLog
-from sluice.market_days import MarketDays, read_answers
+from sluice.airflow_demo.market_days import MarketDays, read_answers
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -12,9 +12,9 @@ from types import TracebackType
 
 from contracts.errors import SluiceError
 from serving.server.port_takeover import reserved
-from sluice.airflow_api import AirflowApi
+from sluice.airflow_demo.api import AirflowApi
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STOP_SECONDS = 600.0, 30.0
 PRIORITY = ["nice", "-n", "5"]  # what serves goes first
 HOST, ATTEMPTS = "127.0.0.1", 20

@@ -9,7 +9,7 @@ import pytest
 from contracts.config.simulation import Simulation
 from pipelines.marketplace.marketplace import build_world
 from serving.proto import sluice_pb2 as pb
-from sluice.site_users import SHOWN_ITEMS, SiteUsers
+from sluice.airflow_demo.site_users import SHOWN_ITEMS, SiteUsers
 
 WORLD = build_world(Simulation(events=2_000, users=300, items=120, days=2), 5)
 NOBODY = "127.0.0.1:1"

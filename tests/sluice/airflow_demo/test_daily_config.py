@@ -8,9 +8,9 @@ from datetime import date
 import pytest
 
 from contracts.config.config import load
-from sluice import airflow_demo
-from sluice.airflow_demo import FIELDS
-from sluice.daily_config import merged, toml, write
+from sluice.airflow_demo import six_days as airflow_demo
+from sluice.airflow_demo.daily_config import merged, toml, write
+from sluice.airflow_demo.six_days import FIELDS
 
 
 def test_named_keys_change_and_all_others_stay(tmp_path):
