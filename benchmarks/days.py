@@ -41,7 +41,7 @@ from sluice.demo.evaluate_slates import market
 from sluice.demo.live_requests import Visit
 from sluice.release import registration
 from sluice.release.warm_parent import Warmth
-from sluice.report import write_report
+from sluice.report.report import write_report
 from sluice.run import steps
 
 CONFIG = Path(__file__).with_suffix(".toml")

@@ -19,7 +19,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="the --out
 
     Example: sluice report out/demo
     """
-    from sluice.report import write_report
+    from sluice.report.report import write_report
 
     typer.echo(write_report(folder))
 

@@ -76,8 +76,8 @@ def run(
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
     from sluice.release.warm_parent import Warmth
+    from sluice.report.tables import print_models
     from sluice.run import steps
-    from sluice.tables import print_models
 
     result = steps.run(load(config), data, Artifacts(out), console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], console())
@@ -144,8 +144,8 @@ def crosses(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
+    from sluice.report.tables import print_crosses
     from sluice.run import steps
-    from sluice.tables import print_crosses
 
     result = steps.crosses(load(config), Artifacts(out), console(), seed, force)
     print_crosses(result, console())
@@ -179,8 +179,8 @@ def train(
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
     from sluice.release.warm_parent import Warmth
+    from sluice.report.tables import print_models
     from sluice.run import steps
-    from sluice.tables import print_models
 
     result = steps.train(load(config), Artifacts(out), console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], console())
@@ -205,8 +205,8 @@ def prerank(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
+    from sluice.report.tables import print_prerank
     from sluice.run import steps
-    from sluice.tables import print_prerank
 
     result = steps.prerank(load(config), Artifacts(out), console(), costs, seed, force)
     print_prerank(result, console())
@@ -278,8 +278,8 @@ def federate(
     """
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
+    from sluice.report.tables import print_federated
     from sluice.run import steps
-    from sluice.tables import print_federated
 
     result = steps.federate(load(config), data, Artifacts(out), console(), until)
     print_federated(result["federated"], console())

@@ -14,9 +14,9 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
 from sluice.demo.server_process import ServerProcess
+from sluice.report.tables import print_models, print_pairs
 from sluice.run import steps
 from sluice.run.progress import step
-from sluice.tables import print_models, print_pairs
 
 VISITS = 400
 CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
@@ -97,7 +97,7 @@ def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, An
 
 
 def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, console: Console) -> None:
-    from sluice.report import write_report
+    from sluice.report.report import write_report
 
     with step(console, "report"):
         page = write_report(folder)

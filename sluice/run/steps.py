@@ -38,7 +38,7 @@ def features(
 
 def leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     """Which fields may know the label; a warning each, and no more: the run goes on with them."""
-    from sluice.tables import print_leaks
+    from sluice.report.tables import print_leaks
 
     if importlib.util.find_spec("torch") is None:
         found: dict[str, Any] = {"skipped": NO_TORCH, "suspected": {}, "fields": {}}

@@ -14,7 +14,7 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load, parse
 from pipelines.marketplace.marketplace import simulate
-from sluice.report import write_report
+from sluice.report.report import write_report
 from sluice.run import steps
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,7 +10,7 @@ import pytest
 
 from contracts import summary
 from contracts.errors import DataError
-from sluice.report import write_report
+from sluice.report.report import write_report
 
 RUN = {
     "name": "marketplace",

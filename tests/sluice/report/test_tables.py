@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from sluice.tables import figure, print_crosses, print_leaks, print_models, print_pairs
+from sluice.report.tables import figure, print_crosses, print_leaks, print_models, print_pairs
 
 
 def test_a_missing_figure_is_a_dash_not_a_number():

@@ -8,7 +8,7 @@ from typing import Any
 from contracts import summary
 from contracts.bundle.bundle import load_array
 from contracts.errors import DataError
-from sluice.tables import MODEL_COLUMNS, figure
+from sluice.report.tables import MODEL_COLUMNS, figure
 
 
 def write_report(folder: Path) -> Path:
@@ -19,7 +19,7 @@ def write_report(folder: Path) -> Path:
     if not run:
         raise DataError(f"{folder} has no {summary.FILE}; give the --out folder of a finished run or demo")
     environment = Environment(
-        loader=PackageLoader("sluice", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("sluice.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["figure"] = figure
     page = environment.get_template("report.html").render(
@@ -40,7 +40,7 @@ def write_report(folder: Path) -> Path:
 
 def _leak_plots(leaks: dict[str, Any]) -> dict[str, str]:
     """The picture of each suspected field, and one of all fields under ""."""
-    from sluice import report_plots
+    from sluice.report import plots as report_plots
 
     suspected = leaks.get("suspected", {})
     pictures = {name: report_plots.value_rates(entry.get("profile", [])) for name, entry in suspected.items()}
@@ -53,7 +53,7 @@ def _ranker_curves(folder: Path, run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _heat_maps(folder: Path, crosses: dict[str, Any] | None) -> str:
-    from sluice import report_plots
+    from sluice.report import plots as report_plots
 
     if not crosses:
         return ""
@@ -64,7 +64,7 @@ def _heat_maps(folder: Path, crosses: dict[str, Any] | None) -> str:
 
 def plots(run: dict[str, Any], curves: dict[str, Any]) -> dict[str, str]:
     """Each plot as inline SVG, for what the run has."""
-    from sluice import report_plots
+    from sluice.report import plots as report_plots
 
     models = run.get("models", {})
     drawn = {
