@@ -42,7 +42,7 @@ from pipelines.jobs import pair_job as pair_step
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import PAIR
 from sluice.demo.evaluate_pair_rates import Grid, never_seen, true_rates, zero_bucket_mse
-from sluice.kept_figures import KeptFigures
+from sluice.dev.kept_figures import KeptFigures
 from sluice.run import steps
 
 WORLD = 1000  # between the seeds of two worlds

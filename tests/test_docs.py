@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from contracts.config.config import Config
 from sluice.cli import app
-from sluice.config_reference import PAGE, page
+from sluice.dev.config_reference import PAGE, page
 from tests.docs_blocks import DOCS, PAGES, blocks, run
 
 WITHOUT_A_SERVER = [name for name in PAGES if blocks(name, "python") and name != "grpc.md"]
-WRITTEN = "python -m sluice.config_reference"
+WRITTEN = "python -m sluice.dev.config_reference"
 
 
 def test_the_configuration_reference_is_current() -> None:

@@ -44,8 +44,8 @@ class KeptFigures:
 
 def _code() -> str:
     """Of the source of the layers that make figures."""
-    root, found = Path(__file__).parents[1], hashlib.sha256()
+    root, found = Path(__file__).parents[2], hashlib.sha256()
     for layer in CODE:
-        for path in sorted((root / layer).glob("*.py")):
-            found.update(path.name.encode() + b"\0" + path.read_bytes())
+        for path in sorted((root / layer).rglob("*.py")):
+            found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice import kept_figures
-from sluice.kept_figures import KeptFigures
+from sluice.dev import kept_figures
+from sluice.dev.kept_figures import KeptFigures
 
 
 def never() -> float:
