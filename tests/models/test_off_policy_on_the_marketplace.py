@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.off_policy import against_truth, marketplace_bandit, on_the_real_log, read_open_bandit
+from benchmarks.models.off_policy import against_truth, marketplace_bandit, on_the_real_log, read_open_bandit
 
 
 @pytest.fixture(scope="module")

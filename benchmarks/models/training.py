@@ -1,6 +1,6 @@
 """Samples per second of training a DNN 400 x 3, beside the same perceptron on random dense input (the floor).
 
-    python -m benchmarks.training [--rows 200000]
+    python -m benchmarks.models.training [--rows 200000]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.batches import spec, write
+from benchmarks.models.batches import spec, write
 from contracts.config.training import Train
 from models.examples.batches import ExampleSet
 from models.networks import registry

@@ -42,7 +42,7 @@ from models.training import loop as training_loop
 from sluice.run import steps
 
 FILES = {"adult": "adult.data", "bank": "bank-additional-full.csv"}
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PAPER = {  # Xie et al., KDD 2021: AUC as predictor, gain of AUC in per cent over its own logistic regression
     "adult": {"logistic regression": 0.8836, "DNN": 0.8869, "FIVES": 0.8863, "gain": 0.14},
     "bank": {"logistic regression": 0.9377, "DNN": 0.9435, "FIVES": 0.9446, "gain": 0.01},

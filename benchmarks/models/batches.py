@@ -1,6 +1,6 @@
 """Rows per second of reading encoded examples, beside a plain pyarrow read of the same columns (the floor).
 
-    python -m benchmarks.batches [--rows 1000000]
+    python -m benchmarks.models.batches [--rows 1000000]
 """
 
 from __future__ import annotations
