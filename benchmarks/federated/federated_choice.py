@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.federated_auc import with_data
+from benchmarks.federated.federated_auc import with_data
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOwn

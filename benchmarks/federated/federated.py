@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.federated_auc import auc_table
-from benchmarks.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_app, index_sets
+from benchmarks.federated.federated_auc import auc_table
+from benchmarks.federated.federated_setting import CLIENTS, DENSE, SPACE, WIDTH, client_app, index_sets
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import Federated
