@@ -26,7 +26,7 @@ from contracts.config.config import load
 from contracts.errors import ConfigError
 from pipelines.marketplace.marketplace import simulate
 
-CONFIG = Path(__file__).parents[1] / "examples" / "marketplace.toml"
+CONFIG = Path(__file__).parents[2] / "examples" / "marketplace.toml"
 MILLION, PAGE_BYTES, TICKS = 1_000_000, os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
