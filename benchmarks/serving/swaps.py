@@ -1,6 +1,6 @@
 """Latency while bundles are changed, beside that of the stretches between changes, under the same load.
 
-    python -m benchmarks.swaps BUNDLE [--swaps 20] [--rate 50] [--json]
+    python -m benchmarks.serving.swaps BUNDLE [--swaps 20] [--rate 50] [--json]
 
 A real `sluice serve models:/NAME@champion`, a registry with two versions of the bundle, Poisson arrivals of varied
 users, half on kept and half on new channels, timed from when they were due. A swap lasts from the moment the alias

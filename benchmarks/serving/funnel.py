@@ -1,6 +1,6 @@
 """The funnel in process, stage by stage, beside a floor measured in the same run.
 
-    python -m benchmarks.funnel [--items 100000] [--requests 500] [--ranker dnn]
+    python -m benchmarks.serving.funnel [--items 100000] [--requests 500] [--ranker dnn]
 
 The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
 fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor is what no implementation on these libraries
