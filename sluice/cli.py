@@ -34,13 +34,19 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="N
     import subprocess
 
     from contracts.errors import ConfigError
+    from contracts.nearest import did_you_mean
 
-    known = sorted(p.stem for p in (Path(__file__).parents[1] / "benchmarks").glob("*.py") if p.stem != "__init__")
+    known = benchmarks()
     if name not in known:
-        raise ConfigError(f"there is no benchmark {name!r}; there are: {', '.join(known)}")
-    raise typer.Exit(
-        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *context.args], check=False).returncode
-    )
+        raise ConfigError(f"there is no benchmark {name!r}{did_you_mean(name, known)}; there are: {', '.join(known)}")
+    raise typer.Exit(subprocess.run([sys.executable, "-m", known[name], *context.args], check=False).returncode)
+
+
+def benchmarks() -> dict[str, str]:
+    """Name -> module of every file of benchmarks/ that can be started; the others are parts of those."""
+    folder = Path(__file__).parents[1]
+    files = [path for path in sorted((folder / "benchmarks").rglob("*.py")) if "__main__" in path.read_text("utf-8")]
+    return {path.stem: ".".join(path.relative_to(folder).with_suffix("").parts) for path in files}
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Test AUC of every federated setting on the same clients, beside central training: the second table of `federated`.
 
-Values of training come from the configuration and were chosen on validation (benchmarks/federated/federated_choice.py); so is the
-round whose model is judged. The configuration may be of a simulated marketplace, whose log is then simulated.
+Values of training come from the configuration and were chosen on validation (benchmarks/federated/federated_choice.py);
+so is the round whose model is judged. The configuration may be of a simulated marketplace, whose log is then simulated.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors.numpy import load_file, save_file
 
+from contracts.atomic_write import put_in_place
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
-from contracts.folder_exchange import put_in_place
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"

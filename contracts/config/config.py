@@ -6,7 +6,6 @@ stands for the folder given with `--data`, or for the file's own `data` key.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,6 +16,7 @@ from contracts.config.days import Gate, Quality, Watch
 from contracts.config.federated import Federated
 from contracts.config.fields import FieldConfig
 from contracts.config.log import Label, Log, Source, SparkSettings, Table
+from contracts.config.renamed import RENAMED
 from contracts.config.section import Section
 from contracts.config.simulation import Simulation
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
@@ -24,6 +24,7 @@ from contracts.config.training import Crosses, Statistics, Train
 from contracts.config.windows import Features, Windows
 from contracts.duration import label
 from contracts.errors import ConfigError
+from contracts.nearest import did_you_mean
 
 
 class Config(Section):
@@ -100,7 +101,7 @@ class Config(Section):
             for part in field.parts:
                 base, _, bins = part.partition("#")
                 if base not in features:
-                    problems.append(f"cross {field.name!r}: part {part!r} is no field{_nearest(base, [*features])}")
+                    problems.append(f"cross {field.name!r}: part {part!r} is no field{did_you_mean(base, [*features])}")
                 elif bins and (not bins.isdigit() or int(bins) not in features[base].bins()):
                     problems.append(f"cross {field.name!r}: {base!r} has no granularity {bins!r}")
                 elif not bins and features[base].kind != "categorical":
@@ -121,7 +122,7 @@ class Config(Section):
             for part in pair:
                 base, _, bins = part.partition("#")
                 if base not in by_name:
-                    problems.append(f"{where}: {part!r} is no field{_nearest(base, list(by_name))}")
+                    problems.append(f"{where}: {part!r} is no field{did_you_mean(base, list(by_name))}")
                 elif bins and (not bins.isdigit() or int(bins) not in by_name[base].bins()):
                     problems.append(f"{where}: {base!r} has no granularity {bins!r}")
                 elif not bins and by_name[base].kind not in ("categorical", "multi_valued"):
@@ -196,11 +197,6 @@ class Config(Section):
         return problems
 
 
-def _nearest(word: str, candidates: list[str]) -> str:
-    close = difflib.get_close_matches(word, candidates, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 def _known_keys(location: tuple[int | str, ...]) -> list[str]:
     """Keys allowed in the section that `location` (a pydantic error location) lies in."""
     model: Any = Config
@@ -219,7 +215,9 @@ def _sentence(error: Any) -> str:
     where = ".".join(str(step) for step in error["loc"]) or "configuration"
     if error["type"] == "extra_forbidden":
         key = str(error["loc"][-1])
-        return f"{where}: unknown key{_nearest(key, _known_keys(error['loc']))}"
+        if where in RENAMED:
+            return f"{where}: is called {RENAMED[where]} now; rename it"
+        return f"{where}: unknown key{did_you_mean(key, _known_keys(error['loc']))}"
     text = error["msg"].removeprefix("Value error, ")
     value = error.get("input")
     shown = f" (found {value!r})" if isinstance(value, str | int | float | bool) else ""

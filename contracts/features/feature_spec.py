@@ -12,7 +12,6 @@ Shapes: an id block is [B, sum of widths], a dense block [B, D]. Ids are local t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from contracts.atomic_write import aside
 from contracts.config.section import KeyType, Kind, Side
 from contracts.errors import DataError
 
@@ -195,9 +195,8 @@ class FeatureSpec(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Replaces the folder's spec in one rename."""
-        aside = folder / f".{SPEC_FILE}.{os.getpid()}"
-        aside.write_text(self.model_dump_json(indent=1), encoding="utf-8")
-        aside.replace(folder / SPEC_FILE)
+        with aside(folder / SPEC_FILE) as draft:
+            draft.write_text(self.model_dump_json(indent=1), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> FeatureSpec:

@@ -7,12 +7,12 @@ fields; from there on a found cross is a field like any other.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from contracts.atomic_write import aside
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.errors import DataError
@@ -52,10 +52,8 @@ class FoundCrosses(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Replaces the folder's file in one rename."""
-        folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".{FILE}.{os.getpid()}"
-        aside.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        aside.replace(folder / FILE)
+        with aside(folder / FILE) as draft:
+            draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def cross_name(parts: tuple[str, ...]) -> str:

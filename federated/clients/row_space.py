@@ -1,8 +1,8 @@
 """Which rows a model has, which of them a client uses, and the smaller model that knows only some of them.
 
-Place p of the space is row p + 1 of the fused embedding table (models/layers/embedding.py), whose row 0 is padding. Tables of
-up to `public_up_to` ids, bins of numbers and the id "unknown" are public: they are in every submodel, and using them
-tells little. All other rows are private.
+Place p of the space is row p + 1 of the fused embedding table (models/layers/embedding.py), whose row 0 is padding.
+Tables of up to `public_up_to` ids, bins of numbers and the id "unknown" are public: they are in every submodel, and
+using them tells little. All other rows are private.
 
 A submodel is the same network over a spec whose private tables have shrunk: its fused table is the padding row and the
 rows of its places in order, so rows are copied in and out without a map.

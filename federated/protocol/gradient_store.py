@@ -1,4 +1,4 @@
-"""One client's memory of what it sent the server under FedLaAvg, in a file of its own (federated/averaging/fedlaavg.py).
+"""One client's memory of what it sent under FedLaAvg (federated/averaging/fedlaavg.py), in a file of its own.
 
     FOLDER/NAME.safetensors    the committed gradient, the pending one, and the rounds they were sent in (-1: none)
 

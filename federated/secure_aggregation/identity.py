@@ -1,8 +1,9 @@
 """Who a client is: a long-lived Ed25519 key, whose public half all others know before the first round.
 
 A server relays what clients announce in a round. They sign it, or the server could put keys of its own in the place of
-a neighbour's and open what was sealed for it; and they sign whose uploads a sum has (federated/secure_aggregation/roster_consistency.py). The list
-of public keys must reach clients by a way that the server does not control.
+a neighbour's and open what was sealed for it; and they sign whose uploads a sum has
+(federated/secure_aggregation/roster_consistency.py). The list of public keys must reach clients by a way that the
+server does not control.
 """
 
 from __future__ import annotations

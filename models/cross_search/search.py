@@ -39,7 +39,8 @@ def search(
     spec: FeatureSpec, fit: ExampleSet, held: ExampleSet, allowed: np.ndarray, settings: Crosses, train: Train,
     seed: int, on_batch: OnBatch | None = None,
 ) -> Found:
-    """`allowed` [N, N] bool over the nodes of models/networks/fives.py. Raises SluiceError when the structure is not finite."""
+    """`allowed` [N, N] bool over the nodes of models/networks/fives.py. Raises SluiceError when the structure is not
+    finite."""
     torch.manual_seed(seed)
     network = Fives(spec, settings.dim, settings.hidden, settings.dropout, settings.layers, settings.readout,
                     torch.from_numpy(allowed))

@@ -2,10 +2,10 @@
 
     OUT/leaks/summary.json
 
-One tiny model per field (models/leakage/field_alone.py), fitted and judged on disjoint parts of a sample of the training
-window, and once more on the validation window; the test window is not read. What makes a field suspicious is in
-models/leakage/leak_reasons.py. A column that leaks is planted and must be found: where it is not, the rows are too few to
-find others.
+One tiny model per field (models/leakage/field_alone.py), fitted and judged on disjoint parts of a sample of the
+training window, and once more on the validation window; the test window is not read. What makes a field suspicious is
+in models/leakage/leak_reasons.py. A column that leaks is planted and must be found: where it is not, the rows are too
+few to find others.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 from torch import nn
@@ -10,6 +9,7 @@ from torch import nn
 from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
+from contracts.nearest import did_you_mean
 from models.networks.dcn_v2 import DcnV2
 from models.networks.din import Din
 from models.networks.dnn import Dnn
@@ -38,7 +38,7 @@ def names() -> tuple[str, ...]:
 def build(name: str, spec: FeatureSpec, settings: Train) -> nn.Module:
     """Fresh weights come from torch's global generator: seed it first. Raises ConfigError on an unknown name."""
     if name not in _BUILDERS:
-        close = difflib.get_close_matches(name, _BUILDERS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"no model is called {name!r}{hint}; there are {', '.join(_BUILDERS)}")
+        raise ConfigError(
+            f"no model is called {name!r}{did_you_mean(name, _BUILDERS)}; there are {', '.join(_BUILDERS)}"
+        )
     return _BUILDERS[name](spec, settings)

@@ -1,4 +1,4 @@
-"""The co-occurrence graph of pipelines/cooccurrence/pair_statistics.py in memory: nodes in one row of numbers, edges by destination.
+"""The co-occurrence graph of pipelines/cooccurrence in memory: nodes in one row of numbers, edges by destination.
 
 Node (slot, id) has row start[slot] + id, so that the ids of a request find their vectors without another look-up. Ids 0
 and 1 have rows too: 1 stands for whatever was no known value, 0 is never seen. A relation carries messages both ways.

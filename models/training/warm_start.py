@@ -1,6 +1,6 @@
 """Training that starts from the weights of an older bundle.
 
-    embeddings      a row goes over by what its id means (models/training/id_maps.py); rows of new values stay as initialised
+    embeddings      a row goes over by what its id means (models/training/id_maps.py); new values stay as initialised
     input layers    a column goes over by the name of its input; columns of new fields stay as initialised
     other layers    as they are, where the shape is the same
     not carried     what the new training window sets (priors of popularity, log frequencies, scales), statistics of

@@ -4,12 +4,13 @@
     edge (relation, left, right)   two values that stood in one row: impressions, clicks, exposure,
                                    rate = (clicks + s * prior) / (exposure + s), prior = the relation's own rate
 
-Exposure is impressions as if shown in the first slot (pipelines/cooccurrence/exposure.py), so that rates are those of position 1, at
-which the server ranks.
+Exposure is impressions as if shown in the first slot (pipelines/cooccurrence/exposure.py), so that rates are those of
+position 1, at which the server ranks.
 
-Relations are the chosen pairs and, for the encoder of models/pair_rates/pcf_gnn.py, links between a value and what describes it
-(pipelines/cooccurrence/graph_relations.py). A slot of several values gives one edge per value. Counting is one grouping with partial
-sums on each side of the shuffle, so a value that stands in most rows costs no more than others.
+Relations are the chosen pairs and, for the encoder of models/pair_rates/pcf_gnn.py, links between a value and what
+describes it (pipelines/cooccurrence/graph_relations.py). A slot of several values gives one edge per value. Counting is
+one grouping with partial sums on each side of the shuffle, so a value that stands in most rows costs no more than
+others.
 """
 
 from __future__ import annotations

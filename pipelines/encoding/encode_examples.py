@@ -1,4 +1,4 @@
-"""Raw features -> ids, with Spark's own functions, bit for bit what contracts/features/encoding.py does at request time.
+"""Raw features -> ids by Spark's own functions, bit for bit what contracts/features/encoding.py does at request time.
 
 Keys are looked up as pipelines/engine/key_lookup.py says, numbers by a binary search written out as one SQL expression,
 crosses by arithmetic on the ids of their parts. Many edges are searched by steps through an array instead, because

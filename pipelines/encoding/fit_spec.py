@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import BID, ITEM, POSITION, USER, Artifacts
+from contracts.atomic_write import put_in_place
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.errors import ConfigError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.folder_exchange import put_in_place
 from pipelines.encoding import fit_bins
 from pipelines.encoding.encode_examples import radix_code, with_ids
 from pipelines.encoding.fit_vocabulary import fit_lists, fit_scalar

@@ -1,4 +1,4 @@
-"""Which keys a field knows: those of at least `min_count` training rows, in the order of contracts/features/vocabulary.py.
+"""Which keys a field knows: those of at least `min_count` training rows, ordered as contracts/features/vocabulary.py.
 
 A vocabulary is the one thing of its size that comes to the driver.
 """

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.artifacts import DAY
-from contracts.folder_exchange import put_in_place
+from contracts.atomic_write import put_in_place
 from pipelines.engine.content_hash import day_hashes
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec
@@ -10,6 +9,7 @@ from typing import Concatenate, ParamSpec
 from pyspark.sql import DataFrame
 
 from contracts.errors import SchemaError
+from contracts.nearest import did_you_mean
 
 P = ParamSpec("P")
 ANY = "any"
@@ -34,9 +34,7 @@ def column_type(frame: DataFrame, column: str, where: str) -> str:
 
 
 def nearest(column: str, columns: Collection[str]) -> str:
-    close = difflib.get_close_matches(column, list(columns), n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"; found {', '.join(sorted(columns)) or 'no column'}{hint}"
+    return f"; found {', '.join(sorted(columns)) or 'no column'}{did_you_mean(column, columns)}"
 
 
 def step(

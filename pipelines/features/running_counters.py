@@ -1,8 +1,8 @@
 """Windowed counts of impressions and clicks per key, as of each query: running sums over one sort per key.
 
-An impression of a window W adds 1 to a measure when it enters (see `pipelines.publish_clock`) and takes it away at
-event_time + W; it never enters where that is not later than its entry. All windows and measures of a key share one
-pass: entries and exits become rows of deltas, summed per (key, visible time) where the publish grid is coarse, then
+An impression of a window W adds 1 to a measure when it enters (see pipelines/windows/publish_clock.py) and takes it
+away at event_time + W; it never enters where that is not later than its entry. All windows and measures of a key share
+one pass: entries and exits become rows of deltas, summed per (key, visible time) where the publish grid is coarse, then
 
     key, time, kind        kind 0 = deltas, 1 = query, so that what happens at t is applied before a query at t
 

@@ -1,8 +1,8 @@
 """The last K values a user clicked, as of each query, newest first.
 
-A click enters when it is learned (see `pipelines.publish_clock`). Clicks are ordered by the time they became visible,
-then event time, then row id, so that two runs agree on ties. Clicks whose value is missing do not count. The history
-after each click is a contiguous frame of K rows; a query takes that of the last click visible to it.
+A click enters when it is learned (see pipelines/windows/publish_clock.py). Clicks are ordered by the time they became
+visible, then event time, then row id, so that two runs agree on ties. Clicks whose value is missing do not count. The
+history after each click is a contiguous frame of K rows; a query takes that of the last click visible to it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
                                        position, device, placement, bid, dwell_seconds (a leak: known after the click)
     raw/clicks/part-DDD.parquet        request_id, user_id, item_id, event_time, known_time
     raw/users, raw/items               one row per id
-    truth/                             what `pipelines.marketplace_truth.Truth` reads; no part of raw/
+    truth/                             what pipelines/marketplace/truth.py reads; no part of raw/
     truth/day-DDD/                     the same of each day, where tastes drift
 
 One seed and one `Simulation` give byte-identical files. Memory holds the world and one day.

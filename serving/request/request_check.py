@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Iterable
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.nearest import did_you_mean
 from serving.request.query import ContextValue, RankQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have
@@ -60,7 +60,4 @@ def _check_value(field: FeatureField, value: ContextValue) -> None:
 
 def _nearest(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; there are {', '.join(known)}" if known else "; it has none"
+    return did_you_mean(word, known) or (f"; there are {', '.join(known)}" if known else "; it has none")

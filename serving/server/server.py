@@ -41,7 +41,8 @@ log = logging.getLogger("sluice.serving")
 class ServerSettings:
     """`answers` is the folder of the answer log, None for none. `connection_seconds` 0 takes the port for this process
     alone; otherwise the port is shared with a successor, and every connection is asked to come again after so long,
-    without harm to its requests: so a process that is replaced is left by its callers (see serving/server/port_takeover.py).
+    without harm to its requests: so a process that is replaced is left by its callers (see
+    serving/server/port_takeover.py).
     """
 
     host: str = "127.0.0.1"

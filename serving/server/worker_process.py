@@ -26,8 +26,8 @@ class WorkerProcess:
         self.folder, self.version, self.told_to_leave = folder, version, 0.0
         told = json.dumps({"folder": str(folder), **settings})
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "serving.server.worker", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+            [sys.executable, "-m", "serving.server.worker", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )
         self._words: dict[str, str] = {}
         self._listener = threading.Thread(target=self._listen, daemon=True)

@@ -1,7 +1,7 @@
 """The scores that may cut the retrieved candidates, by `prerank.kind`; each answers logits in chunks.
 
     fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses
-                  (serving/stages/request_crosses.py); then the rest of the perceptron (models/preranking/fscd_scorer.py)
+                  (serving/stages/request_crosses.py); then the rest of the MLP (models/preranking/fscd_scorer.py)
     towers        a perceptron over the two towers' vectors
     dot_product   their inner product over the temperature, which retrieval has computed
 """

@@ -1,6 +1,6 @@
 """The marketplace's log as it is delivered day by day: the page's old rule fills some slots, the server the others.
 
-    RAW/impressions/part-DDD.parquet, RAW/clicks/part-DDD.parquet     as pipelines/marketplace/marketplace.py writes them
+    RAW/impressions/part-DDD.parquet, RAW/clicks/part-DDD.parquet     as pipelines/marketplace writes them
 
 What the server answered in real time lies on the simulated day at the hour that the visit named.
 """

@@ -1,6 +1,6 @@
 """Six days of the marketplace under a real Airflow, while the server that follows the champion is asked without end.
 
-    python -m sluice.airflow_demo.six_days [--out DIR] [--events N] [--rate R]        prints what happened, one JSON line last
+    python -m sluice.airflow_demo.six_days [--out DIR] [--events N] [--rate R]  prints what happened, one JSON line last
 
 A day begins with its daily_ranking run over the log up to the evening before, and lasts until the next one begins. What
 the server answers that day, and the clicks on it, are part of the next run's log.

@@ -21,7 +21,7 @@ WRITE_LOG = """
 import sys, tomllib
 from pathlib import Path
 from rich.console import Console
-from sluice import daily_config
+from sluice.airflow_demo import daily_config
 from sluice.airflow_demo import HISTORY, Demo
 demo = Demo(Path(sys.argv[1]), int(sys.argv[2]), Console(stderr=True))
 for number in range(HISTORY):

@@ -14,9 +14,11 @@ import time
 from contextlib import suppress
 from typing import Any
 
-HEAVY = ("torch", "faiss", "pyspark.sql", "mlflow.tracking", "mlflow.models", "sklearn.linear_model", "sluice.steps",
-         "models.train_step", "models.cross_step", "models.pretrain_step", "pipelines.feature_step", "sluice.prerank",
-         "pipelines.quality_step", "sluice.registration", "sluice.gate", "sluice.warm_parent", "models.leak_check",
+HEAVY = ("torch", "faiss", "pyspark.sql", "mlflow.tracking", "mlflow.models", "sklearn.linear_model",
+         "sluice.run.steps",
+         "models.jobs.train_job", "models.cross_search.job", "models.pair_rates.job", "pipelines.jobs.feature_job",
+         "sluice.run.prerank", "pipelines.jobs.quality_job", "sluice.release.registration", "sluice.release.gate",
+         "sluice.release.warm_parent", "models.leakage.leak_check",
          "sqlalchemy", "alembic.command", "mlflow.store.tracking.sqlalchemy_store", "matplotlib.pyplot")
 
 

@@ -17,7 +17,7 @@ from contracts.features import found_crosses
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log
 
-PLACED = r"folder_exchange\.py:put_in_place$ target=\S*"
+PLACED = r"atomic_write\.py:put_in_place$ target=\S*"
 POINTS: dict[str, tuple[Kill, ...]] = {
     "features": (
         Kill("exists", "{out}/.features.staging/_temporary/0/**/*.parquet"),  # Spark is writing

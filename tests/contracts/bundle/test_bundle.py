@@ -143,7 +143,7 @@ def test_refused_write_changes_nothing(bundle: Path, tmp_path: Path) -> None:
     child = textwrap.dedent("""
         import resource, sys
         from pathlib import Path
-        from contracts.bundle import publish
+        from contracts.bundle.bundle import publish
         from contracts.errors import BundleError
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
         try:
@@ -162,7 +162,7 @@ def test_refused_write_changes_nothing(bundle: Path, tmp_path: Path) -> None:
 KILLS = textwrap.dedent("""
     import os, shutil, signal, sys
     from pathlib import Path
-    from contracts.bundle import publish
+    from contracts.bundle.bundle import publish
     from contracts.errors import BundleError
 
     old, new, destination = (Path(path) for path in sys.argv[1:])
@@ -184,7 +184,7 @@ KILLS = textwrap.dedent("""
         _, status = os.waitpid(child, 0)
         if os.WIFEXITED(status):
             break
-        from contracts.bundle import verify
+        from contracts.bundle.bundle import verify
         print("absent" if not destination.exists() else ["new", "old"][versions.index(verify(destination).version)])
         for left_over in destination.parent.glob(".*"):
             shutil.rmtree(left_over)

@@ -201,7 +201,7 @@ import json, os, sys
 from pathlib import Path
 from contracts.artifacts import Artifacts
 from contracts.config import Config
-from models.train_step import run
+from models.jobs.train_job import run
 
 rank = os.environ["RANK"]
 if rank == "1":

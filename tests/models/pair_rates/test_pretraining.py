@@ -113,9 +113,10 @@ def test_a_loss_that_is_not_finite_names_the_learning_rate(pair_graph):
 KILLED = """
 import sys, time, torch
 from pathlib import Path
-from contracts.sections.training import Statistics
-from models import pair_network, pair_pretraining
-from models.pair_graph import PairGraph
+from contracts.config.training import Statistics
+from models.pair_rates import network as pair_network
+from models.pair_rates import pretraining as pair_pretraining
+from models.pair_rates.graph import PairGraph
 graph, settings = PairGraph.read(Path({folder!r})), Statistics.model_validate_json({settings!r})
 torch.set_num_threads(1)
 torch.manual_seed(1)

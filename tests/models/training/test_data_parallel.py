@@ -18,10 +18,12 @@ WORKER = """
 import sys
 from pathlib import Path
 import torch
-from contracts.sections.training import Train
-from contracts.feature_spec import FeatureSpec
-from models import checkpoint, registry, training_loop
-from models.batches import ExampleSet
+from contracts.config.training import Train
+from contracts.features.feature_spec import FeatureSpec
+from models.networks import registry
+from models.training import checkpoint
+from models.training import loop as training_loop
+from models.examples.batches import ExampleSet
 
 out, train, validation, settings = map(Path, sys.argv[1:])
 spec, settings = FeatureSpec.read(out), Train.model_validate_json(settings.read_text())

@@ -1,4 +1,4 @@
-"""A folder takes another's place, with the exchange of the system and without it."""
+"""A file or folder takes another's place, with the exchange of the system and without it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts import folder_exchange
-from contracts.folder_exchange import put_in_place
+from contracts import atomic_write
+from contracts.atomic_write import aside, put_in_place, write_json
 
 
 def folder(path: Path, text: str) -> Path:
@@ -20,7 +20,7 @@ def folder(path: Path, text: str) -> Path:
 @pytest.mark.parametrize("with_exchange", [True, False])
 def test_the_new_one_stands_there_and_nothing_else_is_left(tmp_path, monkeypatch, with_exchange):
     if not with_exchange:
-        monkeypatch.setattr(folder_exchange, "exchanged", lambda left, right: False)
+        monkeypatch.setattr(atomic_write, "exchanged", lambda left, right: False)
     target = tmp_path / "day=1"
     for text in ("one", "two", "three"):
         put_in_place(folder(tmp_path / ".staging", text), target)
@@ -29,7 +29,7 @@ def test_the_new_one_stands_there_and_nothing_else_is_left(tmp_path, monkeypatch
 
 
 def test_without_a_successor_the_old_one_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_exchange, "exchanged", lambda left, right: False)
+    monkeypatch.setattr(atomic_write, "exchanged", lambda left, right: False)
     target = folder(tmp_path / "day=1", "one")
     with pytest.raises(FileNotFoundError):
         put_in_place(tmp_path / "nothing", target)
@@ -38,6 +38,18 @@ def test_without_a_successor_the_old_one_stays(tmp_path, monkeypatch):
 
 def test_an_exchange_leaves_both(tmp_path):
     left, right = folder(tmp_path / "left", "l"), folder(tmp_path / "right", "r")
-    if not folder_exchange.exchanged(left, right):
+    if not atomic_write.exchanged(left, right):
         pytest.skip("this system has no exchange of folders")
     assert [(path / "file").read_text() for path in (left, right)] == ["r", "l"]
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "folder" / "file.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(path, {"a": float("nan")})
+    with pytest.raises(RuntimeError), aside(path) as draft:  # noqa: PT012
+        draft.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == '{\n "a": 1\n}\n'
+    assert os.listdir(path.parent) == ["file.json"]

@@ -1,11 +1,38 @@
-"""A folder takes the place of another in one step, so that whoever is killed, or looks, never meets neither of them."""
+"""Files and folders that are either complete or not there: written aside, then put in place in one step.
+
+    with aside(path) as draft: draft.write_text(...)      path holds the old content or the new, never a part of it
+    put_in_place(source, target)                          the same for a folder
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+
+@contextlib.contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """Yields a draft beside `path`, whose folder is made; it replaces `path` when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
+    """Raises ValueError for a number that JSON has no word for (NaN, infinity), and leaves `path` as it was."""
+    text = json.dumps(value, indent=indent, allow_nan=False) + "\n"
+    with aside(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def put_in_place(source: Path, target: Path) -> None:

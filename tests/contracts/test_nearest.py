@@ -1,0 +1,18 @@
+"""The nearest word, or none."""
+
+from __future__ import annotations
+
+from contracts.nearest import did_you_mean
+
+
+def test_a_misspelt_word_finds_its_neighbour():
+    assert did_you_mean("windws", ["windows", "fields"]) == "; did you mean 'windows'?"
+
+
+def test_nothing_near_says_nothing():
+    assert did_you_mean("zzz", ["windows", "fields"]) == ""
+    assert did_you_mean("zzz", []) == ""
+
+
+def test_the_order_of_the_known_words_does_not_matter():
+    assert did_you_mean("ab", ["abc", "abd"]) == did_you_mean("ab", ["abd", "abc"])
