@@ -22,7 +22,7 @@ from rich.console import Console
 from benchmarks.federated.federated_auc import with_data
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
-from contracts.config.federated import FederatedOwn
+from contracts.config.federated import FederatedOverrides
 from contracts.errors import FederatedError
 from federated.clients import prepare
 from federated.flower import simulate
@@ -39,7 +39,7 @@ def last_rounds(
 ) -> list[float]:
     """AUC on a window after each of the last fifth of the rounds; [0] where training diverges."""
     federated = config.federated.model_copy(update={
-        "settings": (setting,), "served": setting, "own": {setting: FederatedOwn(learning_rate=rate)},
+        "settings": (setting,), "served": setting, "overrides": {setting: FederatedOverrides(learning_rate=rate)},
         "availability": case, "rounds": rounds, "evaluate_every": 1 if window == "test" else 4,
     })
     changed = config.model_copy(update={"federated": federated})

@@ -48,7 +48,7 @@ def one_round(level: str, lost: float, seed: int) -> dict[str, Any]:
     plan = Plan(
         space=SPACE, private=((0, SPACE),), width=WIDTH, dense=DENSE, policy=POLICIES[level],
         masking="union" if level == "cpp5" else "per_row", clients=CLIENTS, neighbours=NEIGHBOURS,
-        expected_union=30_000, largest_weight=1000, identities=tuple(identity.public() for identity in identities),
+        expected_union=30_000, max_samples=1000, identities=tuple(identity.public() for identity in identities),
     )
     gone = np.random.default_rng(seed).choice(CLIENTS, round(lost * CLIENTS), replace=False)
     early, late = set(gone[: len(gone) // 2].tolist()), set(gone.tolist())

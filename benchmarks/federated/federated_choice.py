@@ -4,7 +4,7 @@
 
 One after the other, each with the values found before: the rate among RATES, the epochs among EPOCHS, the clip among
 CLIPS. Masks change no sum (tests/federated/test_secure_round.py), so the search runs without: cpp1 to cpp5 share what
-is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints what goes below [federated.own] of the file.
+is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints what goes below [federated.overrides] of the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks.federated.federated_auc import with_data
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
-from contracts.config.federated import FederatedOwn
+from contracts.config.federated import FederatedOverrides
 from contracts.errors import FederatedError
 from federated.clients import client_files, prepare
 from federated.flower import simulate
@@ -41,14 +41,15 @@ class Search:
     rates: tuple[float, ...] = RATES
     known: dict[str, float] = field(default_factory=dict)
 
-    def auc(self, setting: str, own: FederatedOwn) -> float:
+    def auc(self, setting: str, overrides: FederatedOverrides) -> float:
         """The best validation AUC of a run; 0 where it diverges."""
         federated = self.config.federated.model_copy(update={
-            "settings": (setting,), "retrieval": False, "served": setting, "own": {setting: own},
+            "settings": (setting,), "retrieval": False, "served": setting, "overrides": {setting: overrides},
             "evaluate_every": max(self.rounds // 6, 1),
         })
         config = self.config.model_copy(update={"federated": federated})
-        said = "-".join([setting, *(f"{name}{value}" for name, value in own.model_dump().items() if value is not None)])
+        values = overrides.model_dump(exclude_none=True)
+        said = "-".join([setting, *(f"{name}{value}" for name, value in values.items())])
         if said in self.known:
             return self.known[said]
         self.known[said] = 0.0
@@ -73,20 +74,20 @@ class Search:
         client_files.write_identities(folder)
         return folder
 
-    def best(self, setting: str) -> FederatedOwn:
+    def best(self, setting: str) -> FederatedOverrides:
         configured = self.config.federated.of(setting)
         rounds = configured.rounds if setting == "central" else self.rounds
-        own = FederatedOwn(rounds=rounds, batch_size=configured.batch_size)
-        own = own.model_copy(update={"local_epochs": configured.local_epochs, "clip": configured.clip})
+        overrides = FederatedOverrides(rounds=rounds, batch_size=configured.batch_size)
+        overrides = overrides.model_copy(update={"local_epochs": configured.local_epochs, "clip": configured.clip})
         for name, values in (("learning_rate", self.rates), ("local_epochs", EPOCHS), ("clip", CLIPS)):
             if name not in self.what or (setting == "central" and name != "learning_rate"):
                 continue  # central has no clients: an epoch more is a round more
             found = {}
             for value in values:
-                found[value] = self.auc(setting, own.model_copy(update={name: value}))
+                found[value] = self.auc(setting, overrides.model_copy(update={name: value}))
                 print(f"| {setting} | {name} | {value:g} | {found[value]:.4f} |", flush=True)
-            own = own.model_copy(update={name: max(found, key=lambda value: found[value])})
-        return own
+            overrides = overrides.model_copy(update={name: max(found, key=lambda value: found[value])})
+        return overrides
 
 
 def main() -> None:
@@ -104,10 +105,11 @@ def main() -> None:
     search = Search(config, out, arguments.rounds, tuple(arguments.what), tuple(arguments.rates))
     print("| setting | what | value | validation AUC |\n|---|---|---|---|")
     for setting in arguments.settings:
-        own = search.best(setting).model_copy(update={"rounds": None, "batch_size": None})
+        overrides = search.best(setting).model_copy(update={"rounds": None, "batch_size": None})
         for name in SEARCHED[setting]:
-            print(f"\n[federated.own.{name}]")
-            print("\n".join(f"{key} = {value}" for key, value in own.model_dump(exclude_none=True).items()), flush=True)
+            print(f"\n[federated.overrides.{name}]")
+            chosen = overrides.model_dump(exclude_none=True)
+            print("\n".join(f"{key} = {value}" for key, value in chosen.items()), flush=True)
 
 
 if __name__ == "__main__":

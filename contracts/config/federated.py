@@ -16,7 +16,7 @@ MASKINGS = ("none", "union", "per_row")
 AVERAGING_RULES = ("holders", "heat", "plain", "latest")
 
 
-class FederatedOwn(Section):
+class FederatedOverrides(Section):
     """What one setting trains with in place of the values of `[federated]`; each setting has a best of its own."""
 
     rounds: int | None = Field(None, ge=1)
@@ -66,14 +66,14 @@ class Federated(Section):
     proximal: float = Field(0.01, ge=0, description="FedProx: weight of the distance to the round's model")
     prior: float = Field(0.5, gt=0, lt=1, description="public guess at the label rate, where the model starts")
     clip: float = Field(2.0, gt=0, description="largest entry of a client's update")
-    largest_weight: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
+    max_samples: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
     largest_heat: float = Field(50.0, gt=0, description="clip of N / n_j in FedSubAvg")
     masked: bool = Field(
         True, description="false: every setting without masks, so the server sees each update; for experiments, since "
                           "the sums and so the model are the same, sooner"
     )
     neighbours: int = Field(40, ge=2, description="clients that each masks with")
-    least_clients: int = Field(3, ge=3, description="a smaller round is refused by every client")
+    min_clients: int = Field(3, ge=3, description="a smaller round is refused by every client")
     public_up_to: int = Field(64, ge=0, description="tables of up to so many ids belong to every submodel")
     expected_union: int = Field(
         0, ge=0, description="most rows of a round's union, roughly: where a Bloom filter of so many is smaller than a "
@@ -86,17 +86,19 @@ class Federated(Section):
         0.0, ge=0, description="with noise: largest L2 norm, in steps, of what a client sends; longer is scaled down"
     )
     delta: float = Field(1e-5, gt=0, lt=1, description="of the noise's epsilon")
-    lost: float = Field(0.0, ge=0, lt=1, description="simulated share of clients lost in a round, at any phase")
+    dropout_rate: float = Field(0.0, ge=0, lt=1, description="simulated share of clients lost in a round, at any phase")
     evaluate_every: int = Field(10, ge=1, description="rounds between two evaluations; central: 1")
     timeout: float = Field(600.0, gt=0, description="seconds that a phase waits for answers")
-    own: dict[str, FederatedOwn] = Field({}, description="setting -> values of its own, as in [federated.own.fedavg]")
+    overrides: dict[str, FederatedOverrides] = Field(
+        {}, description="setting -> values of its own, as in [federated.overrides.fedavg]"
+    )
 
     def of(self, setting: str) -> Federated:
         """With the setting's own values."""
-        own = self.own.get(setting, FederatedOwn()).model_dump(exclude_none=True)
-        return self.model_copy(update=own)
+        overrides = self.overrides.get(setting, FederatedOverrides())
+        return self.model_copy(update=overrides.model_dump(exclude_none=True))
 
-    @field_validator("settings", "own")
+    @field_validator("settings", "overrides")
     @classmethod
     def _settings_are_known(cls, named: Any) -> Any:
         for name in named:
@@ -119,7 +121,7 @@ class Federated(Section):
         if (self.availability == "trace") != bool(self.availability_trace):
             raise ValueError("availability = 'trace' and availability_trace, its file, go together; give both or "
                              "neither")
-        for name in ("least_clients", "contributors"):
+        for name in ("min_clients", "contributors"):
             if getattr(self, name) > self.clients:
                 raise ValueError(f"{name} is {getattr(self, name)}, a round has {self.clients} clients; lower it, or "
                                  "raise clients")

@@ -1,6 +1,6 @@
 """A client's local training: plain gradient descent on its submodel, from the round's rows and dense part.
 
-Samples beyond `largest_weight` are left out, the same ones every round, so that no client weighs more than was agreed.
+Samples beyond `max_samples` are left out, the same ones every round, so that no client weighs more than was agreed.
 FedProx adds mu / 2 |w - w_round|^2 to the loss (Li et al., 2020).
 """
 

@@ -73,7 +73,7 @@ class SamplesByUser:
 def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     """Writes public files and one folder per client; answers how many clients there are.
 
-    The population is a seeded choice where it is bounded; a client keeps its latest `largest_weight` rows.
+    The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows.
     """
     spec = federated_spec(config, FeatureSpec.read(out.encoding))
     samples = SamplesByUser(ExampleSet(out.examples("train"), spec))
@@ -88,7 +88,7 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
     _clear_unless_same(folder, config, spec, chosen)
     client_files.write_public(folder, config, spec)
     for number, user in enumerate(chosen):
-        client_files.write_client(folder, number, samples.of(user, config.federated.largest_weight))
+        client_files.write_client(folder, number, samples.of(user, config.federated.max_samples))
         client_files.write_client(folder, number, later.of(user), client_files.LATER)
     client_files.write_identities(folder)
     return len(chosen)

@@ -208,9 +208,9 @@ def _flower(name: str, config: Config, folder: Path, counted: ByteCount, note: N
 
 
 def lost_at_random(config: Config) -> Lose:
-    """Loses a client of a round with probability `lost`, spread evenly over the phases."""
+    """Loses a client of a round with probability `dropout_rate`, spread evenly over the phases."""
     generator = random.Random(config.seed)
-    share = 1.0 - (1.0 - config.federated.lost) ** (1.0 / len(PHASES))
+    share = 1.0 - (1.0 - config.federated.dropout_rate) ** (1.0 / len(PHASES))
     return lambda phase, node: generator.random() < share
 
 

@@ -38,8 +38,8 @@ class ClientMasks:
     def announce(self, message: Message, memory: Message) -> Message:
         """Fresh keys for a round, signed."""
         count = int(get(message, "clients", np.int32, ())[()])
-        if count < self.plan.least_clients:
-            raise ProtocolError(f"a round of {count} clients, {self.plan.least_clients} are the least; refused")
+        if count < self.plan.min_clients:
+            raise ProtocolError(f"a round of {count} clients, {self.plan.min_clients} are the least; refused")
         secrets = RoundSecrets.draw()
         memory["seeds"] = text(secrets.seeds)
         announcement, identity = secrets.announcement(), self._signing()
@@ -57,7 +57,7 @@ class ClientMasks:
         memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced,
                    "roster": roster, "announced": hashes, "signers": signers}
         me = int(memory["me"][()])
-        if len(roster) < self.plan.least_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
+        if len(roster) < self.plan.min_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
             raise ProtocolError(f"neighbours {peers.tolist()} of client {me} in a round of {len(roster)}: too few or "
                                 "not distinct; refused")
         number = self._signing().number
@@ -133,9 +133,9 @@ class ClientMasks:
             raise ProtocolError(f"this client masked nothing in the {instance}; refused")
         bits = get(message, "finished", np.uint8, (-(-len(memory["roster"]) // 8),))
         finished = agreement.among(memory["roster"], bits)
-        if self._signing().number not in finished or len(finished) < self.plan.least_clients:
+        if self._signing().number not in finished or len(finished) < self.plan.min_clients:
             raise ProtocolError(f"the sum of the {instance} is said to be of {len(finished)} clients, or to lack this "
-                                f"client's upload; {self.plan.least_clients} are the least; refused")
+                                f"client's upload; {self.plan.min_clients} are the least; refused")
         self._parted(instance, bits, memory)
         memory[f"finished {instance}"] = bits
         return {"signature": text(agreement.sign_finished(self._signing(), instance, bits, self._context(memory)))}

@@ -35,8 +35,8 @@ def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: Local
     weight = dense_weight(plan.rule, update.kept)
     weights = row_weights(plan.rule, update.row_samples, update.kept)
     heaviest = max(int(weights.max(initial=0)), weight)
-    if heaviest > plan.largest_weight:
-        raise ProtocolError(f"a weight of {heaviest} exceeds federated.largest_weight {plan.largest_weight}")
+    if heaviest > plan.max_samples:
+        raise ProtocolError(f"a weight of {heaviest} exceeds federated.max_samples {plan.max_samples}")
     counts = update.row_samples if plan.rule == "holders" else (update.row_samples > 0)
     body = np.zeros((len(layout.places), layout.width), dtype=layout.dtype)
     body[succinct, :-1] = plan.fixed.encode(update.rows, weights[:, None])

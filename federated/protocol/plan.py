@@ -28,7 +28,7 @@ ATTEMPTS = 5  # a round of the protocol is numbered ATTEMPTS x round of the mode
 
 @dataclass(frozen=True)
 class Plan:
-    """`width` floats a row, `dense` floats of the rest. `least_clients`: a smaller round is refused by every client.
+    """`width` floats a row, `dense` floats of the rest. `min_clients`: a smaller round is refused by every client.
     `expected_union` chooses the union's code; `contributors` > 1 leaves rows out that fewer clients of a round hold.
     `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none), after it has
     scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
@@ -44,10 +44,10 @@ class Plan:
     rule: Rule = "holders"
     clip: float = 1.0
     levels: int = 2**15
-    largest_weight: int = 1000
+    max_samples: int = 1000
     clients: int = 100
     neighbours: int = 40
-    least_clients: int = 3
+    min_clients: int = 3
     expected_union: int = 0
     contributors: int = 1
     noise: float = 0.0
@@ -65,7 +65,7 @@ class Plan:
                 f"'plain', where no weight hangs on a row; this has {self.masking!r} and {self.rule!r}. Take "
                 "'all-union-plain', 'cpp5-union-plain' or 'scope-union-plain'"
             )
-        self.fixed.require_room(self.clients, self.largest_weight)
+        self.fixed.require_room(self.clients, self.max_samples)
         if self.masking == "union" and not self.policy.whole_scope:
             raise ConfigError(
                 f"masking 'union' needs every client to name the same rows, and policy {self.policy.name!r} does not; "

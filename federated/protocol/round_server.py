@@ -272,9 +272,9 @@ class RoundServer:
         return agreed
 
     def _require(self, count: int, phase: Phase) -> None:
-        if count < self.plan.least_clients:
+        if count < self.plan.min_clients:
             raise RoundAbandoned(
-                f"round {self.number}: {count} clients are left after {phase!r}, {self.plan.least_clients} are the "
+                f"round {self.number}: {count} clients are left after {phase!r}, {self.plan.min_clients} are the "
                 "least; it is abandoned and changes nothing"
             )
 

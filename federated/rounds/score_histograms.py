@@ -74,8 +74,8 @@ def histogram_plan(
     size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
     return Plan(
         space=0, private=(), width=1, dense=size, policy=POLICIES["all"], masking="union", rule="heat",
-        clip=FixedPoint(1.0).largest, largest_weight=1, clients=clients, neighbours=config.federated.neighbours,
-        least_clients=config.federated.least_clients, identities=identities,
+        clip=FixedPoint(1.0).largest, max_samples=1, clients=clients, neighbours=config.federated.neighbours,
+        min_clients=config.federated.min_clients, identities=identities,
     )
 
 

@@ -52,12 +52,12 @@ def plan_of(
     if policy.name == "scope" and not s.scope_buckets:
         raise ConfigError(f"setting {name!r} trains one bucket of rows a round; give federated.scope_buckets")
     if name == "central":
-        s = s.model_copy(update={"clients": 1, "least_clients": 1, "largest_weight": 1, "clip": CENTRAL_CLIP})
+        s = s.model_copy(update={"clients": 1, "min_clients": 1, "max_samples": 1, "clip": CENTRAL_CLIP})
     return Plan(
         space=space.size, private=space.private_ranges(), width=networks.width,
         dense=sum(p.numel() for p in networks.dense_parameters()), policy=policy, masking=masking, rule=rule,
-        clip=s.clip, largest_weight=s.largest_weight, clients=s.clients, neighbours=s.neighbours,
-        least_clients=s.least_clients, expected_union=s.expected_union, contributors=s.contributors,
+        clip=s.clip, max_samples=s.max_samples, clients=s.clients, neighbours=s.neighbours,
+        min_clients=s.min_clients, expected_union=s.expected_union, contributors=s.contributors,
         levels=CENTRAL_LEVELS if name == "central" else DEFAULT_LEVELS,
         identities=identities if masking != "none" else (),
         noise=s.noise if masking != "none" else 0.0, noise_norm=s.noise_norm, buckets=max(s.scope_buckets, 1),

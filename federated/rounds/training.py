@@ -129,12 +129,12 @@ class FederatedRun:
             return list(range(self.population))
         for waited in range(self.waited, self.waited + LONGEST_WAIT):
             there = self.available(number + waited)
-            if len(there) >= self.plan.least_clients:
+            if len(there) >= self.plan.min_clients:
                 self.waited = waited
                 return there
         raise RoundAbandoned(
-            f"round {number}: {LONGEST_WAIT} times in a row fewer than {self.plan.least_clients} clients could be "
-            "reached; raise federated.availability_share or lower federated.least_clients"
+            f"round {number}: {LONGEST_WAIT} times in a row fewer than {self.plan.min_clients} clients could be "
+            "reached; raise federated.availability_share or lower federated.min_clients"
         )
 
     def _choose(self, unique: int, there: list[int]) -> list[int]:

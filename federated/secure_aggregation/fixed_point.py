@@ -45,13 +45,13 @@ class FixedPoint:
         """Weighted sums, float64."""
         return signed(words) * self.step
 
-    def require_room(self, clients: int, largest_weight: int) -> None:
+    def require_room(self, clients: int, max_weight: int) -> None:
         """Raises ConfigError when a sum could leave the range of a word."""
-        if clients * largest_weight * self.largest >= HALF_RANGE:
+        if clients * max_weight * self.largest >= HALF_RANGE:
             raise ConfigError(
-                f"a sum of {clients} clients with weights up to {largest_weight} and {self.levels} levels does not fit "
+                f"a sum of {clients} clients with weights up to {max_weight} and {self.levels} levels does not fit "
                 f"in 32 bits: at most {(HALF_RANGE - 1) // (clients * self.largest)} is possible as "
-                "federated.largest_weight, or take fewer clients a round"
+                "federated.max_samples, or take fewer clients a round"
             )
 
 

@@ -259,7 +259,7 @@ def test_neighbours_in_a_sum_that_nothing_was_masked_with_are_noticed(tmp_path, 
 
 
 def test_a_sum_of_fewer_clients_than_agreed_is_refused(tmp_path):
-    of = plan("union", "cpp5", least_clients=14)
+    of = plan("union", "cpp5", min_clients=14)
     exchange = LocalExchange(clients(of, tmp_path), {"train": {103}})
     with pytest.raises(RoundAbandoned):
         run(of, exchange)
@@ -314,7 +314,7 @@ def test_a_client_without_an_identity_takes_no_part():
 
 
 def test_a_round_of_too_few_clients_is_refused_by_every_client(tmp_path):
-    of = plan("union", "cpp5", least_clients=5)
+    of = plan("union", "cpp5", min_clients=5)
     exchange = LocalExchange(clients(of, tmp_path, count=4))
     with pytest.raises(RoundAbandoned):
         run(of, exchange)

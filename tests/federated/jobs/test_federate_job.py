@@ -38,7 +38,7 @@ def quiet(text: str, done: int, total: int) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    config = small_world.config(settings=("cpp2", "fedsubavg", "central"), lost=0.1)
+    config = small_world.config(settings=("cpp2", "fedsubavg", "central"), dropout_rate=0.1)
     out = small_world.write(tmp_path_factory.mktemp("run"))
     return config, out, federate_step.run(config, out, quiet)
 
@@ -184,7 +184,7 @@ def test_a_server_started_again_goes_on_after_the_last_completed_round(tmp_path)
 
 
 def test_a_round_that_cannot_be_finished_changes_nothing(tmp_path):
-    config = small_world.config(settings=("cpp5",), served="cpp5", lost=0.9)
+    config = small_world.config(settings=("cpp5",), served="cpp5", dropout_rate=0.9)
     out = small_world.write(tmp_path / "out")
     prepare.prepare(config, out, tmp_path / "federated")
     with pytest.raises(RoundAbandoned, match="5 rounds in a row"):

@@ -1,0 +1,37 @@
+"""A key that had another name is refused with the name that it has now, and the new name is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.config.config import Config, parse
+from contracts.config.renamed import RENAMED
+from contracts.errors import ConfigError
+
+TINY = """
+name = "tiny"
+[log]
+path = "log"
+[label]
+expression = "clicked"
+[[fields]]
+name = "city"
+kind = "categorical"
+side = "user"
+"""
+FEDERATED = {old: new for old, new in RENAMED.items() if old.startswith("federated.")}
+
+
+@pytest.mark.parametrize(("old", "new"), FEDERATED.items())
+def test_an_old_name_is_refused_with_the_new_one(old, new):
+    section, key = old.split(".")
+    with pytest.raises(ConfigError, match=f"{old}: is called {new} now; rename it"):
+        parse(f"{TINY}[{section}]\n{key} = 1\n")
+
+
+@pytest.mark.parametrize("new", FEDERATED.values())
+def test_the_new_name_is_a_key(new):
+    model = Config
+    for key in new.split("."):
+        assert key in model.model_fields
+        model = model.model_fields[key].annotation
