@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,11 +34,11 @@ from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
 from models.tracking.tracking import Tracker
+from models.training.progress import OnProgress, batch_counter
 
 CARRIED = 600  # crosses carried per start node and layer
 DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient
 NAME = "crosses"
-OnProgress = Callable[[str, int, int], None]
 
 
 def run(
@@ -92,7 +91,7 @@ def search_crosses(
     begin = time.perf_counter()
     found = cross_search.search(
         spec, fit, held, _spread(allowed, places, len(nodes(spec))), settings, config.train, seed,
-        _counted(on_progress, settings.epochs),
+        batch_counter(on_progress, "cross search", settings.epochs) if on_progress else None,
     )
     searched = time.perf_counter() - begin
     adjacency = [layer[np.ix_(places, places)] for layer in found.adjacency]
@@ -130,19 +129,6 @@ def _spread(allowed: np.ndarray, places: list[int], count: int) -> np.ndarray:
     full = np.zeros((count, count), dtype=bool)
     full[np.ix_(places, places)] = allowed
     return full
-
-
-def _counted(on_progress: OnProgress | None, epochs: int) -> Callable[[int, int], None] | None:
-    if on_progress is None:
-        return None
-    finished = 0
-
-    def count(done: int, batches: int) -> None:
-        nonlocal finished
-        on_progress("cross search", finished * batches + done, epochs * batches)
-        finished += done == batches
-
-    return count
 
 
 def _digest(config: Config, seed: int, columns: CrossColumns) -> str:

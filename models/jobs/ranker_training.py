@@ -37,12 +37,12 @@ from models.pair_rates import weights as pair_weights
 from models.tracking.tracking import Run, Tracker
 from models.training import checkpoint, data_parallel
 from models.training import loop as training_loop
+from models.training.progress import OnProgress, batch_counter
 from models.training.warm_start import Build, Parent, WarmStart
 
 WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
 TEST_LOGITS, TEST_ROWS, PICTURE = "test_logits.npy", "test_rows.npy", "training.png"
 DRAWS = 100
-OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,7 @@ class Job:
 
     def batch_counter(self, name: str, epochs: int) -> Callable[[int, int], None]:
         """Turns the batches of each epoch into one count over all epochs."""
-        finished = 0
-
-        def count(done: int, batches: int) -> None:
-            nonlocal finished
-            self.progress(name, finished * batches + done, epochs * batches)
-            finished += done == batches
-
-        return count
+        return batch_counter(self.progress, name, epochs)
 
 
 class WeightsTaken:

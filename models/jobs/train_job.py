@@ -15,13 +15,14 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from models.jobs.lightgbm_baseline import outside_figures
-from models.jobs.ranker_training import Job, OnProgress, train_ranker
+from models.jobs.ranker_training import Job, train_ranker
 from models.jobs.retrieval_training import train_retrieval
 from models.layers.embedding import item_slot
 from models.pair_rates.buckets import co_occurrence
 from models.tracking.tracking import Tracker
 from models.training import data_parallel
 from models.training.device import resolve
+from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 
 TRIVIAL = "popularity"
