@@ -1,4 +1,4 @@
-"""Where each step leaves its files below one output folder, and the reserved column names in them.
+"""Where each job leaves its files below one output folder, and the reserved column and file names in them.
 
 OUT/
   raw/                      simulated log (demo only): impressions, clicks, users, items
@@ -18,9 +18,9 @@ OUT/
   candidates/               item table as of the test window's start, and what retrieval answers past requests
   prerank/                  the pre-ranker's frontier, choice and comparison
   quality/day=D/            profile of the day's features, the gate's verdict, the picture of a refusal
-  models/NAME/              weights.safetensors, summary.json
+  models/NAME/              weights, calibration, test logits, summary.json
   bundle/                   what `sluice serve` takes
-  summary.json              one per step, beside its output
+  summary.json              one per job, beside its output
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ DAY = "day"  # partition: event date, UTC, YYYY-MM-DD; "all" where the log has n
 FRESH = "@fresh"  # suffix of event-fresh twins
 WINDOWS = ("train", "validation", "test")
 PUBLISHED_AT = "_published_at"  # online tables: the publish the row belongs to
+SHOWN, CLICKS = "_shown", "_clicks"  # online items: closed impressions and their clicks, of all time
+RECENT_ITEMS = "_recent_items"  # online users: the items clicked last, newest first
+ID_PREFIX = "id:"  # parity rows: `id:SLOT` holds the encoded ids of a slot
+
+# Files of one model's folder.
+WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
+TEST_LOGITS, TEST_ROWS = "test_logits.npy", "test_rows.npy"  # float32 [B] and the `_row` of each
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,19 @@ import pyarrow.parquet as pq
 import torch
 
 from contracts import summary
-from contracts.artifacts import BID, ITEM, ROW, Artifacts
+from contracts.artifacts import (
+    BID,
+    CALIBRATION,
+    CLICKS,
+    ID_PREFIX,
+    ITEM,
+    ROW,
+    SHOWN,
+    TEST_LOGITS,
+    TEST_ROWS,
+    WEIGHTS,
+    Artifacts,
+)
 from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
@@ -29,13 +41,9 @@ from federated.clients.networks import FederatedNetworks
 from federated.rounds.score_histograms import Histograms
 from models.evaluation import calibration
 from models.examples.batches import Block
-from models.jobs.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
 from models.jobs.retrieval_training import PRE_RANKER, TOWER
 from models.layers.embedding import item_slot
 from models.training import checkpoint
-
-SHOWN, CLICKS = "_shown", "_clicks"
-ID_PREFIX = "id:"
 
 
 def write(

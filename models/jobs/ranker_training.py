@@ -19,7 +19,19 @@ import numpy as np
 import torch
 
 from contracts import summary
-from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER, WINDOWS, Artifacts
+from contracts.artifacts import (
+    CALIBRATION,
+    FRESH,
+    LABEL,
+    POSITION,
+    ROW,
+    TEST_LOGITS,
+    TEST_ROWS,
+    USER,
+    WEIGHTS,
+    WINDOWS,
+    Artifacts,
+)
 from contracts.bundle import bundle
 from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config
@@ -40,8 +52,7 @@ from models.training import loop as training_loop
 from models.training.progress import OnProgress, batch_counter
 from models.training.warm_start import Build, Parent, WarmStart
 
-WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
-TEST_LOGITS, TEST_ROWS, PICTURE = "test_logits.npy", "test_rows.npy", "training.png"
+PICTURE = "training.png"
 DRAWS = 100
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from contracts import summary
-from contracts.artifacts import LABEL
+from contracts.artifacts import CALIBRATION, LABEL, WEIGHTS
 from contracts.bundle.bundle import save_weights
 from contracts.config.training import Train
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from models.evaluation import retrieval_recall
 from models.evaluation.evaluate import evaluate
 from models.evaluation.retrieval_recall import Catalogue, Clicks
-from models.jobs.ranker_training import CALIBRATION, WEIGHTS, Job, calibrate, position_logit
+from models.jobs.ranker_training import Job, calibrate, position_logit
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.tracking.tracking import Run

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts.artifacts import LABEL, Artifacts
+from contracts.artifacts import LABEL, TEST_LOGITS, WEIGHTS, Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
-from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph
 from models.training import checkpoint
 
@@ -62,9 +61,9 @@ def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> d
         return {}
     graph, test = PairGraph.read(out.statistics), ExampleSet(out.examples("test"), spec)
     labels, made = test.column(LABEL), PairStatistics(spec, spec.pair_model)
-    checkpoint.load(made, out.statistics / pair_weights.WEIGHTS)
+    checkpoint.load(made, out.statistics / WEIGHTS)
     predicted = alone(made, test)
-    scores = {name: load_array(out.model(name) / "test_logits.npy") for name in models}
+    scores = {name: load_array(out.model(name) / TEST_LOGITS) for name in models}
     found = {}
     for pair, field in enumerate(spec.statistics()):
         seen = of_rows(graph, pair, test)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from contracts import summary
-from contracts.artifacts import Artifacts
+from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.config.training import Statistics
@@ -61,7 +61,7 @@ def _pretrain(
     graph, settings = PairGraph.read(out.statistics), config.statistics
     digest = _digest(settings, manifest, seed)
     known = summary.read(out.statistics)
-    weights = out.statistics / pair_weights.WEIGHTS
+    weights = out.statistics / WEIGHTS
     pairs = pair_weights.pairs_of(graph)
     if known.get("digest") == digest and weights.exists() and bundle.digest(weights) == known["pair_model"]["digest"]:
         pair_weights.with_statistics(spec, pairs, PairModel(**known["pair_model"])).write(out.encoding)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from contracts.artifacts import WEIGHTS
 from contracts.bundle import bundle
 from contracts.config.training import Statistics
 from contracts.errors import DataError
@@ -25,7 +26,6 @@ from models.training import checkpoint
 if TYPE_CHECKING:  # a ranker needs no graph library
     from models.pair_rates.network import PairNetwork
 
-WEIGHTS = "weights.safetensors"
 LOOK_UPS = 2.0  # the serving cost of a pair
 
 

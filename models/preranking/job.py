@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from contracts.artifacts import LABEL, ROW, Artifacts
+from contracts.artifacts import CALIBRATION, LABEL, ROW, TEST_LOGITS, TEST_ROWS, WEIGHTS, Artifacts
 from contracts.bundle.bundle import load_array, load_weights, save_weights
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.config import Config
@@ -25,7 +25,6 @@ from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
 from models.examples.validation_half import halves
-from models.jobs.ranker_training import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS
 from models.networks.fscd import Fscd
 from models.networks.two_tower import TwoTower
 from models.preranking.candidate_batches import score

@@ -21,6 +21,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
+from contracts.artifacts import WEIGHTS
 from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.config.config import Config
@@ -61,10 +62,10 @@ class Parent:
 
     def weights(self, name: str) -> Path | None:
         """Of the ranker that it serves, the two towers and the towers' pre-ranker; None of anything else."""
-        kept = {self.manifest.metrics.get("ranker"): "rank/weights.safetensors",
+        kept = {self.manifest.metrics.get("ranker"): f"rank/{WEIGHTS}",
                 "two_tower": "retrieval/towers.safetensors"}
         if self.config.prerank_kind == "towers":
-            kept["pre_ranker"] = "prerank/weights.safetensors"
+            kept["pre_ranker"] = f"prerank/{WEIGHTS}"
         path = self.folder / kept[name] if name in kept else None
         return path if path and path.exists() else None
 

@@ -23,14 +23,14 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import LABEL, Artifacts
+from contracts.artifacts import ID_PREFIX, LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.features.feature_spec import PADDING, FeatureSpec
 from pipelines.cooccurrence.chosen_pairs import Pair
 from pipelines.cooccurrence.exposure import EXPOSURE, with_exposure
 from pipelines.cooccurrence.graph_relations import Relation, relations_to_count, telling
-from pipelines.encoding.encode_examples import ID, with_ids
+from pipelines.encoding.encode_examples import with_ids
 from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.day_partitions import write_whole
@@ -78,7 +78,7 @@ def encoded_rows(
 
 
 def _ids(spec: FeatureSpec, slot: str) -> Column:
-    ids = F.col(f"`{ID}{slot}`")
+    ids = F.col(f"`{ID_PREFIX}{slot}`")
     several = spec.by_name[spec.slot(slot).field].kind == "multi_valued"
     return F.array_distinct(F.filter(ids, lambda one: one != PADDING)) if several else F.array(ids)
 

@@ -13,12 +13,11 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import FRESH, LABEL, POSITION, ROW, TIME, USER
+from contracts.artifacts import FRESH, ID_PREFIX, LABEL, POSITION, ROW, TIME, USER
 from contracts.config.section import Side
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
 from pipelines.engine.key_lookup import key_column, look_up, look_up_lists
 
-ID = "id:"
 WRITTEN_OUT = 128  # edges whose search still makes little code
 SIDES: tuple[Side, ...] = ("user", "context", "item", "cross")
 
@@ -62,7 +61,7 @@ def _slots(spec: FeatureSpec, twins: frozenset[str] = frozenset()) -> list[Colum
     twin = FRESH if twins else ""
     ids = [slot.name for slot in spec.id_slots(*SIDES) if not twins or slot.field in twins]
     dense = [slot.name for slot in spec.dense_slots(*SIDES) if not twins or slot.field in twins]
-    id_columns = [F.col(ID + name + twin).alias(name + twin) for name in ids]
+    id_columns = [F.col(ID_PREFIX + name + twin).alias(name + twin) for name in ids]
     return id_columns + [F.col(name + twin).cast("double") for name in dense]
 
 
@@ -82,9 +81,9 @@ def with_ids(
 
 
 def _with_field(df: DataFrame, field: FeatureField, suffix: str, vocabularies: Mapping[str, np.ndarray]) -> DataFrame:
-    source, name = field.name + suffix, ID + field.name + suffix
+    source, name = field.name + suffix, ID_PREFIX + field.name + suffix
     if field.dense:
-        bins = {f"{ID}{field.name}#{g}{suffix}": bin_ids(source, edges) for g, edges in field.edges.items()}
+        bins = {f"{ID_PREFIX}{field.name}#{g}{suffix}": bin_ids(source, edges) for g, edges in field.edges.items()}
         return df.withColumns(bins) if bins else df
     vocabulary = vocabularies[field.vocabulary or ""]
     if field.kind == "categorical":
@@ -119,7 +118,7 @@ def _search(value: str, edges: Sequence[float], low: int, high: int) -> str:
 def _with_cross(
     df: DataFrame, field: FeatureField, code: Column, suffix: str, vocabularies: Mapping[str, np.ndarray],
 ) -> DataFrame:
-    name = ID + field.name + suffix
+    name = ID_PREFIX + field.name + suffix
     if field.buckets:
         return df.withColumn(name, (F.pmod(code, F.lit(field.buckets)) + FIRST_ID).cast("int"))
     return look_up(df, code, vocabularies[field.vocabulary or ""], name)
@@ -130,5 +129,5 @@ def radix_code(spec: FeatureSpec, parts: Sequence[str], twins: frozenset[str] = 
     code = F.lit(0).cast("bigint")
     for part in parts:
         slot = spec.slot(part)
-        code = code * F.lit(slot.size).cast("bigint") + F.col(ID + part + (FRESH if slot.field in twins else ""))
+        code = code * F.lit(slot.size).cast("bigint") + F.col(ID_PREFIX + part + (FRESH if slot.field in twins else ""))
     return code

@@ -8,9 +8,9 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import ITEM, ROW, USER, Artifacts
+from contracts.artifacts import ID_PREFIX, ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.encoding.encode_examples import ID, SIDES, with_ids
+from pipelines.encoding.encode_examples import SIDES, with_ids
 from pipelines.engine.day_partitions import write_whole
 from pipelines.windows.windows import WINDOW
 
@@ -26,7 +26,7 @@ def write(
     chosen = test.orderBy(F.xxhash64(F.lit("parity"), F.col(ROW)), ROW).limit(rows)
     keys = [column for column in (ROW, USER, ITEM) if column in windowed.columns]
     raw = [field.name for field in spec.fields if field.kind not in ("cross", "statistic")]
-    ids = [ID + slot.name for slot in spec.id_slots(*SIDES)]
+    ids = [ID_PREFIX + slot.name for slot in spec.id_slots(*SIDES)]
     encoded = with_ids(chosen.select(*keys, *raw), spec, vocabularies).select(*keys, *raw, *ids)
     write_whole(encoded.coalesce(1).sortWithinPartitions(ROW), out.parity)
     return encoded.sparkSession.read.parquet(str(out.parity)).count()

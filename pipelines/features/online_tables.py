@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import BID, ITEM, PUBLISHED_AT, USER, Artifacts
+from contracts.artifacts import BID, CLICKS, ITEM, PUBLISHED_AT, RECENT_ITEMS, SHOWN, USER, Artifacts
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
@@ -33,8 +33,7 @@ from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
 
-RECENT_ITEMS, RECENT = "_recent_items", 50
-SHOWN, CLICKS = "_shown", "_clicks"
+RECENT = 50
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
 
 

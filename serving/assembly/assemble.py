@@ -12,7 +12,20 @@ import pyarrow.parquet as pq
 import torch
 
 from contracts import summary
-from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
+from contracts.artifacts import (
+    BID,
+    CALIBRATION,
+    CLICKS,
+    ITEM,
+    RECENT_ITEMS,
+    ROW,
+    SHOWN,
+    TEST_LOGITS,
+    TEST_ROWS,
+    USER,
+    WEIGHTS,
+    Artifacts,
+)
 from contracts.bundle.bundle import load_array, load_weights, save_array
 from contracts.config.config import Config
 from contracts.config.section import Side
@@ -34,7 +47,6 @@ from serving.bundle.networks import load_fscd, load_pre_ranker, load_ranker, loa
 from serving.bundle.raw_columns import column, raw_columns
 from serving.bundle.scoring_bundle import PARITY, RANK
 
-RECENT, SHOWN, CLICKS = "_recent_items", "_shown", "_clicks"
 MODELS_OF = {"fscd": ("fscd", "prerank"), "towers": ("pre_ranker", "train"), "dot_product": ("two_tower", "train")}
 TOWERS, PRE_RANKER, FSCD = "two_tower", "pre_ranker", "fscd"
 CHUNK_ROWS = 65_536
@@ -96,7 +108,7 @@ def _copy(source: Path, target: Path, command: str) -> None:
 
 def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec) -> None:
     """Weights and calibration of the ranker, and the parity rows scored with them."""
-    weights, calibration = build / RANK / "weights.safetensors", build / RANK / "calibration.safetensors"
+    weights, calibration = build / RANK / WEIGHTS, build / RANK / CALIBRATION
     _copy(out.model(settings.ranker) / weights.name, weights, "train")
     _copy(out.model(settings.ranker) / calibration.name, calibration, "train")
     ranker = load_ranker(weights, settings.ranker, spec, settings.train)
@@ -107,9 +119,9 @@ def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: Fea
 
 def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable) -> None:
     """The pre-ranker's calibration and weights and, with FSCD, the item part of its first layer for every item."""
-    kind, weights = settings.prerank.kind, folder / "weights.safetensors"
+    kind, weights = settings.prerank.kind, folder / WEIGHTS
     model, command = MODELS_OF[kind or "towers"]
-    _copy(out.model(model) / "calibration.safetensors", folder / "calibration.safetensors", command)
+    _copy(out.model(model) / CALIBRATION, folder / CALIBRATION, command)
     if kind == "dot_product":
         return
     _copy(out.model(model) / weights.name, weights, command)
@@ -132,9 +144,9 @@ def _check_as_trained(model: Path, rows: Path, limit: float) -> None:
 
     Raises BundleError when training left none for a row, ParityError when one differs.
     """
-    if not (model / "test_logits.npy").exists():
-        raise BundleError(f"{model} has no test_logits.npy; run `sluice train` again")
-    known, logits = load_array(model / "test_rows.npy"), load_array(model / "test_logits.npy")
+    if not (model / TEST_LOGITS).exists():
+        raise BundleError(f"{model} has no {TEST_LOGITS}; run `sluice train` again")
+    known, logits = load_array(model / TEST_ROWS), load_array(model / TEST_LOGITS)
     table = pq.read_table(rows / parity.FILE, columns=[ROW, parity.LOGIT])
     wanted = table.column(ROW).to_numpy()
     order = np.argsort(known)
@@ -152,8 +164,8 @@ def _check_as_trained(model: Path, rows: Path, limit: float) -> None:
 
 def _check(build: Path, encoder: Encoder, settings: BundleSettings) -> dict[str, float]:
     """Refuses a bundle that the server would refuse."""
-    ranker = load_ranker(build / RANK / "weights.safetensors", settings.ranker, encoder.spec, settings.train)
-    calibration = Calibration.from_arrays(load_weights(build / RANK / "calibration.safetensors"))
+    ranker = load_ranker(build / RANK / WEIGHTS, settings.ranker, encoder.spec, settings.train)
+    calibration = Calibration.from_arrays(load_weights(build / RANK / CALIBRATION))
     return parity.check(build / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train)).figures()
 
 
@@ -178,7 +190,7 @@ def _users(out: Artifacts, folder: Path, encoder: Encoder, items: SideTable) -> 
     """The user table and each user's recent items; a log without users has an empty one."""
     if encoder.spec.has_users:
         users, raw = _side_table(out.online_users, USER, "user", encoder)
-        lists = raw.column(RECENT) if RECENT in raw.column_names else None
+        lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
     else:
         users, lists = SideTable(np.empty(0, dtype="S1"), *encoder.encode({}, "user")), None
     users.save(folder, "users")
@@ -215,7 +227,7 @@ def _retrieval_parts(
     out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable, raw: pa.Table, seed: int
 ) -> item_index.ItemIndex:
     folder = build / RETRIEVAL
-    _copy(out.model(TOWERS) / "weights.safetensors", folder / "towers.safetensors", "train")
+    _copy(out.model(TOWERS) / WEIGHTS, folder / "towers.safetensors", "train")
     towers = load_towers(folder / "towers.safetensors", spec, settings.train)
     vectors = _item_vectors(towers, items)
     save_array(folder / "neighbours.npy", neighbours(vectors, settings.retrieve))

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from contracts.artifacts import WEIGHTS
 from contracts.bundle.bundle import Manifest, load_array
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
@@ -85,7 +86,7 @@ class LoadedBundle(ScoringBundle):
 
 
 def _prerank_parts(folder: Path, spec: FeatureSpec, settings: BundleSettings) -> dict[str, Any]:
-    kind, weights = settings.prerank.kind, folder / "weights.safetensors"
+    kind, weights = settings.prerank.kind, folder / WEIGHTS
     fscd = load_fscd(weights, spec, settings.prerank) if kind == "fscd" else None
     stored = fscd is not None and settings.prerank.item_part == "precomputed"
     return {

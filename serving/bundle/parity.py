@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import nn
 
-from contracts.artifacts import ROW
+from contracts.artifacts import ID_PREFIX, ROW
 from contracts.config.training import Train
 from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.features.encoding import Encoded, Encoder, number, scale
@@ -26,7 +26,6 @@ from models.evaluation.calibration import Calibration
 from models.examples.batches import Block
 from serving.bundle.raw_columns import column, raw_columns
 
-ID_PREFIX = "id:"
 LOGIT, PROBABILITY = "_logit", "_probability"
 FILE = "rows.parquet"
 

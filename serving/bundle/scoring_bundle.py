@@ -15,6 +15,7 @@ from typing import Self
 
 from torch import nn
 
+from contracts.artifacts import CALIBRATION, WEIGHTS
 from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError
@@ -59,7 +60,7 @@ class ScoringBundle:
         """Of a folder whose checksums hold. Raises ParityError, FileNotFoundError."""
         settings, spec = BundleSettings.read(folder), FeatureSpec.read(folder)
         encoder = Encoder(spec, vocabulary.read_all(folder))
-        ranker = load_ranker(folder / RANK / "weights.safetensors", settings.ranker, spec, settings.train)
+        ranker = load_ranker(folder / RANK / WEIGHTS, settings.ranker, spec, settings.train)
         calibration = load_calibration(folder / RANK)
         compared = None
         if check_parity:
@@ -68,4 +69,4 @@ class ScoringBundle:
 
 
 def load_calibration(folder: Path) -> Calibration:
-    return Calibration.from_arrays(bundle.load_weights(folder / "calibration.safetensors"))
+    return Calibration.from_arrays(bundle.load_weights(folder / CALIBRATION))

@@ -16,11 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from contracts.artifacts import ITEM, LABEL, TIME, Artifacts
+from contracts.artifacts import CLICKS, ITEM, LABEL, SHOWN, TIME, Artifacts
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
-
-SHOWN, CLICKS = "_shown", "_clicks"
 
 
 class AsOfTest(Artifacts):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from contracts import summary
-from contracts.artifacts import WINDOWS, Artifacts
+from contracts.artifacts import WEIGHTS, WINDOWS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import ConfigError
@@ -52,7 +52,7 @@ def run(
     started, chosen = time.perf_counter(), config.seed if seed is None else seed
     digest = _digest(config, out, costs, chosen)
     known = summary.read(out.prerank)
-    if known.get("digest") == digest and (out.model("fscd") / "weights.safetensors").exists() and not force:
+    if known.get("digest") == digest and (out.model("fscd") / WEIGHTS).exists() and not force:
         return known
     (out.prerank / summary.FILE).unlink(missing_ok=True)
     spec = FeatureSpec.read(out.encoding)
@@ -137,6 +137,6 @@ def _track(config: Config, out: Artifacts, found: dict[str, Any]) -> None:
             out.prerank.mkdir(parents=True, exist_ok=True)
             prerank_plot.write(out.prerank / PICTURE, found)
             run.artifact(out.prerank / PICTURE)
-        run.artifact(out.model("fscd") / "weights.safetensors")
+        run.artifact(out.model("fscd") / WEIGHTS)
 
 

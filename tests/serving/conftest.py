@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from contracts import summary
-from contracts.artifacts import BID, ITEM, ROW, USER, Artifacts
+from contracts.artifacts import BID, CALIBRATION, ITEM, ROW, TEST_LOGITS, TEST_ROWS, USER, WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.features import vocabulary
@@ -189,7 +189,7 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
     pair_weights.load_into(ranker, market.spec, out.statistics)
     train(ranker, lambda: ranker(shared, own), market.labels)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
-        checkpoint.save(network, out.model(name) / "weights.safetensors")
+        checkpoint.save(network, out.model(name) / WEIGHTS)
     with torch.no_grad():
         logits = {"dnn": ranker(shared, own).double().numpy(), "pre_ranker": pre_ranker(user, item).double().numpy(),
                   "two_tower": towers(shared, own).double().numpy()}
@@ -197,14 +197,14 @@ def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None
         fscd = Fscd(market.spec, market.config.prerank.embedding_dim, market.config.prerank.hidden)
         fscd.keep([name for name in fscd.fields if name not in DROPPED])
         train(fscd, lambda: fscd(shared, own), market.labels)
-        checkpoint.save(fscd, out.model("fscd") / "weights.safetensors")
+        checkpoint.save(fscd, out.model("fscd") / WEIGHTS)
         with torch.no_grad():
             logits["fscd"] = fscd(shared, own).double().numpy()
     for name, found in logits.items():
         curve = calibration.fit("platt", found, market.labels)
-        bundle.save_weights(out.model(name) / "calibration.safetensors", curve.arrays())
-    bundle.save_array(out.model("dnn") / "test_logits.npy", logits["dnn"][:PARITY_ROWS])
-    bundle.save_array(out.model("dnn") / "test_rows.npy", np.arange(PARITY_ROWS)[::-1])
+        bundle.save_weights(out.model(name) / CALIBRATION, curve.arrays())
+    bundle.save_array(out.model("dnn") / TEST_LOGITS, logits["dnn"][:PARITY_ROWS])
+    bundle.save_array(out.model("dnn") / TEST_ROWS, np.arange(PARITY_ROWS)[::-1])
     summary.write(out.out / "models", {"ranker": "dnn"})
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from contracts import summary
-from contracts.artifacts import Artifacts
+from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from models.pair_rates import weights as pair_weights
 from models.pair_rates.job import CHECKPOINT
 from tests.pipelines.cooccurrence.test_pair_statistics import VOCABULARIES, rows, spec, write
 
@@ -64,14 +63,14 @@ def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    weights = killed.statistics / pair_weights.WEIGHTS
+    weights = killed.statistics / WEIGHTS
     assert not weights.exists()
     assert FeatureSpec.read(killed.encoding) == spec()  # a ranker sees nothing half-done
 
     resumed, straight = finished(config, killed), finished(config, whole)
     assert 1 <= int(str(resumed["resumed_epochs"])) < 60
     assert straight["resumed_epochs"] == 0
-    assert weights.read_bytes() == (whole.statistics / pair_weights.WEIGHTS).read_bytes()
+    assert weights.read_bytes() == (whole.statistics / WEIGHTS).read_bytes()
     assert [field.parts for field in FeatureSpec.read(killed.encoding).statistics()] == [
         ("city", "brand"), ("city", "tags")]
 

@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from contracts import summary
-from contracts.artifacts import WINDOWS, Artifacts
+from contracts.artifacts import CALIBRATION, TEST_LOGITS, WEIGHTS, WINDOWS, Artifacts
 from contracts.bundle import bundle
 from contracts.bundle.bundle import load_array, load_weights
 from contracts.config.config import Config
@@ -104,9 +104,9 @@ def test_stored_files_reproduce_the_figures(trained) -> None:
     spec = FeatureSpec.read(out.encoding)
     test = ExampleSet(out.examples("test"), spec)
     network = registry.build("dnn", spec, config().train)
-    checkpoint.load(network, out.model("dnn") / "weights.safetensors")
+    checkpoint.load(network, out.model("dnn") / WEIGHTS)
     logits = training_loop.predict(network, test)
-    np.testing.assert_allclose(load_array(out.model("dnn") / "test_logits.npy"), logits, atol=1e-5)
+    np.testing.assert_allclose(load_array(out.model("dnn") / TEST_LOGITS), logits, atol=1e-5)
     assert found["models"]["dnn"]["auc"] == pytest.approx(roc_auc_score(test.column("_label"), logits), abs=1e-5)
     assert (out.model("dnn") / "training.png").exists()
 
@@ -115,8 +115,8 @@ def test_probabilities_are_those_of_position_one(trained) -> None:
     """Labels were logged at positions 1 to 4; the calibrated probability must be the one of position 1."""
     out, found = trained
     test = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding))
-    stored = Calibration.from_arrays(load_weights(out.model("dnn") / "calibration.safetensors"))
-    probabilities = stored.apply(load_array(out.model("dnn") / "test_logits.npy"))
+    stored = Calibration.from_arrays(load_weights(out.model("dnn") / CALIBRATION))
+    probabilities = stored.apply(load_array(out.model("dnn") / TEST_LOGITS))
     truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
     assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.04)
     assert found["models"]["dnn"]["predicted_over_observed"] == pytest.approx(1, abs=0.1)
@@ -151,9 +151,9 @@ def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> Non
     towers = TwoTower(spec, train.embedding_dim, train.tower_hidden, train.tower_dim, train.dropout, train.temperature)
     pre_ranker = PreRanker(train.tower_dim, config().prerank.hidden)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker)):
-        checkpoint.load(network, out.model(name) / "weights.safetensors")
+        checkpoint.load(network, out.model(name) / WEIGHTS)
     test = ExampleSet(out.examples("test"), spec)
-    stored = Calibration.from_arrays(load_weights(out.model("pre_ranker") / "calibration.safetensors"))
+    stored = Calibration.from_arrays(load_weights(out.model("pre_ranker") / CALIBRATION))
     probabilities = stored.apply(training_loop.predict(TowersPreRanker(towers, pre_ranker), test))
     truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
     assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.06)
@@ -165,10 +165,10 @@ def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> Non
 def test_a_pre_ranker_without_calibration_is_trained_again(trained, tmp_path) -> None:
     out, seen = Artifacts(tmp_path / "copy"), set()
     shutil.copytree(trained[0].out, out.out)
-    (out.model("pre_ranker") / "calibration.safetensors").unlink()
+    (out.model("pre_ranker") / CALIBRATION).unlink()
     run(config(), out, on_progress=lambda what, done, total: seen.add(what))
     assert seen == {"two_tower", "pre_ranker"}
-    assert (out.model("pre_ranker") / "calibration.safetensors").exists()
+    assert (out.model("pre_ranker") / CALIBRATION).exists()
 
 
 def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp_path) -> None:
@@ -229,7 +229,7 @@ def test_of_two_processes_the_first_alone_writes(write_examples, tmp_path) -> No
     first, second = (json.loads((tmp_path / f"found_{rank}.json").read_text()) for rank in ("0", "1"))
     assert first == second == {**summary.read(copies[0].out / "models"), "seconds": 0}
     names = {"popularity", "dnn", "dnn@fresh", "two_tower", "pre_ranker"}
-    assert {path.parent.name for path in copies[0].out.glob("models/*/weights.safetensors")} == names
+    assert {path.parent.name for path in copies[0].out.glob(f"models/*/{WEIGHTS}")} == names
     client = pytest.importorskip("mlflow.tracking").MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
     runs = client.search_runs([client.get_experiment_by_name("two_processes").experiment_id])
     assert sorted(entry.info.run_name for entry in runs) == sorted(names)
@@ -301,7 +301,7 @@ def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, wri
     for name, place in (("dnn", "rank"), ("two_tower", "retrieval")):
         (build / place).mkdir()
         target = "weights" if name == "dnn" else "towers"
-        shutil.copyfile(first.model(name) / "weights.safetensors", build / place / f"{target}.safetensors")
+        shutil.copyfile(first.model(name) / WEIGHTS, build / place / f"{target}.safetensors")
     bundle.publish(build, tmp_path / "bundle", "tiny", metrics={"ranker": "dnn"},
                    settings=config().model_dump(mode="json"))
     parent = Parent.read(tmp_path / "bundle")
@@ -313,9 +313,9 @@ def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, wri
         found = run(still, out, parent=start)
         assert found["parent"] == (parent.manifest.version if start else None)
         assert bool(found["models"]["dnn"]["warm_start"]) == bool(start)
-        logits[kind] = load_array(out.model("dnn") / "test_logits.npy")
+        logits[kind] = load_array(out.model("dnn") / TEST_LOGITS)
         again = run(still, out, parent=start)
         assert again["models"]["dnn"] == found["models"]["dnn"]
-    before = load_array(first.model("dnn") / "test_logits.npy")
+    before = load_array(first.model("dnn") / TEST_LOGITS)
     np.testing.assert_allclose(logits["warm"], before, atol=1e-5)
     assert np.abs(logits["cold"] - before).max() > 0.1

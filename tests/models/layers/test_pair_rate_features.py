@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from contracts.artifacts import WEIGHTS
 from contracts.config.training import Statistics, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
@@ -191,7 +192,7 @@ def test_embeddings_with_a_linear_weight_keep_it_when_they_start_at_the_vectors(
 
 def test_weights_of_another_run_are_refused(pair_spec, pair_graph, tmp_path):
     _, _, spec = published(pair_spec, pair_graph, tmp_path)
-    (tmp_path / pair_weights.WEIGHTS).unlink()
+    (tmp_path / WEIGHTS).unlink()
     with pytest.raises(DataError, match="sluice pretrain"):
         pair_weights.load_into(registry.build("dnn", spec, TRAIN), spec, tmp_path)
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from contracts.artifacts import Artifacts
+from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.training import Statistics
 from models.pair_rates import weights as pair_weights
@@ -58,7 +58,7 @@ def run(tmp_path, pair_graph, pair_spec, write):
     columns |= {"_label": random.integers(0, 2, rows).astype(float), "_row": np.arange(rows), "_user": np.arange(rows)}
     write(out.examples("test"), columns)
     logits = random.normal(size=rows)
-    bundle.save_array(out.model("dnn") / "test_logits.npy", logits)
+    bundle.save_array(out.model("dnn") / TEST_LOGITS, logits)
     edges, relation = pair_graph.edges, pair_graph.edges.relation.long()
     starts = torch.tensor([[pair_graph.starts[one[side]] for one in pair_graph.relations] for side in (0, 1)])
     local = {"left": edges.left - starts[0][relation], "right": edges.right - starts[1][relation]}

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from contracts import summary
-from contracts.artifacts import Artifacts
+from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.config.config import parse
 from contracts.features.feature_spec import FeatureSpec
 from models.pair_rates import job as pretrain_step
-from models.pair_rates import weights as pair_weights
 
 TEXT = """
 name = "t"
@@ -71,7 +70,7 @@ def test_progress_counts_the_batches_of_all_epochs(out, pair_graph):
 
 def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph, pair_spec):
     pretrain_step.run(config(), out, manifest(pair_graph))
-    weights = (out.statistics / pair_weights.WEIGHTS).read_bytes()
+    weights = (out.statistics / WEIGHTS).read_bytes()
     named = FeatureSpec.read(out.encoding)
     pair_spec.write(out.encoding)  # as after `sluice features`
     seen = []
@@ -79,7 +78,7 @@ def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph
     assert seen == []
     assert FeatureSpec.read(out.encoding) == named
     pretrain_step.run(config(), out, manifest(pair_graph), seed=4)
-    assert (out.statistics / pair_weights.WEIGHTS).read_bytes() != weights
+    assert (out.statistics / WEIGHTS).read_bytes() != weights
 
 
 def test_without_pairs_the_spec_loses_its_statistics(out, pair_graph, pair_spec):

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from contracts import summary
-from contracts.artifacts import BID, ITEM, USER, Artifacts
+from contracts.artifacts import BID, ITEM, TEST_LOGITS, TEST_ROWS, USER, Artifacts
 from contracts.bundle.bundle import read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
@@ -178,7 +178,7 @@ def test_a_ranker_that_was_not_trained(market: Any, trained_copy: Artifacts, tmp
 def test_logits_that_training_did_not_write_are_refused(
     market: Any, trained_copy: Artifacts, tmp_path: Path
 ) -> None:
-    path = trained_copy.model("dnn") / "test_logits.npy"
+    path = trained_copy.model("dnn") / TEST_LOGITS
     save_array(path, np.load(path) + 0.001)
     with pytest.raises(ParityError, match=r"away from the one that training wrote, the limit is 0\.0001"):
         assemble(market.config, trained_copy, tmp_path / "build")
@@ -187,9 +187,9 @@ def test_logits_that_training_did_not_write_are_refused(
 def test_parity_rows_that_training_did_not_score_are_refused(
     market: Any, trained_copy: Artifacts, tmp_path: Path
 ) -> None:
-    save_array(trained_copy.model("dnn") / "test_rows.npy", np.arange(1000, 1100))
+    save_array(trained_copy.model("dnn") / TEST_ROWS, np.arange(1000, 1100))
     with pytest.raises(BundleError, match="training scored other rows"):
         assemble(market.config, trained_copy, tmp_path / "build")
-    (trained_copy.model("dnn") / "test_logits.npy").unlink()
+    (trained_copy.model("dnn") / TEST_LOGITS).unlink()
     with pytest.raises(BundleError, match=r"has no test_logits\.npy"):
         assemble(market.config, trained_copy, tmp_path / "build")

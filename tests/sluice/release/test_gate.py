@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import Artifacts
+from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError
 from models.evaluation.metrics import gauc
@@ -36,7 +36,7 @@ def test_the_window_is_scored_as_training_scored_it(good):
     """The first rows of the market are also its parity rows, whose logits training left."""
     window, bundle = read_window(good), ScoringBundle.load(good.bundle)
     stored = pq.read_table(good.bundle / "parity" / "rows.parquet")
-    trained = np.load(good.model("dnn") / "test_logits.npy")
+    trained = np.load(good.model("dnn") / TEST_LOGITS)
     assert window.table.num_rows == 3000
     assert logits(bundle, window)[: len(trained)] == pytest.approx(trained, abs=1e-4)
     assert stored.num_rows > 0
