@@ -61,7 +61,7 @@ ROOMS = {
     "models.leakage": "evaluation examples",
     "models.networks": "examples layers",
     "models.pair_rates": "evaluation examples layers networks tracking training",
-    "models.preranking": "evaluation examples jobs layers networks pair_rates training",
+    "models.preranking": "evaluation examples layers networks pair_rates training",
     "models.tracking": "",
     "models.training": "examples layers",
     "pipelines.cooccurrence": "encoding engine windows",
