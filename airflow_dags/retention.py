@@ -15,7 +15,7 @@ from airflow_dags.settings import RUNS, filled, variable
 
 NIGHT = """
 Keeps the newest `keep_runs` days of RUNS, of its cross searches and federated rounds, and the newest `keep_answers`
-days of the answer log. It counts folders and not the calendar: where no run succeeds, nothing is removed. Bundles are
+days of the response log. It counts folders and not the calendar: where no run succeeds, nothing is removed. Bundles are
 copied into the registry when they are registered, so that a roll-back never needs a removed folder.
 
 Nothing here matters at night, but a disk that fills up does: then start it with smaller numbers.

@@ -6,7 +6,7 @@
     sluice_runs           where every day's outputs are kept, one folder a day
     sluice_registry       MLflow's address
     sluice_serving        HOST:PORT of the server that follows the alias champion; empty: nothing is served
-    sluice_answers        its answer log
+    sluice_answers        its response log
     sluice_clicks         the table of clicks that the watch reads; empty: the configured one
     sluice_spark_master   where Spark steps are submitted to; empty: as the configuration says
 

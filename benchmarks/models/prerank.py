@@ -33,7 +33,7 @@ from sluice.demo.evaluate_slates import DECOYS
 from sluice.run import prerank
 
 BATCHES, WEIGHTS = (256, 4096), (0.25, 1.0, 4.0, 16.0)
-KEYS = ("recall", "hit_rate", "auc", "us_per_1000", "cascade_ms")
+KEYS = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
 
 
 def silent(what: str, done: int, total: int) -> None:

@@ -31,7 +31,7 @@ from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 from serving.bundle import item_index
 from serving.bundle.bundle_settings import BundleSettings
-from serving.bundle.feature_store import SideTable
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
@@ -70,13 +70,13 @@ def spec() -> FeatureSpec:
     ))
 
 
-def table(rows: int, side: str, prefix: str, encoder: Encoder, rng: np.random.Generator) -> SideTable:
+def table(rows: int, side: str, prefix: str, encoder: Encoder, rng: np.random.Generator) -> FeatureStore:
     """Random features of `rows` keys, within the sizes of the spec."""
     slots = encoder.spec.id_slots(side)  # type: ignore[arg-type]
     drawn = [rng.integers(1, slot.size, (rows + 1, slot.width), dtype=np.int32) for slot in slots]
     dense = rng.standard_normal((rows + 1, len(encoder.spec.dense_slots(side))), dtype=np.float32)  # type: ignore[arg-type]
     keys = np.sort(np.array([f"{prefix}{row}".encode() for row in range(rows)]))
-    return SideTable(keys, np.concatenate(drawn, axis=1), dense)
+    return FeatureStore(keys, np.concatenate(drawn, axis=1), dense)
 
 
 def world(items: int, ranker: str, seed: int = 0) -> LoadedBundle:

@@ -23,7 +23,7 @@ import numpy as np
 
 from contracts.bundle import bundle
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
-from serving.bundle.feature_store import SideTable
+from serving.bundle.feature_store import FeatureStore
 from sluice.airflow_demo.steady_load import Outcome, SteadyLoad
 from sluice.demo.server_process import ServerProcess
 
@@ -59,7 +59,7 @@ def resident_megabytes(pid: int) -> int:
 
 def measure(source: Path, swaps: int, rate: float, connection: float) -> dict[str, object]:
     """Swaps and steady stretches of equal length take turns, so that what else the machine does falls on both."""
-    users = SideTable.load(source / "tables", "users")
+    users = FeatureStore.load(source / "tables", "users")
     names = [users.key(row) for row in range(min(len(users), 2000))]
     with tempfile.TemporaryDirectory() as place:
         folder, spans, memory = Path(place), [], []

@@ -41,7 +41,7 @@ from serving.assembly.index_recall import index_recall
 from serving.assembly.item_to_item import neighbours
 from serving.bundle import filter_column, item_index, parity
 from serving.bundle.bundle_settings import BundleSettings
-from serving.bundle.feature_store import SideTable, sort_order
+from serving.bundle.feature_store import FeatureStore, sort_order
 from serving.bundle.loaded_bundle import PRERANK, RETRIEVAL, TABLES
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.bundle.raw_columns import column, raw_columns
@@ -78,7 +78,7 @@ def _ranking_parts(
 ) -> dict[str, Any]:
     """Pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
-    items, raw_items = _side_table(out.online_items, ITEM, "item", encoder)
+    items, raw_items = _feature_store(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)
     items.save(build / TABLES, "items")
     _prerank_parts(out, build / PRERANK, settings, spec, items)
@@ -117,7 +117,9 @@ def _rank_parts(out: Artifacts, build: Path, settings: BundleSettings, spec: Fea
     _check_as_trained(out.model(settings.ranker), build / PARITY, parity.tolerance(settings.train))
 
 
-def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable) -> None:
+def _prerank_parts(
+    out: Artifacts, folder: Path, settings: BundleSettings, spec: FeatureSpec, items: FeatureStore
+) -> None:
     """The pre-ranker's calibration and weights and, with FSCD, the item part of its first layer for every item."""
     kind, weights = settings.prerank.kind, folder / WEIGHTS
     model, command = MODELS_OF[kind or "towers"]
@@ -133,7 +135,7 @@ def _prerank_parts(out: Artifacts, folder: Path, settings: BundleSettings, spec:
         save_array(folder / "item_part.npy", item_part(FscdSplit(network, network.kept_fields), items))
 
 
-def item_part(split: FscdSplit, items: SideTable) -> np.ndarray:
+def item_part(split: FscdSplit, items: FeatureStore) -> np.ndarray:
     """float32 [I, H]."""
     ids, dense = np.array(items.ids[:-1]), np.array(items.dense[:-1])
     return split.item_table(torch.from_numpy(ids), torch.from_numpy(dense)).numpy()
@@ -169,7 +171,7 @@ def _check(build: Path, encoder: Encoder, settings: BundleSettings) -> dict[str,
     return parity.check(build / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train)).figures()
 
 
-def _side_table(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[SideTable, pa.Table]:
+def _feature_store(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[FeatureStore, pa.Table]:
     """The encoded table, sorted by key, and the raw rows in the same order."""
     if not source.exists():
         raise DataError(f"{source} is not there; run `sluice features` first")
@@ -183,22 +185,22 @@ def _side_table(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[S
         parts.append(encoder.encode({key: range(chunk.num_rows), **columns}, side))
     parts.append(encoder.encode({}, side))
     ids, dense = np.concatenate([part.ids for part in parts]), np.concatenate([part.dense for part in parts])
-    return SideTable(keys, ids, dense), raw
+    return FeatureStore(keys, ids, dense), raw
 
 
-def _users(out: Artifacts, folder: Path, encoder: Encoder, items: SideTable) -> SideTable:
+def _users(out: Artifacts, folder: Path, encoder: Encoder, items: FeatureStore) -> FeatureStore:
     """The user table and each user's recent items; a log without users has an empty one."""
     if encoder.spec.has_users:
-        users, raw = _side_table(out.online_users, USER, "user", encoder)
+        users, raw = _feature_store(out.online_users, USER, "user", encoder)
         lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
     else:
-        users, lists = SideTable(np.empty(0, dtype="S1"), *encoder.encode({}, "user")), None
+        users, lists = FeatureStore(np.empty(0, dtype="S1"), *encoder.encode({}, "user")), None
     users.save(folder, "users")
     save_array(folder / "users_recent.npy", _recent_rows(lists, len(users), items))
     return users
 
 
-def _recent_rows(lists: pa.ChunkedArray | None, count: int, items: SideTable) -> np.ndarray:
+def _recent_rows(lists: pa.ChunkedArray | None, count: int, items: FeatureStore) -> np.ndarray:
     """int32 [U, longest list]: rows of the known items in their order, padded right with -1."""
     if lists is None or not count:
         return np.empty((count, 0), dtype=np.int32)
@@ -224,7 +226,8 @@ def _item_columns(raw: pa.Table, folder: Path, settings: BundleSettings, source:
 
 
 def _retrieval_parts(
-    out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec, items: SideTable, raw: pa.Table, seed: int
+    out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec, items: FeatureStore, raw: pa.Table,
+    seed: int,
 ) -> item_index.ItemIndex:
     folder = build / RETRIEVAL
     _copy(out.model(TOWERS) / WEIGHTS, folder / "towers.safetensors", "train")
@@ -241,7 +244,7 @@ def _retrieval_parts(
     return index
 
 
-def _item_vectors(towers: TwoTower, items: SideTable) -> np.ndarray:
+def _item_vectors(towers: TwoTower, items: FeatureStore) -> np.ndarray:
     """float32 [I, d]."""
     parts = []
     with torch.inference_mode():

@@ -9,13 +9,13 @@ from contracts.features.encoding import Encoder
 from models.examples.batches import Block
 from models.networks.two_tower import TwoTower
 from serving.bundle.bundle_settings import BundleSettings
-from serving.bundle.feature_store import SideTable
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.item_index import ItemIndex, recall, with_bid_weight
 
 QUERIES = 200
 
 
-def user_vectors(users: SideTable, encoder: Encoder, towers: TwoTower, limit: int) -> np.ndarray:
+def user_vectors(users: FeatureStore, encoder: Encoder, towers: TwoTower, limit: int) -> np.ndarray:
     """[<= limit, d]: users evenly spaced over the table, in a context of which nothing is known."""
     count = min(limit, len(users))
     rows = np.linspace(0, len(users) - 1, count).astype(np.int64) if count else np.array([-1])
@@ -27,7 +27,7 @@ def user_vectors(users: SideTable, encoder: Encoder, towers: TwoTower, limit: in
 
 
 def index_recall(
-    index: ItemIndex, users: SideTable, encoder: Encoder, towers: TwoTower, settings: BundleSettings,
+    index: ItemIndex, users: FeatureStore, encoder: Encoder, towers: TwoTower, settings: BundleSettings,
 ) -> dict[str, float]:
     """Recall of what the two-tower channel asks for, mean and worst over up to 200 users."""
     queries = user_vectors(users, encoder, towers, QUERIES)

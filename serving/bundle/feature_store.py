@@ -19,7 +19,7 @@ UNKNOWN_ROW = -1
 PARTS = ("keys", "ids", "dense")
 
 
-class SideTable:
+class FeatureStore:
     """keys S-bytes [N]; ids int32 [N + 1, W] and dense float32 [N + 1, D].
 
     The last row is what the encoder writes for a key of which nothing is known, so that row -1 finds it.
@@ -51,7 +51,7 @@ class SideTable:
             save_array(folder / f"{name}_{part}.npy", array)
 
     @classmethod
-    def load(cls, folder: Path, name: str) -> SideTable:
+    def load(cls, folder: Path, name: str) -> FeatureStore:
         """Raises BundleError when a part is missing or the parts do not fit together."""
         keys, ids, dense = (_part(folder / f"{name}_{part}.npy") for part in PARTS)
         if not len(keys) + 1 == len(ids) == len(dense):

@@ -27,7 +27,7 @@ from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle import item_index
 from serving.bundle.bundle_settings import BundleSettings
-from serving.bundle.feature_store import SideTable
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.filter_column import FilterColumn
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
@@ -43,8 +43,8 @@ class LoadedBundle(ScoringBundle):
     `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
     """
 
-    users: SideTable
-    items: SideTable
+    users: FeatureStore
+    items: FeatureStore
     bids: np.ndarray | None
     filters: dict[str, FilterColumn]
     recent: np.ndarray
@@ -72,7 +72,7 @@ class LoadedBundle(ScoringBundle):
         vectors = load_array(retrieval / "vectors.npy")
         return cls(
             **{one.name: getattr(scoring, one.name) for one in fields(ScoringBundle)},
-            users=SideTable.load(tables, "users"), items=SideTable.load(tables, "items"),
+            users=FeatureStore.load(tables, "users"), items=FeatureStore.load(tables, "items"),
             bids=load_array(tables / "items_bid.npy") if spec.has_bid else None,
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
             recent=load_array(tables / "users_recent.npy"),

@@ -53,7 +53,7 @@ def _timed(arms: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]
 
 
 @torch.inference_mode()
-def stages(
+def stage_microseconds(
     bundle: LoadedBundle, scorers: Mapping[str, Scorer], requests: Sequence[PastRequest], repetitions: int
 ) -> dict[str, float]:
     """Median microseconds to score and cut 1,000 candidates; "full_ranker": the ranker scoring as many."""
@@ -83,7 +83,7 @@ def stages(
     return {name: statistics.median(times) * 1000 / size for name, times in spent.items()}
 
 
-def cascades(
+def funnel_milliseconds(
     bundle: LoadedBundle, scorers: Mapping[str, Scorer], queries: Sequence[RankQuery], repetitions: int
 ) -> dict[str, float]:
     """Median milliseconds of the funnel without explanations; "full_ranker" ranks whatever was retrieved."""

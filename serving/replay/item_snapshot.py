@@ -21,7 +21,7 @@ from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 
 
-class AsOfTest(Artifacts):
+class SnapshotArtifacts(Artifacts):
     """The run's artifacts with the item table of `write`; a bundle assembled from it knows no test label."""
 
     @property
@@ -66,6 +66,6 @@ def write(out: Artifacts, spec: FeatureSpec) -> None:
     clicks = np.bincount(at, weights=shown[LABEL].to_numpy()[real], minlength=table.num_rows)
     for name, values in ((SHOWN, np.bincount(at, minlength=table.num_rows)), (CLICKS, clicks.astype(np.int64))):
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, type=pa.int64()))
-    target = AsOfTest(out.out).online_items
+    target = SnapshotArtifacts(out.out).online_items
     target.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, target / "part-0.parquet")

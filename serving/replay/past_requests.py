@@ -16,7 +16,7 @@ from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifa
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
-from serving.bundle.feature_store import SideTable
+from serving.bundle.feature_store import FeatureStore
 from serving.replay.item_snapshot import events, window
 from serving.request.request_features import Requester
 
@@ -34,7 +34,7 @@ class PastRequest:
 
 
 def sample(
-    out: Artifacts, spec: FeatureSpec, items: SideTable, name: str, count: int, clicks: int, publish_every: int,
+    out: Artifacts, spec: FeatureSpec, items: FeatureStore, name: str, count: int, clicks: int, publish_every: int,
     rng: np.random.Generator,
 ) -> list[PastRequest]:
     """`count` impressions of the window drawn uniformly and up to `clicks` further ones that were clicked."""
@@ -76,7 +76,7 @@ def _log_rows(out: Artifacts, name: str, rows: np.ndarray, spec: FeatureSpec) ->
 class _Clicks:
     """What each user had clicked, newest first, of clicks known by the publish before a request."""
 
-    def __init__(self, out: Artifacts, items: SideTable, requests: pa.Table, publish_every: int) -> None:
+    def __init__(self, out: Artifacts, items: FeatureStore, requests: pa.Table, publish_every: int) -> None:
         times = requests[TIME].cast(pa.int64()).to_numpy()
         every = publish_every * 1_000_000
         self._known_by = times - times % every if every else times

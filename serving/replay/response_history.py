@@ -1,4 +1,4 @@
-"""Reads the answer log back: what the server answered between two instants, and by which bundle."""
+"""Reads the response log back: what the server answered between two instants, and by which bundle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import DAY
 from contracts.errors import DataError
-from serving.server.response_log import SCHEMA
+from serving.server.response_record import SCHEMA
 
 # The caller's own doing; they say nothing about the bundle.
 CALLERS_FAULT = ("INVALID_ARGUMENT", "CANCELLED")
@@ -22,7 +22,7 @@ _DAYS = ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
 
 
 @dataclass(frozen=True)
-class Answers:
+class LoggedResponses:
     """Rows of the log by time, those that failed by the caller's fault left out."""
 
     table: pa.Table
@@ -30,8 +30,8 @@ class Answers:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def of(self, version: str) -> Answers:
-        return Answers(self.table.filter(pc.field("bundle_version") == version))
+    def of(self, version: str) -> LoggedResponses:
+        return LoggedResponses(self.table.filter(pc.field("bundle_version") == version))
 
     @property
     def versions(self) -> list[str]:
@@ -50,10 +50,10 @@ class Answers:
         return spent.to_numpy().astype(np.float64) / 1000
 
 
-def read(folder: Path, since: datetime, until: datetime) -> Answers:
+def read(folder: Path, since: datetime, until: datetime) -> LoggedResponses:
     """[since, until). Raises DataError when there is no such folder."""
     if not folder.is_dir():
-        raise DataError(f"no answer log at {folder}; `sluice serve ... --log-answers {folder}` writes one")
+        raise DataError(f"no response log at {folder}; `sluice serve ... --log-answers {folder}` writes one")
     first, last = since.astimezone(UTC).date().isoformat(), until.astimezone(UTC).date().isoformat()
     chosen = (
         (pc.field(DAY) >= first) & (pc.field(DAY) <= last)
@@ -62,10 +62,10 @@ def read(folder: Path, since: datetime, until: datetime) -> Answers:
         & ~pc.field("status").isin(list(CALLERS_FAULT))
     )
     log = ds.dataset(folder, schema=_SCHEMA, format="parquet", partitioning=_DAYS, exclude_invalid_files=True)
-    return Answers(log.to_table(columns=SCHEMA.names, filter=chosen).sort_by("time"))
+    return LoggedResponses(log.to_table(columns=SCHEMA.names, filter=chosen).sort_by("time"))
 
 
-def shown(answers: Answers, until: datetime, first_only: bool) -> pa.Table:
+def shown(answers: LoggedResponses, until: datetime, first_only: bool) -> pa.Table:
     """One row per shown item of the answers before `until`: request_id, user, time, item, probability.
 
     `first_only` keeps position 1, where probabilities are promised once positions have an effect.

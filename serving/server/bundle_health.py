@@ -1,6 +1,6 @@
 """gRPC's health service, which also says what is served: version and age of the bundle, and whether answers are logged.
 
-The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds, and, with an answer log,
+The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds and, with a response log,
 sluice-answers-waiting, sluice-answers-lost and, while writing fails, sluice-answer-log with the cause. The service name
 `sluice.v1.AnswerLog` is NOT_SERVING while answers cannot be written; requests are answered on, so the others stay.
 """
@@ -15,9 +15,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
-from serving.server.response_log import AnswerLog
+from serving.server.response_log import ResponseLog
 
-ANSWER_LOG = "sluice.v1.AnswerLog"
+RESPONSE_LOG_SERVICE = "sluice.v1.AnswerLog"
 WATCH_SECONDS = 0.5
 
 
@@ -27,7 +27,7 @@ def bundle_age(manifest: Manifest) -> float:
 
 
 class BundleHealth(health.aio.HealthServicer):
-    def __init__(self, manifest: Manifest, answers: AnswerLog | None) -> None:
+    def __init__(self, manifest: Manifest, answers: ResponseLog | None) -> None:
         super().__init__()
         self._manifest, self._answers = manifest, answers
 
@@ -50,9 +50,10 @@ class BundleHealth(health.aio.HealthServicer):
         return found | ({"sluice-answer-log": cause} if cause else {})
 
     async def watch_answers(self) -> None:
-        """Keeps the status of the answer log current, until cancelled."""
+        """Keeps the status of the response log current, until cancelled."""
         with contextlib.suppress(asyncio.CancelledError):
             while self._answers is not None:
-                health_of = health_pb2.HealthCheckResponse
-                await self.set(ANSWER_LOG, health_of.NOT_SERVING if self._answers.state.cause else health_of.SERVING)
+                status = health_pb2.HealthCheckResponse
+                writes = not self._answers.state.cause
+                await self.set(RESPONSE_LOG_SERVICE, status.SERVING if writes else status.NOT_SERVING)
                 await asyncio.sleep(WATCH_SECONDS)

@@ -27,7 +27,7 @@ OPEN_FILES = Path("/proc/self/fd")
 
 @contextmanager
 def reserved(host: str, port: int) -> Iterator[int]:
-    """Keeps a port for this process and its children, without listening; port 0 picks a free one. Answers the port.
+    """Keeps a port for this process and its children, without listening; port 0 picks a free one. Yields the port.
 
     Raises SluiceError when somebody listens on it already, or this is no Linux.
     """

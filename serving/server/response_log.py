@@ -1,6 +1,7 @@
 """Every answer of a server, appended to a folder of Parquet files; tomorrow's features and the watch read it.
 
-    FOLDER/day=YYYY-MM-DD/answers-TIME-PROCESS.parquet      one row per request, see SCHEMA
+    FOLDER/day=YYYY-MM-DD/answers-TIME-PROCESS.parquet      one row per request, see
+                                                            serving/server/response_record.py
 
 A request only puts its row into memory. One thread writes what has gathered each second: into a hidden file, which is
 renamed when it is whole, so that a reader never meets half a file and a killed server loses the last second at most.
@@ -23,67 +24,19 @@ import threading
 import time
 import uuid
 from collections import deque
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.errors import ConfigError
+from serving.server.response_record import ResponseRecord, to_table
 
 FLUSH_SECONDS = 1.0
 MOST_ITEMS = 500_000  # shown items (and one per answer) that wait in memory, about 100 MB
 ABANDONED_SECONDS = 60.0
 log = logging.getLogger("sluice.serving")
-
-SCHEMA = pa.schema([
-    pa.field("request_id", pa.string(), nullable=False),
-    pa.field("time", pa.timestamp("us", "UTC"), nullable=False),
-    pa.field("user", pa.string(), nullable=False),
-    pa.field("context", pa.map_(pa.string(), pa.string()), nullable=False),
-    pa.field("items", pa.list_(pa.string()), nullable=False),
-    pa.field("positions", pa.list_(pa.int32()), nullable=False),
-    pa.field("scores", pa.list_(pa.float64()), nullable=False),
-    pa.field("probabilities", pa.list_(pa.float64()), nullable=False),
-    pa.field("propensities", pa.list_(pa.float64()), nullable=False),
-    pa.field("bundle_version", pa.string(), nullable=False),
-    pa.field("bundle_created", pa.timestamp("us", "UTC"), nullable=False),
-    pa.field("status", pa.string(), nullable=False),
-    pa.field("microseconds", pa.int64(), nullable=False),
-])
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredRequest:
-    """`items` in the order shown, `positions` from 1; `propensities`: with what probability the server's policy puts
-    the item at its place, 1 as long as the funnel draws nothing. `status` is gRPC's; only OK comes with items.
-    `context` holds the request's values as text, `microseconds` pass between arrival and answer.
-    """
-
-    request_id: str
-    time: datetime
-    user: str
-    context: dict[str, str]
-    items: list[str]
-    positions: list[int]
-    scores: list[float]
-    probabilities: list[float]
-    propensities: list[float]
-    bundle_version: str
-    bundle_created: datetime
-    status: str
-    microseconds: int
-
-    @property
-    def day(self) -> str:
-        return self.time.astimezone(UTC).date().isoformat()
-
-    @property
-    def size(self) -> int:
-        return 1 + len(self.items)
 
 
 class LogState(NamedTuple):
@@ -94,7 +47,7 @@ class LogState(NamedTuple):
     lost: int
 
 
-class AnswerLog:
+class ResponseLog:
     """Raises ConfigError when the folder cannot be made."""
 
     def __init__(self, folder: Path, most_items: int = MOST_ITEMS, flush_seconds: float = FLUSH_SECONDS) -> None:
@@ -103,7 +56,7 @@ class AnswerLog:
         except OSError as error:
             raise ConfigError(f"answers cannot be logged to {folder}: {error.strerror}; give another folder") from None
         self._folder, self._most, self._seconds = folder, most_items, flush_seconds
-        self._waiting: deque[AnsweredRequest] = deque()
+        self._waiting: deque[ResponseRecord] = deque()
         self._items, self._lost, self._cause = 0, 0, ""
         self._lock, self._stop = threading.Lock(), threading.Event()
         _remove_abandoned(folder)
@@ -115,7 +68,7 @@ class AnswerLog:
         with self._lock:
             return LogState(self._cause, len(self._waiting), self._lost)
 
-    def append(self, answer: AnsweredRequest) -> None:
+    def append(self, answer: ResponseRecord) -> None:
         """Never waits for the disk; without room the row is lost and counted."""
         with self._lock:
             if self._items + answer.size > self._most:
@@ -144,7 +97,7 @@ class AnswerLog:
         else:
             self._report("")
 
-    def _next(self) -> list[AnsweredRequest]:
+    def _next(self) -> list[ResponseRecord]:
         """The first rows that wait, all of one day."""
         with self._lock:
             if not self._waiting:
@@ -152,7 +105,7 @@ class AnswerLog:
             day = self._waiting[0].day
             return list(takewhile(lambda row: row.day == day, islice(self._waiting, len(self._waiting))))
 
-    def _write(self, rows: list[AnsweredRequest]) -> None:
+    def _write(self, rows: list[ResponseRecord]) -> None:
         folder = self._folder / f"day={rows[0].day}"
         folder.mkdir(parents=True, exist_ok=True)
         name = f"answers-{rows[0].time:%H%M%S%f}-{os.getpid()}-{uuid.uuid4().hex[:8]}.parquet"
@@ -167,7 +120,7 @@ class AnswerLog:
             aside.unlink(missing_ok=True)
             raise
 
-    def _taken(self, rows: list[AnsweredRequest]) -> None:
+    def _taken(self, rows: list[ResponseRecord]) -> None:
         with self._lock:
             for _ in rows:
                 self._items -= self._waiting.popleft().size
@@ -179,12 +132,6 @@ class AnswerLog:
             log.error("%s; they wait in memory, and requests are answered on", cause)
         elif changed:
             log.warning("answers are written to %s again; %d were lost", self._folder, lost)
-
-
-def to_table(rows: list[AnsweredRequest]) -> pa.Table:
-    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(AnsweredRequest)}
-    columns["context"] = [list(context.items()) for context in columns["context"]]
-    return pa.table(columns, schema=SCHEMA)
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -1,44 +1,60 @@
-"""A request and what came of it -> the row that the answer log keeps."""
+"""One row of the response log: a request, what the server answered and by which bundle."""
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
-from contracts.bundle.bundle import Manifest
-from serving.proto import sluice_pb2 as pb
-from serving.request.query import RankAnswer
-from serving.server.response_log import AnsweredRequest, AnswerLog
+import pyarrow as pa
+
+SCHEMA = pa.schema([
+    pa.field("request_id", pa.string(), nullable=False),
+    pa.field("time", pa.timestamp("us", "UTC"), nullable=False),
+    pa.field("user", pa.string(), nullable=False),
+    pa.field("context", pa.map_(pa.string(), pa.string()), nullable=False),
+    pa.field("items", pa.list_(pa.string()), nullable=False),
+    pa.field("positions", pa.list_(pa.int32()), nullable=False),
+    pa.field("scores", pa.list_(pa.float64()), nullable=False),
+    pa.field("probabilities", pa.list_(pa.float64()), nullable=False),
+    pa.field("propensities", pa.list_(pa.float64()), nullable=False),
+    pa.field("bundle_version", pa.string(), nullable=False),
+    pa.field("bundle_created", pa.timestamp("us", "UTC"), nullable=False),
+    pa.field("status", pa.string(), nullable=False),
+    pa.field("microseconds", pa.int64(), nullable=False),
+])
 
 
-class AnswerRecorder:
-    """`log` None keeps nothing."""
+@dataclass(frozen=True, slots=True)
+class ResponseRecord:
+    """`items` in the order shown, `positions` from 1; `propensities`: with what probability the server's policy puts
+    the item at its place, 1 as long as the funnel draws nothing. `status` is gRPC's; only OK comes with items.
+    `context` holds the request's values as text, `microseconds` pass between arrival and answer.
+    """
 
-    def __init__(self, log: AnswerLog | None, manifest: Manifest) -> None:
-        self._log, self._version, self._created = log, manifest.version, manifest.created
+    request_id: str
+    time: datetime
+    user: str
+    context: dict[str, str]
+    items: list[str]
+    positions: list[int]
+    scores: list[float]
+    probabilities: list[float]
+    propensities: list[float]
+    bundle_version: str
+    bundle_created: datetime
+    status: str
+    microseconds: int
 
-    def record(
-        self, request: pb.RankRequest, request_id: str, status: str, answer: RankAnswer | None, began: float
-    ) -> None:
-        """`began` is `time.perf_counter` at the request's arrival; `answer` is None where it failed."""
-        if self._log is None:
-            return
-        items = answer.items if answer else []
-        self._log.append(AnsweredRequest(
-            request_id=request_id, time=datetime.now(UTC), user=request.user_id, context=context_as_text(request),
-            items=[item.item for item in items], positions=list(range(1, len(items) + 1)),
-            scores=[item.score for item in items], probabilities=[item.probability for item in items],
-            propensities=[1.0] * len(items), bundle_version=self._version, bundle_created=self._created,
-            status=status, microseconds=round((time.perf_counter() - began) * 1e6),
-        ))
+    @property
+    def day(self) -> str:
+        return self.time.astimezone(UTC).date().isoformat()
+
+    @property
+    def size(self) -> int:
+        return 1 + len(self.items)
 
 
-def context_as_text(request: pb.RankRequest) -> dict[str, str]:
-    """As Spark casts text back: flags are true or false, values left empty are left out."""
-    context = {}
-    for name, value in request.context.items():
-        kind = value.WhichOneof("kind")
-        if kind is not None:
-            held = getattr(value, kind)
-            context[name] = str(held).lower() if kind == "flag" else str(held)
-    return context
+def to_table(rows: list[ResponseRecord]) -> pa.Table:
+    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(ResponseRecord)}
+    columns["context"] = [list(context.items()) for context in columns["context"]]
+    return pa.table(columns, schema=SCHEMA)

@@ -24,9 +24,9 @@ from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.bundle_health import BundleHealth, bundle_age
 from serving.server.port_takeover import connections, prefer_newest
-from serving.server.response_log import AnswerLog
+from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
-from serving.server.worker_process import LEAVE, LEAVE_GRACE_SECONDS
+from serving.server.worker_process import DRAIN, DRAIN_GRACE_SECONDS
 from serving.stages.funnel import Funnel
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
@@ -39,9 +39,9 @@ log = logging.getLogger("sluice.serving")
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """`answers` is the folder of the answer log, None for none. `connection_seconds` 0 takes the port for this process
-    alone; otherwise the port is shared with a successor, and every connection is asked to come again after so long,
-    without harm to its requests: so a process that is replaced is left by its callers (see
+    """`answers` is the folder of the response log, None for none. `connection_seconds` 0 takes the port for this
+    process alone; otherwise the port is shared with a successor, and every connection is asked to come again after so
+    long, without harm to its requests: so a process that is replaced is left by its callers (see
     serving/server/port_takeover.py).
     """
 
@@ -71,11 +71,11 @@ class Server:
     """One bundle on one port.
 
     SIGTERM or SIGINT stop it: health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still comes is
-    refused (up to 1 s), the port closes, and running requests finish (up to 5 s). LEAVE, sent when a successor has
+    refused (up to 1 s), the port closes, and running requests finish (up to 5 s). DRAIN, sent when a successor has
     taken over a shared port, waits before all that until every caller has gone over.
     """
 
-    def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: AnswerLog | None) -> None:
+    def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None) -> None:
         self._settings = settings
         self._server = grpc.aio.server(options=settings.channel_options)
         funnel = Funnel(bundle)
@@ -83,7 +83,7 @@ class Server:
         serve = bundle.settings.serve
         self._servicer = RankingServicer(funnel, bundle.manifest, serve.default_limit, serve.deadline_ms, answers)
         self._health = BundleHealth(bundle.manifest, answers)
-        self._stopping, self._leaving = asyncio.Event(), asyncio.Event()
+        self._stopping, self._draining = asyncio.Event(), asyncio.Event()
 
     async def run(self, on_ready: Callable[[int], None]) -> None:
         """Raises SluiceError when the port is taken."""
@@ -94,8 +94,8 @@ class Server:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         on_ready(bound)
         await self._stopping.wait()
-        if self._leaving.is_set():
-            await self._left(bound)
+        if self._draining.is_set():
+            await self._drained(bound)
         watch.cancel()
         await self._stop()
 
@@ -109,7 +109,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._stopping.set)
-        loop.add_signal_handler(LEAVE, self._leave)
+        loop.add_signal_handler(DRAIN, self._drain)
         try:
             bound = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError:
@@ -121,13 +121,13 @@ class Server:
         await self._server.start()
         return bound
 
-    def _leave(self) -> None:
-        self._leaving.set()
+    def _drain(self) -> None:
+        self._draining.set()
         self._stopping.set()
 
-    async def _left(self, port: int) -> None:
+    async def _drained(self, port: int) -> None:
         """Waits until no connection is left, twice in a row; at most 30 s longer than connections may live."""
-        end, empty = time.monotonic() + AGE_JITTER * self._settings.connection_seconds + LEAVE_GRACE_SECONDS, 0
+        end, empty = time.monotonic() + AGE_JITTER * self._settings.connection_seconds + DRAIN_GRACE_SECONDS, 0
         while empty < 2 and time.monotonic() < end:
             empty = 0 if connections(port) else empty + 1
             await asyncio.sleep(QUIET_SECONDS)
@@ -152,13 +152,13 @@ def run(folder: Path, settings: ServerSettings, on_ready: Callable[[LoadedBundle
     """Loads, checks parity, serves. One intra-op thread: more of them stall beside a busy neighbour."""
     torch.set_num_threads(1)
     bundle = LoadedBundle.load(folder)
-    answers = AnswerLog(settings.answers) if settings.answers else None
+    answers = ResponseLog(settings.answers) if settings.answers else None
     with closing(answers) if answers else nullcontext():
         asyncio.run(_serve(bundle, settings, answers, on_ready))
 
 
 async def _serve(
-    bundle: LoadedBundle, settings: ServerSettings, answers: AnswerLog | None,
+    bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None,
     on_ready: Callable[[LoadedBundle, int], None],
 ) -> None:
     def ready(port: int) -> None:

@@ -24,8 +24,8 @@ from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankQuery
 from serving.server.bundle_health import bundle_age
-from serving.server.response_log import AnswerLog
-from serving.server.response_record import AnswerRecorder
+from serving.server.response_log import ResponseLog
+from serving.server.response_recorder import ResponseRecorder
 from serving.server.translation import to_query, to_response
 from serving.stages.funnel import Funnel
 
@@ -40,12 +40,13 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     """`taken` counts the requests that gRPC has handed over, answered or not; while `refusing` none is begun."""
 
     def __init__(
-        self, funnel: Funnel, manifest: Manifest, default_limit: int, deadline_ms: int, answers: AnswerLog | None = None
+        self, funnel: Funnel, manifest: Manifest, default_limit: int, deadline_ms: int,
+        answers: ResponseLog | None = None,
     ) -> None:
         self._funnel, self._manifest = funnel, manifest
         self._default_limit = default_limit
         self._default_seconds = deadline_ms / 1000
-        self._recorder = AnswerRecorder(answers, manifest)
+        self._recorder = ResponseRecorder(answers, manifest)
         self.taken = 0
         self.refusing = False
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="funnel")

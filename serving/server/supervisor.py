@@ -23,7 +23,7 @@ from typing import Protocol
 
 from contracts.errors import BundleError
 from serving.server.port_takeover import reserved
-from serving.server.worker_process import LEAVE_GRACE_SECONDS, WorkerProcess
+from serving.server.worker_process import DRAIN_GRACE_SECONDS, WorkerProcess
 
 STOP_SECONDS = 15.0
 RETRY_SECONDS = 300.0
@@ -51,8 +51,8 @@ class SupervisorSettings:
     connection_seconds: float = 30.0
 
     @property
-    def leave_seconds(self) -> float:
-        return 1.1 * self.connection_seconds + LEAVE_GRACE_SECONDS + STOP_SECONDS
+    def drain_seconds(self) -> float:
+        return 1.1 * self.connection_seconds + DRAIN_GRACE_SECONDS + STOP_SECONDS
 
 
 class Supervisor:
@@ -60,7 +60,7 @@ class Supervisor:
         self._source, self._settings = source, settings
         self._stop = threading.Event()
         self._current: WorkerProcess | None = None
-        self._leaving: WorkerProcess | None = None
+        self._draining: WorkerProcess | None = None
         self._refused, self._retry_at = "", 0.0
 
     def run(self, on_ready: Callable[[str, int], None]) -> None:
@@ -78,7 +78,7 @@ class Supervisor:
             self._watch(port)
 
     def close(self) -> None:
-        for worker in (self._leaving, self._current):
+        for worker in (self._draining, self._current):
             if worker is not None:
                 worker.stop(STOP_SECONDS)
 
@@ -103,16 +103,16 @@ class Supervisor:
             self._stop.wait(self._settings.poll_seconds)
 
     def _reap(self) -> None:
-        """Forgets a process that has been left; ends one that callers do not leave."""
-        old = self._leaving
+        """Forgets a process that has been drained; ends one that callers do not leave."""
+        old = self._draining
         if old is None:
             return
-        if old.alive and time.monotonic() < old.told_to_leave + self._settings.leave_seconds:
+        if old.alive and time.monotonic() < old.drain_began + self._settings.drain_seconds:
             return
         if old.alive:
-            log.warning("%s still has callers after %.0f s and is stopped", old.version, self._settings.leave_seconds)
+            log.warning("%s still has callers after %.0f s and is stopped", old.version, self._settings.drain_seconds)
         old.stop(STOP_SECONDS)
-        self._leaving = None
+        self._draining = None
         if self._current is None or old.folder != self._current.folder:
             shutil.rmtree(old.folder, ignore_errors=True)
         log.info("%s is left by its callers and gone", old.version)
@@ -123,7 +123,7 @@ class Supervisor:
         except Exception as error:  # a registry that is down for a while stops no server
             log.warning("the registry cannot be asked: %s", str(error).splitlines()[0])
             return
-        if version is None or self._current is None or self._leaving is not None or version == self._current.version:
+        if version is None or self._current is None or self._draining is not None or version == self._current.version:
             return
         if version == self._refused and time.monotonic() < self._retry_at:
             return
@@ -143,9 +143,9 @@ class Supervisor:
             raise
         if fresh is None or old is None:
             return
-        self._current, self._leaving = fresh, old
+        self._current, self._draining = fresh, old
         if old.alive:
-            old.leave()
+            old.drain()
 
     def _started(self, folder: Path, version: str, port: int) -> WorkerProcess | None:
         """A process that listens, or None when the supervisor was stopped meanwhile. Raises BundleError."""

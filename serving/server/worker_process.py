@@ -1,4 +1,4 @@
-"""A worker as its supervisor sees it: started, waited for, asked to leave or to stop, by its process id."""
+"""A worker as its supervisor sees it: started, waited for, asked to drain or to stop, by its process id."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from contracts.errors import BundleError
 
 START_SECONDS = 600.0
-LEAVE = signal.SIGUSR1
-LEAVE_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
+DRAIN = signal.SIGUSR1
+DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 POLL = 0.05
 
 
@@ -23,7 +23,7 @@ class WorkerProcess:
     """`settings` are those of serving/server/worker.py; loading begins at once."""
 
     def __init__(self, folder: Path, version: str, settings: dict[str, object]) -> None:
-        self.folder, self.version, self.told_to_leave = folder, version, 0.0
+        self.folder, self.version, self.drain_began = folder, version, 0.0
         told = json.dumps({"folder": str(folder), **settings})
         self._process = subprocess.Popen(
             [sys.executable, "-m", "serving.server.worker", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -57,10 +57,10 @@ class WorkerProcess:
             time.sleep(POLL)
         return True
 
-    def leave(self) -> None:
+    def drain(self) -> None:
         """Its callers go over to its successor, then it ends."""
-        self.told_to_leave = time.monotonic()
-        self._process.send_signal(LEAVE)
+        self.drain_began = time.monotonic()
+        self._process.send_signal(DRAIN)
 
     def stop(self, seconds: float) -> int:
         """Asks it to finish its requests and waits; kills it when that takes too long. Returns its exit code."""

@@ -188,7 +188,7 @@ class Day:
     def close(self, happened: dict[str, Any]) -> dict[str, Any]:
         """The day's figures; delivers what was answered as the next run's log."""
         self.users.flush()
-        time.sleep(2)  # the answer log is written each second
+        time.sleep(2)  # the response log is written each second
         until, outcomes = datetime.now(UTC), self.users.outcomes[self.first:]
         answers = read_answers(self.demo.answers, self.started, until, self.demo.most_answers)
         clicks = read_clicks(self.demo.config, self.demo.clicks).rename_columns(["request_id", "item_id", "event_time"])

@@ -77,7 +77,7 @@ def rollback(
 def watch(
     config: ConfigPath,
     out: Out,
-    answers: Annotated[Path, typer.Option(help="the answer log of `sluice serve --log-answers`")],
+    answers: Annotated[Path, typer.Option(help="the response log of `sluice serve --log-answers`")],
     clicks: Annotated[Path | None, typer.Option(help="instead of the configured table of clicks")] = None,
     data: Data = None,
     since: Instant = None,

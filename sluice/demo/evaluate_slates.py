@@ -14,7 +14,7 @@ from models.evaluation.calibration import Calibration
 from pipelines.marketplace.truth import CONTEXT, Truth
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import load_calibration
-from serving.replay import funnel_timing as cascade_timing
+from serving.replay import funnel_timing
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.client import RankingClient
@@ -67,7 +67,7 @@ def _prerank_slates(
     """Expected clicks of the slates with the served pre-ranker, the dot product, and the ranker on everything, as
     shares of the oracle's; `lost` is what pre-ranking takes from the slate of the ranker on everything."""
     funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle, dot)),
-               "full_ranker": cascade_timing.without_prerank(bundle)}
+               "full_ranker": funnel_timing.without_prerank(bundle)}
     chosen = {
         name: [bundle.items.rows([item.item for item in funnel.rank(
             RankQuery(user=visit.user, limit=market.length, context=visit.context, rerank=False, explain=False),

@@ -1,4 +1,4 @@
-"""Which shown items of the answer log were clicked, by the table of clicks that the configuration names."""
+"""Which shown items of the response log were clicked, by the table of clicks that the configuration names."""
 
 from __future__ import annotations
 

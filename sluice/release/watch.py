@@ -13,8 +13,8 @@ from contracts import summary
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
-from serving.replay import response_history as answer_history
-from serving.replay.response_history import Answers
+from serving.replay import response_history
+from serving.replay.response_history import LoggedResponses
 from sluice.release import click_log, registration, watch_figures
 from sluice.release.watch_figures import Figure
 
@@ -38,14 +38,14 @@ class Watched:
 def watch(config: Config, asked: Watched, roll_back: bool = False) -> dict[str, Any]:
     """Judges and writes OUT/watch/summary.json, which it answers. `reasons` not empty: the champion should go back.
 
-    Raises DataError without an answer log; BundleError without a champion, or when there is nothing to go back to.
+    Raises DataError without a response log; BundleError without a champion, or when there is nothing to go back to.
     """
     until = asked.until or datetime.now(UTC)
     since = asked.since or until - timedelta(seconds=config.watch.span)
     if since >= until:
         raise ConfigError(f"the stretch to watch is empty: {since.isoformat()} is not before {until.isoformat()}")
     version, before = _versions(config, asked)
-    log = answer_history.read(asked.answers, since, until)
+    log = response_history.read(asked.answers, since, until)
     before = before or _served_before(log, version)
     figures, silent = _judged(config, asked, log, version, before, until)
     found: dict[str, Any] = {
@@ -83,7 +83,7 @@ def _versions(config: Config, asked: Watched) -> tuple[str, str | None]:
     return champion.version, store.by_number(config.name, number).version if number else None
 
 
-def _served_before(log: Answers, version: str) -> str | None:
+def _served_before(log: LoggedResponses, version: str) -> str | None:
     """The bundle whose first answer came last before this one's, in this stretch."""
     seen = log.versions
     place = seen.index(version) if version in seen else 0
@@ -91,7 +91,7 @@ def _served_before(log: Answers, version: str) -> str | None:
 
 
 def _judged(
-    config: Config, asked: Watched, log: Answers, version: str, before: str | None, until: datetime
+    config: Config, asked: Watched, log: LoggedResponses, version: str, before: str | None, until: datetime
 ) -> tuple[list[Figure], list[str]]:
     """Figures, and why others are missing."""
     settings, ours = config.watch, log.of(version)
@@ -110,9 +110,8 @@ def _judged(
     return (figures, [*silent, clicks]) if isinstance(clicks, str) else ([*figures, clicks], silent)
 
 
-def _clicks(config: Config, asked: Watched, answers: Answers, until: datetime) -> Figure | str:
-    """The figure, or why there is none. Answers after the newest click of all are left out: their clicks may yet come.
-    """
+def _clicks(config: Config, asked: Watched, answers: LoggedResponses, until: datetime) -> Figure | str:
+    """The figure, or why there is none. Answers after the newest click are left out: their clicks may yet come."""
     settings, what = config.watch, "predicted over observed clicks"
     if config.label.clicks is None:
         return f"{what}: the configuration has no table of clicks"
@@ -123,7 +122,7 @@ def _clicks(config: Config, asked: Watched, answers: Answers, until: datetime) -
     if not len(clicks):
         return f"{what}: the clicks at {folder} hold none"
     reach = min(until, pc.max(clicks["clicked"]).as_py())
-    shown = answer_history.shown(answers, reach - timedelta(seconds=wait), config.log.position is not None)
+    shown = response_history.shown(answers, reach - timedelta(seconds=wait), config.log.position is not None)
     hit, predicted = click_log.clicked(shown, clicks, wait), shown["probability"].to_numpy()
     if max(predicted.sum(), hit.sum()) < settings.min_clicks:
         return (f"{what}: too few clicks: {predicted.sum():.1f} predicted, {int(hit.sum())} observed of "

@@ -89,7 +89,7 @@ def print_prerank(figures: dict[str, Any], console: Console) -> None:
         mark = "chosen" if point["chosen"] else ""
         frontier.add_row(penalty, str(point["fields_kept"]), *(figure(value) for value in values), mark)
     console.print(frontier)
-    keys = ("recall", "hit_rate", "auc", "us_per_1000", "cascade_ms")
+    keys = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
     compared = Table("pre-ranker", *keys, title="test window")
     for name in ("fscd", "dot_product", "full_ranker"):
         compared.add_row(name, *(figure(figures[name][key]) for key in keys))

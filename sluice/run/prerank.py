@@ -28,11 +28,8 @@ from models.preranking.sweep import OnStep
 from models.tracking.tracking import Tracker
 from serving.assembly.assemble import assemble, item_part
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.replay import funnel_timing as cascade_timing
-from serving.replay import item_snapshot as as_of_items
-from serving.replay import past_requests
-from serving.replay import retrieved_candidates as candidate_sets
-from serving.replay.item_snapshot import AsOfTest
+from serving.replay import funnel_timing, item_snapshot, past_requests, retrieved_candidates
+from serving.replay.item_snapshot import SnapshotArtifacts
 from serving.replay.past_requests import PastRequest
 from serving.request.query import RankQuery
 from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, Scorer
@@ -74,9 +71,9 @@ def candidates(
 ) -> tuple[LoadedBundle, list[PastRequest]]:
     """OUT/candidates; the bundle as of the test window's start, and the test requests."""
     progress("candidates", 0, 3)
-    as_of_items.write(out, spec)
+    item_snapshot.write(out, spec)
     loaded, rng = as_of_bundle(config, out), np.random.default_rng(seed)
-    candidate_sets.items_of(loaded).save(out.candidates)
+    retrieved_candidates.items_of(loaded).save(out.candidates)
     s, asked = config.prerank, []
     for number, name in enumerate(WINDOWS):
         progress("candidates", number, 3)
@@ -84,7 +81,7 @@ def candidates(
             s.judged_requests, s.judged_requests, None)
         asked = past_requests.sample(
             out, spec, loaded.items, name, count, clicks, config.features.publish_every, rng)
-        candidate_sets.retrieve(loaded, asked, rng, length).save(out.candidates / name)
+        retrieved_candidates.retrieve(loaded, asked, rng, length).save(out.candidates / name)
     return loaded, asked
 
 
@@ -92,7 +89,7 @@ def as_of_bundle(config: Config, out: Artifacts) -> LoadedBundle:
     """Everything but the pre-ranker, with the items as the test window found them; held in memory alone."""
     plain = config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "dot_product"})})
     with emptied(out.out / ".as-of") as folder:
-        assemble(plain, AsOfTest(out.out), folder / "build")
+        assemble(plain, SnapshotArtifacts(out.out), folder / "build")
         bundle.publish(folder / "build", folder / "bundle", config.name)
         return LoadedBundle.load(folder / "bundle", check_parity=False)
 
@@ -100,15 +97,15 @@ def as_of_bundle(config: Config, out: Artifacts) -> LoadedBundle:
 def with_times(
     figures: dict[str, Any], outcome: Outcome, loaded: LoadedBundle, asked: list[PastRequest]
 ) -> dict[str, Any]:
-    """Adds us_per_1000 to the frontier, and us_per_1000 and cascade_ms to the three compared."""
+    """Adds us_per_1000 to the frontier, and us_per_1000 and funnel_ms to the three compared."""
     regime = figures["regime"]
     dot, best = DotProductScorer(loaded, loaded.prerank_calibration), fscd_scorer(loaded, outcome.network, regime)
     points: dict[str, Scorer] = {str(n): fscd_scorer(loaded, p.network, regime) for n, p in enumerate(outcome.points)}
-    spent = cascade_timing.stages(loaded, {"fscd": best, "dot_product": dot, **points}, asked, REPETITIONS)
+    spent = funnel_timing.stage_microseconds(loaded, {"fscd": best, "dot_product": dot, **points}, asked, REPETITIONS)
     names = [loaded.users.key(row) for row in range(min(len(loaded.users), REPETITIONS))] or [""]
     queries = [RankQuery(user=name, limit=loaded.settings.serve.default_limit, explain=False) for name in names]
-    whole = cascade_timing.cascades(loaded, {"fscd": best, "dot_product": dot}, queries, REPETITIONS)
-    compared = {name: {**figures[name], "us_per_1000": spent[name], "cascade_ms": whole[name]} for name in whole}
+    whole = funnel_timing.funnel_milliseconds(loaded, {"fscd": best, "dot_product": dot}, queries, REPETITIONS)
+    compared = {name: {**figures[name], "us_per_1000": spent[name], "funnel_ms": whole[name]} for name in whole}
     frontier = [{**point, "us_per_1000": spent[str(n)]} for n, point in enumerate(figures["frontier"])]
     return {**figures, **compared, "frontier": frontier}
 

@@ -12,16 +12,17 @@ from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from pipelines.engine.session import open_session
 from pipelines.ingest.ingest import ingest
-from serving.server.response_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import ResponseLog
+from serving.server.response_record import ResponseRecord
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def answers() -> list[AnsweredRequest]:
+def answers() -> list[ResponseRecord]:
     """Four answered requests of two users, and one that failed."""
     shown = {"r0": ["a", "b"], "r1": ["b", "c", "d"], "r2": ["a"], "r3": ["d", "a"], "failed": []}
     return [
-        AnsweredRequest(name, NOON + timedelta(minutes=n), f"u{n % 2}", {"device": "phone", "hour": str(n)}, items,
+        ResponseRecord(name, NOON + timedelta(minutes=n), f"u{n % 2}", {"device": "phone", "hour": str(n)}, items,
                         list(range(1, len(items) + 1)), [1.0] * len(items), [0.1] * len(items), [1.0] * len(items),
                         "market-1", NOON, "OK" if items else "INTERNAL", 900)
         for n, (name, items) in enumerate(shown.items())
@@ -44,7 +45,7 @@ def config(folder) -> Config:
 
 
 def test_logged_answers_and_their_clicks_are_ingested_as_labelled_impressions(tmp_path):
-    log = AnswerLog(tmp_path / "answers")
+    log = ResponseLog(tmp_path / "answers")
     for answer in answers():
         log.append(answer)
     log.close()

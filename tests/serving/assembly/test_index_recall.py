@@ -9,7 +9,7 @@ from contracts.config.stages import Retrieve
 from models.examples.batches import Block
 from serving.assembly.index_recall import index_recall, user_vectors
 from serving.bundle import item_index
-from serving.bundle.feature_store import SideTable
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 
 
@@ -31,7 +31,7 @@ def test_sample_is_spread_over_the_table(loaded: LoadedBundle) -> None:
 
 
 def test_a_log_without_users_asks_as_the_unknown_user(loaded: LoadedBundle) -> None:
-    nobody = SideTable(np.empty(0, dtype="S1"), loaded.users.ids[-1:], loaded.users.dense[-1:])
+    nobody = FeatureStore(np.empty(0, dtype="S1"), loaded.users.ids[-1:], loaded.users.dense[-1:])
     assert user_vectors(nobody, loaded.encoder, loaded.towers, 5).shape == (1, loaded.settings.train.tower_dim)
 
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import BundleError, DataError
-from serving.bundle.feature_store import SideTable, sort_order
+from serving.bundle.feature_store import FeatureStore, sort_order
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
 
-def table(keys: list[str]) -> SideTable:
+def table(keys: list[str]) -> FeatureStore:
     """ids and dense of a row hold the row's number."""
     ordered, _ = sort_order(keys, "users")
     numbers = np.arange(len(keys) + 1)
     ids, dense = np.repeat(numbers[:, None], 3, axis=1), numbers[:, None]
-    return SideTable(ordered, ids.astype(np.int32), dense.astype(np.float32))
+    return FeatureStore(ordered, ids.astype(np.int32), dense.astype(np.float32))
 
 
 @given(st.lists(KEYS, unique=True, max_size=30), st.lists(KEYS, max_size=10))
@@ -63,7 +63,7 @@ def test_bad_keys_are_refused(keys: list[Any], message: str) -> None:
 
 def test_saved_table_is_mapped(tmp_path: Path) -> None:
     table(["b", "a"]).save(tmp_path, "users")
-    found = SideTable.load(tmp_path, "users")
+    found = FeatureStore.load(tmp_path, "users")
     for part in (found.keys, found.ids, found.dense):
         assert isinstance(part, np.memmap)
         assert not part.flags.writeable
@@ -74,11 +74,11 @@ def test_missing_part_is_refused(tmp_path: Path) -> None:
     table(["a"]).save(tmp_path, "users")
     (tmp_path / "users_ids.npy").unlink()
     with pytest.raises(BundleError, match=r"users_ids\.npy"):
-        SideTable.load(tmp_path, "users")
+        FeatureStore.load(tmp_path, "users")
 
 
 def test_parts_of_other_lengths_are_refused(tmp_path: Path) -> None:
     table(["a"]).save(tmp_path, "users")
     np.save(tmp_path / "users_dense.npy", np.zeros((5, 1), dtype=np.float32))
     with pytest.raises(BundleError, match="1 keys, 2 rows of ids and 5 dense"):
-        SideTable.load(tmp_path, "users")
+        FeatureStore.load(tmp_path, "users")

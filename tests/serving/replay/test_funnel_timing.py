@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.replay.funnel_timing import WARM_UP, cascades, side_by_side, without_prerank
+from serving.replay.funnel_timing import WARM_UP, funnel_milliseconds, side_by_side, without_prerank
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.prerank_scorers import TowersScorer
@@ -23,7 +23,7 @@ def test_every_arm_runs_every_repetition_and_threads_come_back() -> None:
 
 def test_the_ranker_on_everything_is_one_of_the_arms(loaded: LoadedBundle) -> None:
     queries = [RankQuery(user="u05", limit=5), RankQuery(user="u07", limit=5)]
-    found = cascades(loaded, {"towers": TowersScorer(loaded)}, queries, 5)
+    found = funnel_milliseconds(loaded, {"towers": TowersScorer(loaded)}, queries, 5)
     assert found.keys() == {"towers", "full_ranker"}
 
 

@@ -1,4 +1,4 @@
-"""What the answer log wrote is read back: by time, by bundle, without what callers did wrong."""
+"""What the response log wrote is read back: by time, by bundle, without what callers did wrong."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.errors import DataError
-from serving.replay import response_history as answer_history
-from serving.server.response_log import AnsweredRequest, AnswerLog
+from serving.replay import response_history
+from serving.server.response_log import ResponseLog
+from serving.server.response_record import ResponseRecord
 
 NIGHT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
 
-def answer(minute: int, version: str, status: str = "OK") -> AnsweredRequest:
+def answer(minute: int, version: str, status: str = "OK") -> ResponseRecord:
     items = ["a", "b"] if status == "OK" else []
-    return AnsweredRequest(
-        f"r{minute}", NIGHT + timedelta(minutes=minute), f"u{minute % 3}", {}, items, [1, 2][: len(items)],
-        [1.0] * len(items), [0.25, 0.5][: len(items)], [1.0] * len(items), version, NIGHT, status, 1000 * minute)
+    return ResponseRecord(
+        request_id=f"r{minute}", time=NIGHT + timedelta(minutes=minute), user=f"u{minute % 3}", context={}, items=items,
+        positions=[1, 2][: len(items)], scores=[1.0] * len(items), probabilities=[0.25, 0.5][: len(items)],
+        propensities=[1.0] * len(items), bundle_version=version, bundle_created=NIGHT, status=status,
+        microseconds=1000 * minute)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    log = AnswerLog(tmp_path / "answers")
+    log = ResponseLog(tmp_path / "answers")
     for minute in range(10):
         log.append(answer(minute, "one" if minute < 4 else "two", "INTERNAL" if minute == 5 else "OK"))
     log.append(answer(2, "one", "INVALID_ARGUMENT"))
@@ -32,7 +35,7 @@ def folder(tmp_path):
 
 
 def test_a_stretch_over_midnight(folder):
-    found = answer_history.read(folder, NIGHT + timedelta(minutes=2), NIGHT + timedelta(minutes=7))
+    found = response_history.read(folder, NIGHT + timedelta(minutes=2), NIGHT + timedelta(minutes=7))
     assert found.table["request_id"].to_pylist() == ["r2", "r3", "r4", "r5", "r6"]
     assert found.versions == ["one", "two"]
     assert found.of("two").failed.tolist() == [False, True, False]
@@ -40,15 +43,15 @@ def test_a_stretch_over_midnight(folder):
 
 
 def test_shown_items_in_rows(folder):
-    found = answer_history.read(folder, NIGHT, NIGHT + timedelta(days=1))
-    rows = answer_history.shown(found, NIGHT + timedelta(minutes=2), first_only=False).to_pylist()
+    found = response_history.read(folder, NIGHT, NIGHT + timedelta(days=1))
+    rows = response_history.shown(found, NIGHT + timedelta(minutes=2), first_only=False).to_pylist()
     assert [(row["request_id"], row["user"], row["item"], row["probability"]) for row in rows] == [
         ("r0", "u0", "a", 0.25), ("r0", "u0", "b", 0.5), ("r1", "u1", "a", 0.25), ("r1", "u1", "b", 0.5)]
-    assert answer_history.shown(found, NIGHT + timedelta(days=1), first_only=True)["item"].to_pylist() == ["a"] * 9
+    assert response_history.shown(found, NIGHT + timedelta(days=1), first_only=True)["item"].to_pylist() == ["a"] * 9
 
 
 def test_an_empty_log_has_no_answers_and_a_missing_one_is_said(tmp_path):
     (tmp_path / "answers").mkdir()
-    assert len(answer_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))) == 0
+    assert len(response_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))) == 0
     with pytest.raises(DataError, match="--log-answers"):
-        answer_history.read(tmp_path / "none", NIGHT, NIGHT + timedelta(days=1))
+        response_history.read(tmp_path / "none", NIGHT, NIGHT + timedelta(days=1))

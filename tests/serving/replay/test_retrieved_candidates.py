@@ -18,10 +18,8 @@ from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.errors import DataError
 from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.replay import item_snapshot as as_of_items
-from serving.replay import past_requests
-from serving.replay import retrieved_candidates as candidate_sets
-from serving.replay.item_snapshot import AsOfTest
+from serving.replay import item_snapshot, past_requests, retrieved_candidates
+from serving.replay.item_snapshot import SnapshotArtifacts
 from serving.request.request_features import RequestFeatures, block
 from tests.serving.conftest import encode_events
 
@@ -76,9 +74,9 @@ def _write_days(folder: Path, table: pa.Table, times: list[datetime]) -> None:
 
 
 def test_the_item_table_knows_nothing_of_the_test_window(market: Any, log: Artifacts) -> None:
-    as_of_items.write(log, market.spec)
-    told = pq.read_table(AsOfTest(log.out).online_items).to_pylist()
-    shown = as_of_items.events(log, [ITEM, LABEL, TIME, "price"], None, TEST).to_pylist()
+    item_snapshot.write(log, market.spec)
+    told = pq.read_table(SnapshotArtifacts(log.out).online_items).to_pylist()
+    shown = item_snapshot.events(log, [ITEM, LABEL, TIME, "price"], None, TEST).to_pylist()
     for row in told:
         before = [event for event in shown if event[ITEM] == row[ITEM]]
         assert all(event[TIME] < TEST for event in before)
@@ -90,7 +88,7 @@ def test_the_item_table_knows_nothing_of_the_test_window(market: Any, log: Artif
 
 def test_a_missing_column_names_the_step(market: Any, log: Artifacts) -> None:
     with pytest.raises(DataError, match="sluice features"):
-        as_of_items.events(log, ["nothing"], None, TEST)
+        item_snapshot.events(log, ["nothing"], None, TEST)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +102,7 @@ def test_a_request_knows_the_clicks_published_before_it(
     assert sum(request.uniform for request in asked) == 30
     assert len(asked) == 40
     assert all(request.clicked >= 0 for request in asked if not request.uniform)
-    events = as_of_items.events(log, [ROW, USER, ITEM, TIME, LABEL, LABEL_TIME], None, START + timedelta(hours=HOURS))
+    events = item_snapshot.events(log, [ROW, USER, ITEM, TIME, LABEL, LABEL_TIME], None, START + timedelta(hours=HOURS))
     rows = events.to_pylist()
     shared, _ = encode_events(market)
     matched = 0
@@ -125,7 +123,7 @@ def test_a_request_knows_the_clicks_published_before_it(
 def test_candidates_are_what_retrieval_answers_with_the_ranker_s_logits(
     loaded: LoadedBundle, asked: list[past_requests.PastRequest], tmp_path: Path
 ) -> None:
-    lists = candidate_sets.retrieve(loaded, asked, np.random.default_rng(0))
+    lists = retrieved_candidates.retrieve(loaded, asked, np.random.default_rng(0))
     assert lists.rows.shape == (len(asked), loaded.settings.retrieve.candidates)
     features = RequestFeatures(loaded)
     for number in (0, 7):
@@ -138,7 +136,7 @@ def test_candidates_are_what_retrieval_answers_with_the_ranker_s_logits(
         np.testing.assert_allclose(lists.teacher[number][lists.valid[number]], logits.numpy(), atol=1e-5)
         assert (lists.clicked[number] == (lists.rows[number] == asked[number].clicked)).all()
     lists.save(tmp_path / "test")
-    candidate_sets.items_of(loaded).save(tmp_path)
+    retrieved_candidates.items_of(loaded).save(tmp_path)
     back = CandidateLists.load(tmp_path / "test")
     np.testing.assert_array_equal(back.pair_ids, lists.pair_ids)
     np.testing.assert_array_equal(CandidateItems.load(tmp_path).ids, loaded.items.ids)
@@ -147,8 +145,8 @@ def test_candidates_are_what_retrieval_answers_with_the_ranker_s_logits(
 
 
 def test_a_length_draws_among_the_candidates(loaded: LoadedBundle, asked: list[past_requests.PastRequest]) -> None:
-    whole = candidate_sets.retrieve(loaded, asked[:3], np.random.default_rng(0))
-    part = candidate_sets.retrieve(loaded, asked[:3], np.random.default_rng(0), 9)
+    whole = retrieved_candidates.retrieve(loaded, asked[:3], np.random.default_rng(0))
+    part = retrieved_candidates.retrieve(loaded, asked[:3], np.random.default_rng(0), 9)
     assert part.rows.shape == (3, 9)
     for number in range(3):
         assert set(part.rows[number].tolist()) <= set(whole.rows[number].tolist())

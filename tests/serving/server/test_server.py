@@ -18,7 +18,7 @@ from contracts.bundle.bundle import read_manifest
 from contracts.errors import SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.server.bundle_health import ANSWER_LOG
+from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient, RankingFailed
 from sluice.demo.server_process import ServerProcess
 
@@ -145,7 +145,7 @@ def logged(answers, request_id) -> dict:
         if found:
             return found[0]
         time.sleep(0.05)
-    pytest.fail(f"{request_id} is not in the answer log")
+    pytest.fail(f"{request_id} is not in the response log")
 
 
 def test_an_answer_is_logged_as_it_was_given(client, loaded, answers):
@@ -208,7 +208,7 @@ def test_answers_that_cannot_be_logged_show_in_health_and_fail_no_request(client
 
 def until_status(channel, status: int) -> None:
     end = time.monotonic() + 10
-    while health_of(channel, ANSWER_LOG)[0] != status:
+    while health_of(channel, RESPONSE_LOG_SERVICE)[0] != status:
         assert time.monotonic() < end
         time.sleep(0.05)
 

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.simulation import Simulation
-from serving.server.response_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import ResponseLog
+from serving.server.response_record import ResponseRecord
 from sluice.airflow_demo.market_days import MarketDays, read_answers
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -24,17 +25,17 @@ def days(tmp_path_factory) -> MarketDays:
 
 def log_answers(folder, days: MarketDays, best: bool) -> None:
     """Twenty visits, answered with the best items by the truth, or with the worst."""
-    population, truth, log = days.world[0], days.world[2], AnswerLog(folder)
+    population, truth, log = days.world[0], days.world[2], ResponseLog(folder)
     for number in range(20):
         context = {"device": "phone", "placement": "feed", "hour": "9"}
         user = truth.values["user"][number]
         worth = truth.slate(user, context) * population.bid
         items = [truth.values["item"][code] for code in np.argsort(-worth if best else worth)[:8]]
-        log.append(AnsweredRequest(f"q{number}", NOW + timedelta(seconds=number), user, context, items,
+        log.append(ResponseRecord(f"q{number}", NOW + timedelta(seconds=number), user, context, items,
                                    list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8, "market-1", NOW, "OK", 900))
-    log.append(AnsweredRequest("asked", NOW, "airflow", {}, items, list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8,
+    log.append(ResponseRecord("asked", NOW, "airflow", {}, items, list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8,
                                "market-1", NOW, "OK", 900))
-    log.append(AnsweredRequest("bad", NOW, "u", {}, [], [], [], [], [], "market-1", NOW, "INTERNAL", 900))
+    log.append(ResponseRecord("bad", NOW, "u", {}, [], [], [], [], [], "market-1", NOW, "INTERNAL", 900))
     log.close()
 
 

@@ -82,7 +82,7 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert found["parity"]["mismatches"] == 0
     prerank = found["prerank"]
     for name in ("fscd", "dot_product", "full_ranker"):
-        assert {"recall", "hit_rate", "auc", "us_per_1000", "cascade_ms"} <= prerank[name].keys()
+        assert {"recall", "hit_rate", "auc", "us_per_1000", "funnel_ms"} <= prerank[name].keys()
     assert prerank["fscd"]["recall"] > prerank["dot_product"]["recall"]
     assert prerank["full_ranker"]["recall"] == 1.0
     assert 0 < prerank["fields_kept"] < prerank["fields_all"]

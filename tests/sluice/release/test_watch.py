@@ -1,4 +1,4 @@
-"""The watch as a command: answers written by the answer log, clicks drawn from known probabilities, a real registry."""
+"""The watch as a command: answers written by the response log, clicks drawn from known odds, a real registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 
 from contracts import summary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
-from serving.server.response_log import AnsweredRequest, AnswerLog
+from serving.server.response_log import ResponseLog
+from serving.server.response_record import ResponseRecord
 from tests.sluice.market_run import market_run
 
 ROOT = Path(__file__).parents[3]
@@ -53,13 +54,13 @@ class Traffic:
         (folder / "watch.toml").write_text(CONFIG)
 
     def serve(self, version: str, count: int, truth: float = 1.0, failed: float = 0.0, slow: float = 1.0) -> None:
-        log = AnswerLog(self.folder / "answers")
+        log = ResponseLog(self.folder / "answers")
         for _ in range(count):
             self.second += 1
             name, when = f"r{self.second}", NOON + timedelta(seconds=self.second)
             ok, chance = self.draw.random() >= failed, float(self.draw.uniform(0.1, 0.4))
             items = [f"i{self.draw.integers(9)}", "ia"] if ok else []
-            log.append(AnsweredRequest(
+            log.append(ResponseRecord(
                 name, when, f"u{self.draw.integers(60)}", {}, items, [1, 2][: len(items)], [1.0] * len(items),
                 [chance, 0.9][: len(items)], [1.0] * len(items), version, NOON, "OK" if ok else "INTERNAL",
                 round(5000 * slow * self.draw.exponential())))
@@ -148,7 +149,7 @@ def test_the_champion_is_rolled_back_in_the_registry_once(traffic, tmp_path):
 def test_wrong_use_is_said(tmp_path):
     traffic = Traffic(tmp_path)
     traffic.clicks.append(("r", "i", NOON))
-    assert "no answer log" in traffic.watch("--bundle", "market-now")[2]
+    assert "no response log" in traffic.watch("--bundle", "market-now")[2]
     code, _, said = traffic.watch("--bundle", "b", "--since", "noon")
     assert (code, "'noon' is no time" in said) == (2, True)
     code, _, said = traffic.watch("--bundle", "b", "--since", "2027-01-01")

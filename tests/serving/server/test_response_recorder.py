@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from serving.proto import sluice_pb2 as pb
-from serving.server.response_record import context_as_text
+from serving.server.response_recorder import context_as_text
 
 
 def test_context_is_text_that_casts_back():

@@ -1,0 +1,45 @@
+"""A request and what came of it -> the row that the response log keeps."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from contracts.bundle.bundle import Manifest
+from serving.proto import sluice_pb2 as pb
+from serving.request.query import RankAnswer
+from serving.server.response_log import ResponseLog
+from serving.server.response_record import ResponseRecord
+
+
+class ResponseRecorder:
+    """`log` None keeps nothing."""
+
+    def __init__(self, log: ResponseLog | None, manifest: Manifest) -> None:
+        self._log, self._version, self._created = log, manifest.version, manifest.created
+
+    def record(
+        self, request: pb.RankRequest, request_id: str, status: str, answer: RankAnswer | None, began: float
+    ) -> None:
+        """`began` is `time.perf_counter` at the request's arrival; `answer` is None where it failed."""
+        if self._log is None:
+            return
+        items = answer.items if answer else []
+        self._log.append(ResponseRecord(
+            request_id=request_id, time=datetime.now(UTC), user=request.user_id, context=context_as_text(request),
+            items=[item.item for item in items], positions=list(range(1, len(items) + 1)),
+            scores=[item.score for item in items], probabilities=[item.probability for item in items],
+            propensities=[1.0] * len(items), bundle_version=self._version, bundle_created=self._created,
+            status=status, microseconds=round((time.perf_counter() - began) * 1e6),
+        ))
+
+
+def context_as_text(request: pb.RankRequest) -> dict[str, str]:
+    """As Spark casts text back: flags are true or false, values left empty are left out."""
+    context = {}
+    for name, value in request.context.items():
+        kind = value.WhichOneof("kind")
+        if kind is not None:
+            held = getattr(value, kind)
+            context[name] = str(held).lower() if kind == "flag" else str(held)
+    return context
