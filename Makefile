@@ -1,4 +1,4 @@
-# make demo | test | test-all | kill-test | check | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | test | test-all | kill-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
@@ -8,7 +8,7 @@ AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: demo test test-all test-airflow kill-test check airflow airflow-up airflow-demo java chromium proto clean
+.PHONY: demo test test-all test-airflow kill-test check types airflow airflow-up airflow-demo java chromium proto clean
 
 demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
@@ -25,10 +25,12 @@ test-airflow: $(READY) $(AIRFLOW_READY) java
 kill-test: $(READY) java
 	$(BIN)/python -m tests.sluice.random_kills --times 10
 
-check: $(READY)
+check: $(READY) types
 	$(BIN)/ruff check .
-	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags
 	$(BIN)/pytest -q tests/test_layering.py
+
+types: $(READY)
+	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags
 
 airflow: $(AIRFLOW_READY)
 

@@ -36,6 +36,21 @@ BundlePath = Annotated[Path, typer.Argument(help="a bundle's folder", metavar="B
 RunFolder = Annotated[Path, typer.Argument(help="the --out folder of a run", metavar="OUT")]
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"sluice {version('sluice')}")
+        raise typer.Exit
+
+
+@app.callback()
+def sluice(
+    version: Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="and exit")] = False,
+) -> None:
+    """Options of `sluice` itself."""
+
+
 def reported(command: Callable[..., None]) -> Callable[..., None]:
     """Turns a SluiceError into its one sentence and its exit code."""
 
