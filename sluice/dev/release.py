@@ -24,7 +24,7 @@ def current(project: str) -> tuple[int, ...]:
 
 
 def released(project: str, changelog: str, version: str, day: date) -> tuple[str, str]:
-    """Both texts of the new version. Raises ConfigError for a version that is no step forward, or nothing to release."""
+    """Both texts of the new version. Raises ConfigError for one that does not come after, or with nothing to say."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version) or tuple(map(int, version.split("."))) <= current(project):
         now = ".".join(map(str, current(project)))
         raise ConfigError(f"{version!r} does not come after {now}; give X.Y.Z that does")
