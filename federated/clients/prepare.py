@@ -99,7 +99,7 @@ def _clear_unless_same(folder: Path, config: Config, spec: FeatureSpec, users: l
     was trained goes when anything that training depends on changes. How many rounds there are and which settings run
     may change between two starts."""
     free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
-            "own": {"__all__": {"rounds"}}}
+            "overrides": {"__all__": {"rounds"}}}
     federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]
     folder.mkdir(parents=True, exist_ok=True)
     if not _same(folder / CLIENTS, [spec.model_dump(mode="json"), config.federated.public_up_to, users]):

@@ -1,0 +1,102 @@
+"""Figures of federated runs: rounds, settings, and the summaries of `sluice federate` and of a ServerApp.
+
+Bytes are those of one message on the wire, means over the clients of a round; seconds are the server's.
+"""
+
+from __future__ import annotations
+
+from contracts.summaries.summary import Record, Summary
+
+
+class BothWays(Record):
+    """Mean bytes of a client's message `up` to the server and `down` to the client."""
+
+    up: float
+    down: float
+
+
+class RoundFigures(Record):
+    """One completed round.
+
+    `kept`: share of the clients' samples that were trained on; `loss`: their mean log loss before the step they were in
+    (None with noise, which hides both). `union`: private rows in scope; `declared`: mean rows that a client trained.
+    `lost`: phase -> clients that were lost in it; `abandoned`: attempts before this one; `waited`: slots in which too
+    few clients could be reached, in this run so far. AUCs where the round was evaluated.
+    """
+
+    round: int
+    clients: int
+    loss: float | None = None
+    kept: float | None = None
+    union: int
+    declared: float
+    lost: dict[str, int]
+    seconds_per_phase: dict[str, float]
+    abandoned: int
+    bytes: dict[str, BothWays]
+    waited: int
+    seconds: float
+    auc: float | None = None
+    auc_validation: float | None = None
+
+
+class SettingFigures(Record):
+    """One setting: quality is that of `best_round`, the one with the best validation AUC, whose model is served.
+
+    `bytes_by_formula_per_phase`: payload up and down. `epsilon` per row over any number of rounds, `epsilon_composed`
+    over the `held` rows of a mean client, None where nothing bounds them; `epsilon_noise` of the opened sums.
+    """
+
+    auc: float | None = None
+    auc_validation: float | None = None
+    best_round: int
+    history: tuple[RoundFigures, ...]
+    bytes_per_client_round: float
+    bytes_per_phase: dict[str, BothWays]
+    bytes_by_formula: float
+    bytes_by_formula_per_phase: dict[str, tuple[float, float]]
+    epsilon: float | None = None
+    epsilon_composed: float | None = None
+    held: float
+    epsilon_one_round: float | None = None
+    epsilon_noise: float | None = None
+    rounds: int
+    seconds_per_round: float
+    seconds_per_phase: dict[str, float]
+    kept: float | None = None
+    dropouts: dict[str, int]
+    abandoned: int
+
+
+class FederatedFigures(Record):
+    """All settings side by side, by name; `central` sends nothing and has no bytes and no epsilon."""
+
+    auc: dict[str, float | None]
+    bytes_per_client_round: dict[str, float]
+    bytes_by_formula: dict[str, float]
+    epsilon: dict[str, float | None]
+    epsilon_composed: dict[str, float | None]
+    epsilon_noise: dict[str, float | None]
+    auc_validation: dict[str, float | None]
+    kept: dict[str, float | None]
+    seconds_per_round: float
+    dropouts: int
+    served: str
+
+
+class FederateSummary(Summary):
+    """FEDERATED/summary.json of `sluice federate`; `clients` of the whole population."""
+
+    federated: FederatedFigures
+    clients: int
+    settings: dict[str, SettingFigures]
+    seconds: float
+
+
+class ServerAppSummary(Summary):
+    """FEDERATED/runs/SETTING-flower/summary.json of one setting that a Flower ServerApp trained."""
+
+    rounds: int
+    history: tuple[RoundFigures, ...]
+    bytes_per_client_round: float
+    bytes_per_phase: dict[str, BothWays]
