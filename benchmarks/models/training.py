@@ -54,7 +54,7 @@ def main() -> None:
         network = registry.build("dnn", layout, settings)
         reached = training_loop.fit(network, train, validation, settings, seed=0).rows_per_second
     assert isinstance(network, Dnn)
-    plain = floor(network.embedding.shared.width + network.embedding.own.width)
+    plain = floor(network.embedding.request.width + network.embedding.candidate.width)
     print(f"DNN 400x3, reading and embeddings  {reached:10,.0f} samples/s   {reached / plain:.2f} of the floor")
     print(f"plain torch, same layers           {plain:10,.0f} samples/s")
 

@@ -30,7 +30,7 @@ from safetensors.numpy import load_file, save_file
 from contracts.atomic_write import put_in_place
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: weights of a first layer are named `request` and `candidate`
 MANIFEST = "manifest.json"
 ABANDONED_SECONDS = 3600.0
 
@@ -121,7 +121,7 @@ def _remove_abandoned(destination: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Raises BundleError when there is none or it cannot be read, BundleVersionError when it is too new."""
+    """Raises BundleError when there is none or it cannot be read, BundleVersionError when it is of another schema."""
     try:
         raw = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except OSError as error:
@@ -129,11 +129,9 @@ def read_manifest(folder: Path) -> Manifest:
     except ValueError as error:
         raise BundleError(f"{folder / MANIFEST} is damaged: {error}; publish the bundle again") from None
     found = raw.get("schema_version") if isinstance(raw, dict) else None
-    if isinstance(found, int) and found > SCHEMA_VERSION:
-        raise BundleVersionError(
-            f"{folder} has bundle schema {found}, this Sluice reads up to {SCHEMA_VERSION}; upgrade Sluice or publish "
-            "the bundle with this version"
-        )
+    if isinstance(found, int) and found != SCHEMA_VERSION:
+        cure = "upgrade Sluice" if found > SCHEMA_VERSION else "train and publish it again with this version"
+        raise BundleVersionError(f"{folder} has bundle schema {found}, this Sluice reads {SCHEMA_VERSION}; {cure}")
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:

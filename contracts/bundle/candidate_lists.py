@@ -36,13 +36,14 @@ class CandidateItems:
 
 @dataclass(frozen=True)
 class CandidateLists:
-    """shared_ids [R, Ws], shared_dense [R, Ds]; rows int32 [R, K] of the item table; pair_ids [R, K, C] and pair_dense
-    [R, K, P]: what the own block holds behind the item's inputs; teacher float32 [R, K] logits of the ranker; tower
-    [R, K] inner products; clicked bool [R, K]; uniform bool [R]: drawn among all requests, the others for their click.
+    """request_ids [R, Wr], request_dense [R, Dr]; rows int32 [R, K] of the item table; pair_ids [R, K, C] and
+    pair_dense [R, K, P]: what the candidate block holds behind the item's inputs; teacher float32 [R, K] logits of the
+    ranker; tower [R, K] inner products; clicked bool [R, K]; uniform bool [R]: drawn among all requests, the others for
+    their click.
     """
 
-    shared_ids: np.ndarray
-    shared_dense: np.ndarray
+    request_ids: np.ndarray
+    request_dense: np.ndarray
     rows: np.ndarray
     pair_ids: np.ndarray
     pair_dense: np.ndarray

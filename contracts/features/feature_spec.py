@@ -3,8 +3,8 @@
 A *field* is what the user configured. It becomes *id slots* (int32 ids, embedded) and at most one *dense slot*
 (float, scaled). Slots lie in two blocks, because a server fills them at different times:
 
-    shared   user fields, then context fields    once per request
-    own      item fields, then cross fields      once per candidate
+    request     user fields, then context fields    once per request
+    candidate   item fields, then cross fields      once per candidate
 
 Shapes: an id block is [B, sum of widths], a dense block [B, D]. Ids are local to their embedding table:
 0 is padding, 1 is unknown, real values start at 2.
@@ -26,8 +26,8 @@ from contracts.errors import DataError
 PADDING, UNKNOWN, FIRST_ID = 0, 1, 2
 SPEC_FILE = "feature_spec.json"
 
-Block = Literal["shared", "own"]
-BLOCK_SIDES: dict[Block, tuple[Side, ...]] = {"shared": ("user", "context"), "own": ("item", "cross")}
+BlockName = Literal["request", "candidate"]
+BLOCK_SIDES: dict[BlockName, tuple[Side, ...]] = {"request": ("user", "context"), "candidate": ("item", "cross")}
 
 
 class IdSlot(NamedTuple):
@@ -170,10 +170,10 @@ class FeatureSpec(BaseModel):
         fields = [field for field in self.of_side(*sides) if field.dense]
         return [DenseSlot(field.name, field.name, field.side, start) for start, field in enumerate(fields)]
 
-    def block_ids(self, block: Block) -> list[IdSlot]:
+    def block_ids(self, block: BlockName) -> list[IdSlot]:
         return self.id_slots(*BLOCK_SIDES[block])
 
-    def block_dense(self, block: Block) -> list[DenseSlot]:
+    def block_dense(self, block: BlockName) -> list[DenseSlot]:
         return self.dense_slots(*BLOCK_SIDES[block])
 
     def products(self) -> list[FeatureField]:

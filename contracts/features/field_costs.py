@@ -130,6 +130,6 @@ def _cost(
 
 
 def _by_formula(field: FeatureField, regime: Regime, candidates: int) -> float:
-    if field.side in BLOCK_SIDES["shared"]:
+    if field.side in BLOCK_SIDES["request"]:
         return field.cost / candidates
     return 0.0 if field.side == "item" and regime == "precomputed" else field.cost

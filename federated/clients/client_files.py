@@ -19,7 +19,7 @@ from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from federated.secure_aggregation.identity import Identity
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 
 CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensors"
 IDENTITY, IDENTITIES = "identity.pem", "identities.json"
@@ -50,9 +50,9 @@ def write_client(folder: Path, number: int, batch: Batch, file: str = SAMPLES) -
     own = client(folder, number)
     own.mkdir(parents=True, exist_ok=True)
     save_weights(own / file, {
-        "shared_ids": batch.shared.ids.numpy(), "shared_dense": batch.shared.dense.numpy(),
-        "own_ids": batch.own.ids.numpy(), "own_dense": batch.own.dense.numpy(), "label": batch.label.numpy(),
-        "position": batch.position.numpy(),
+        "request_ids": batch.request.ids.numpy(), "request_dense": batch.request.dense.numpy(),
+        "candidate_ids": batch.candidate.ids.numpy(), "candidate_dense": batch.candidate.dense.numpy(),
+        "label": batch.label.numpy(), "position": batch.position.numpy(),
     })
 
 
@@ -63,7 +63,8 @@ def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:
     arrays = {name: torch.from_numpy(np.array(array)) for name, array in load_weights(path).items()}
     nobody = torch.zeros(len(arrays["label"]), dtype=torch.int64)
     return Batch(
-        Block(arrays["shared_ids"], arrays["shared_dense"]), Block(arrays["own_ids"], arrays["own_dense"]),
+        FeatureBlock(arrays["request_ids"], arrays["request_dense"]),
+        FeatureBlock(arrays["candidate_ids"], arrays["candidate_dense"]),
         arrays["label"], arrays["position"], nobody, nobody,
     )
 

@@ -46,7 +46,7 @@ def _parts(spec: FeatureSpec, embedding: FusedEmbedding) -> tuple[Part, ...]:
         at += size - 1
     seen: dict[str, list[int]] = {}
     found = []
-    for reader in (embedding.shared, embedding.own):
+    for reader in (embedding.request, embedding.candidate):
         for slot in reader.slots:
             start, starts = embedding.starts[slot.name], seen.setdefault(slot.table, [])
             if start not in starts:

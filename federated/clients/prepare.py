@@ -22,7 +22,7 @@ from contracts.errors import ConfigError, DataError
 from contracts.features.feature_spec import FeatureSpec
 from federated.clients import client_files
 from federated.clients.row_space import require_federable
-from models.examples.batches import Batch, Block, ExampleSet
+from models.examples.batches import Batch, ExampleSet, FeatureBlock
 
 CLIENTS, TRAINING = "clients.fingerprint", "training.fingerprint"
 
@@ -123,8 +123,8 @@ def pooled(folder: Path) -> Batch:
     """All clients' rows in one batch, for central training alone."""
     parts = [client_files.read_client(folder, number) for number in range(client_files.count(folder))]
     blocks = [
-        Block(torch.cat([block.ids for block in side]), torch.cat([block.dense for block in side]))
-        for side in ([part.shared for part in parts], [part.own for part in parts])
+        FeatureBlock(torch.cat([block.ids for block in side]), torch.cat([block.dense for block in side]))
+        for side in ([part.request for part in parts], [part.candidate for part in parts])
     ]
     columns = [torch.cat(column) for column in zip(*(part[2:] for part in parts), strict=True)]
     return Batch(*blocks, *columns)  # type: ignore[arg-type]

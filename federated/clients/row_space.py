@@ -18,10 +18,10 @@ import torch
 
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.layers.embedding import item_slot
 
-SIDES = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+SIDES = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class RowSpace:
         return tuple((self.first[t] + FIRST_ID - 1, self.first[t] + tables[t] - 1) for t in self.private_tables)
 
     def places(self, batch: Batch) -> np.ndarray:
-        """int64 [B, W] the place that each id of a row uses, -1 for padding; shared block first."""
-        blocks = [(batch.shared, self.spec.block_ids("shared")), (batch.own, self.spec.block_ids("own"))]
+        """int64 [B, W] the place that each id of a row uses, -1 for padding; request block first."""
+        blocks = [(batch.request, self.spec.block_ids("request")), (batch.candidate, self.spec.block_ids("candidate"))]
         columns = [self._slot_places(block, slot) for block, slots in blocks for slot in slots]
         return np.concatenate(columns, axis=1) if columns else np.empty((len(batch.label), 0), dtype=np.int64)
 
-    def _slot_places(self, block: Block, slot: IdSlot) -> np.ndarray:
+    def _slot_places(self, block: FeatureBlock, slot: IdSlot) -> np.ndarray:
         ids = block.ids[:, slot.start : slot.start + slot.width].numpy().astype(np.int64)
         return np.where(ids == PADDING, -1, self.first[slot.table] + ids - 1)
 
@@ -86,8 +86,8 @@ class RowSpace:
         """
         here = torch.ones(len(batch.label), dtype=torch.bool)
         target = item_slot(self.spec)
-        shared, own = batch.shared.ids.clone(), batch.own.ids.clone()
-        for ids, slots in ((shared, self.spec.block_ids("shared")), (own, self.spec.block_ids("own"))):
+        request, candidate = batch.request.ids.clone(), batch.candidate.ids.clone()
+        for ids, slots in ((request, self.spec.block_ids("request")), (candidate, self.spec.block_ids("candidate"))):
             for slot in slots:
                 if slot.table not in kept:
                     continue
@@ -96,7 +96,8 @@ class RowSpace:
                 if target is not None and slot.name == target.name:
                     here &= (mapped[:, 0] != UNKNOWN) | (ids[:, slot.start] == UNKNOWN)
                 ids[:, span] = mapped
-        moved = batch._replace(shared=Block(shared, batch.shared.dense), own=Block(own, batch.own.dense))
+        moved = batch._replace(request=FeatureBlock(request, batch.request.dense),
+                               candidate=FeatureBlock(candidate, batch.candidate.dense))
         return moved.take(here.nonzero().squeeze(1))
 
     @staticmethod

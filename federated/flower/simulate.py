@@ -166,7 +166,7 @@ def kinds(config: Config, space: RowSpace, folder: Path) -> list[int]:
     name, count = config.federated.availability_by, client_files.count(folder)
     if not name:
         return list(range(count))
-    blocks = {"shared": space.spec.block_ids("shared"), "own": space.spec.block_ids("own")}
+    blocks = {"request": space.spec.block_ids("request"), "candidate": space.spec.block_ids("candidate")}
     place = next(((side, slot.start) for side, slots in blocks.items() for slot in slots if slot.name == name), None)
     if place is None:
         raise ConfigError(f"federated.availability_by is {name!r}, which is no field of the clients' rows; they have "

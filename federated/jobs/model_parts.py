@@ -40,7 +40,7 @@ from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from federated.clients.networks import FederatedNetworks
 from federated.rounds.score_histograms import Histograms
 from models.evaluation import calibration
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.jobs.retrieval_training import PRE_RANKER, TOWER
 from models.layers.embedding import item_slot
 from models.training import checkpoint
@@ -110,20 +110,20 @@ def _parity(
         columns[field.name] = _made_up(field, encoder, generator, count)
     for field in spec.of_side("item"):
         columns[field.name] = chosen.column(field.name).to_pylist()
-    shared, own = encoder.encode(columns, "user", "context"), encoder.encode(columns, "item")
-    places = {slot.name: shared.ids[:, slot.start : slot.start + slot.width] for slot in spec.block_ids("shared")}
-    places |= {slot.name: own.ids[:, slot.start : slot.start + slot.width] for slot in spec.id_slots("item")}
+    request, candidate = encoder.encode(columns, "user", "context"), encoder.encode(columns, "item")
+    places = {slot.name: request.ids[:, slot.start : slot.start + slot.width] for slot in spec.block_ids("request")}
+    places |= {slot.name: candidate.ids[:, slot.start : slot.start + slot.width] for slot in spec.id_slots("item")}
     crosses = encoder.cross_ids({part: places[part][:, 0] for part in encoder.part_slots})
-    own_ids = np.concatenate([own.ids, crosses], axis=1) if crosses.size else own.ids
-    places |= {slot.name: own_ids[:, slot.start : slot.start + 1] for slot in spec.block_ids("own")
+    candidate_ids = np.concatenate([candidate.ids, crosses], axis=1) if crosses.size else candidate.ids
+    places |= {slot.name: candidate_ids[:, slot.start : slot.start + 1] for slot in spec.block_ids("candidate")
                if slot.side == "cross"}
     table = pa.table(columns)
     for name, ids in places.items():
         table = table.append_column(ID_PREFIX + name, pa.array(ids.tolist() if ids.shape[1] > 1 else ids[:, 0]))
     parts.parity.mkdir(parents=True)
     pq.write_table(table, parts.parity / "rows.parquet")
-    blocks = [Block(torch.from_numpy(ids), torch.from_numpy(dense))
-              for ids, dense in ((shared.ids, shared.dense), (own_ids, own.dense))]
+    blocks = [FeatureBlock(torch.from_numpy(ids), torch.from_numpy(dense))
+              for ids, dense in ((request.ids, request.dense), (candidate_ids, candidate.dense))]
     with torch.inference_mode():
         logits = networks.ranker.eval()(*blocks).double().numpy()
     folder = parts.model(config.federated.model)

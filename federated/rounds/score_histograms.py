@@ -100,12 +100,12 @@ def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histo
     labels, items = batch.label.numpy().astype(np.int64), item_count(spec)
     rows, clicks = np.zeros((2, BINS), np.int64), np.zeros((2, BINS), np.int64)
     for place, network in enumerate(scorers):
-        logits = (network(batch.shared, batch.own) + shown_at).numpy()
+        logits = (network(batch.request, batch.candidate) + shown_at).numpy()
         bins = np.clip((logits + LIMIT) / (2 * LIMIT) * BINS, 0, BINS - 1).astype(np.int64)
         rows[place] = np.bincount(bins, minlength=BINS)
         clicks[place] = np.bincount(bins, weights=labels, minlength=BINS)
     slot = item_slot(spec)
-    ids = batch.own.ids[:, slot.start].numpy() if slot else np.zeros(len(labels), dtype=np.int64)
+    ids = batch.candidate.ids[:, slot.start].numpy() if slot else np.zeros(len(labels), dtype=np.int64)
     shown, clicked = (np.bincount(ids, weights=w, minlength=items) for w in (np.ones(len(ids)), labels))
     return Histograms(rows, clicks, shown.astype(np.int64), clicked.astype(np.int64))
 

@@ -87,9 +87,10 @@ def _taylor_scores(network: torch.nn.Module, examples: ExampleSet, columns: Cros
     handle = embedding.register_forward_hook(watch)
     for batch in examples.batches(SCORE_BATCH):
         network.zero_grad()
-        log_loss_sum(network(batch.shared, batch.own), batch.label).backward()
+        log_loss_sum(network(batch.request, batch.candidate), batch.label).backward()
         effect = torch.cat([_effects(side, reader.slots, embedding.dim) for side, reader in
-                            zip(terms, (embedding.shared, embedding.own), strict=True)], dim=1)[:, kept].abs().double()
+                            zip(terms, (embedding.request, embedding.candidate), strict=True)], dim=1)
+        effect = effect[:, kept].abs().double()
         total += effect.T @ effect
     handle.remove()
     return total.numpy()

@@ -52,7 +52,7 @@ class CrossColumns:
 
 def crossable(spec: FeatureSpec) -> tuple[IdSlot, ...]:
     """Slots of one column that are no cross themselves."""
-    blocks = (*spec.block_ids("shared"), *spec.block_ids("own"))
+    blocks = (*spec.block_ids("request"), *spec.block_ids("candidate"))
     return tuple(s for s in blocks if s.width == 1 and s.side != "cross" and not s.sequence)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import UNKNOWN
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 
@@ -46,12 +46,12 @@ def catalogue(two_tower: TwoTower, windows: Iterable[ExampleSet]) -> Catalogue:
     impressions = torch.zeros(rows, dtype=torch.int64)
     for window in windows:
         for batch in window.batches(BATCH):
-            item = two_tower.item_ids(batch.own)
-            ids[item] = batch.own.ids[:, : ids.shape[1]]
-            dense[item] = batch.own.dense[:, : dense.shape[1]]
+            item = two_tower.item_ids(batch.candidate)
+            ids[item] = batch.candidate.ids[:, : ids.shape[1]]
+            dense[item] = batch.candidate.dense[:, : dense.shape[1]]
             impressions += torch.bincount(item, minlength=rows)
     known = torch.arange(rows)[(impressions > 0) & (torch.arange(rows) > UNKNOWN)]
-    return Catalogue(known, two_tower.item_vector(Block(ids[known], dense[known])), impressions[known])
+    return Catalogue(known, two_tower.item_vector(FeatureBlock(ids[known], dense[known])), impressions[known])
 
 
 @torch.inference_mode()
@@ -60,10 +60,10 @@ def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int
     users, places, found = [], [], 0
     for batch in window.batches(BATCH):
         batch = batch.take(torch.nonzero(batch.label > 0).squeeze(1))
-        item = two_tower.item_ids(batch.own)
+        item = two_tower.item_ids(batch.candidate)
         place = torch.searchsorted(items.ids, item).clamp(max=len(items.ids) - 1)
         known = items.ids[place] == item
-        users.append(two_tower.user_vector(Block(*(part[known] for part in batch.shared))))
+        users.append(two_tower.user_vector(FeatureBlock(*(part[known] for part in batch.request))))
         places.append(place[known])
         found += int(known.sum())
         if found >= limit:

@@ -29,7 +29,7 @@ BUFFER_ROWS = 262_144
 CHUNK_ROWS = 4096  # rows interleaved at a time, so that the row-major target stays in cache
 
 
-class Block(NamedTuple):
+class FeatureBlock(NamedTuple):
     """ids [B, sum of widths] int32; dense [B, D] float32."""
 
     ids: Tensor
@@ -39,8 +39,8 @@ class Block(NamedTuple):
 class Batch(NamedTuple):
     """label [B] float32, position [B] int32 (1 where the log has none), user [B] and row [B] int64."""
 
-    shared: Block
-    own: Block
+    request: FeatureBlock
+    candidate: FeatureBlock
     label: Tensor
     position: Tensor
     user: Tensor
@@ -57,8 +57,8 @@ class Batch(NamedTuple):
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The same change to every tensor."""
-        shared, own = Block(*map(change, self.shared)), Block(*map(change, self.own))
-        return Batch(shared, own, change(self.label), change(self.position), change(self.user), change(self.row))
+        request, candidate = FeatureBlock(*map(change, self.request)), FeatureBlock(*map(change, self.candidate))
+        return Batch(request, candidate, change(self.label), change(self.position), change(self.user), change(self.row))
 
 
 class RowGroup(NamedTuple):
@@ -161,12 +161,12 @@ class ExampleSet:
         user = _plain(table.column(USER), USER) if self._user else np.zeros(rows)
         row = _plain(table.column(ROW), ROW)
         return Batch(
-            self._block(table, BLOCK_SIDES["shared"], path), self._block(table, BLOCK_SIDES["own"], path), label,
+            self._block(table, BLOCK_SIDES["request"], path), self._block(table, BLOCK_SIDES["candidate"], path), label,
             torch.from_numpy(position.astype(np.int32)), torch.from_numpy(user.astype(np.int64)),
             torch.from_numpy(row.astype(np.int64)),
         )
 
-    def _block(self, table: pa.Table, sides: tuple[Side, ...], path: Path) -> Block:
+    def _block(self, table: pa.Table, sides: tuple[Side, ...], path: Path) -> FeatureBlock:
         ids: list[np.ndarray] = []
         for slot in self.spec.id_slots(*sides):
             values = _plain(table.column(self._source[slot.name]), slot.name).reshape(table.num_rows, -1)
@@ -176,7 +176,7 @@ class ExampleSet:
             scale(_plain(table.column(self._source[slot.name]), slot.name), self.spec.by_name[slot.field])
             for slot in self.spec.dense_slots(*sides)
         ]
-        return Block(_interleave(ids, table.num_rows, np.int32), _interleave(dense, table.num_rows, np.float32))
+        return FeatureBlock(_interleave(ids, table.num_rows, np.int32), _interleave(dense, table.num_rows, np.float32))
 
 
 def _row_groups(path: Path) -> list[RowGroup]:
@@ -186,7 +186,7 @@ def _row_groups(path: Path) -> list[RowGroup]:
 
 
 def _slot_names(spec: FeatureSpec) -> list[str]:
-    sides = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+    sides = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
     return [*(slot.name for slot in spec.id_slots(*sides)), *(slot.name for slot in spec.dense_slots(*sides))]
 
 
@@ -231,11 +231,11 @@ def _join(parts: list[Batch]) -> Batch:
     if len(parts) == 1:
         return parts[0]
 
-    def blocks(blocks: list[Block]) -> Block:
-        return Block(torch.cat([block.ids for block in blocks]), torch.cat([block.dense for block in blocks]))
+    def blocks(blocks: list[FeatureBlock]) -> FeatureBlock:
+        return FeatureBlock(torch.cat([block.ids for block in blocks]), torch.cat([block.dense for block in blocks]))
 
     return Batch(
-        blocks([part.shared for part in parts]), blocks([part.own for part in parts]),
+        blocks([part.request for part in parts]), blocks([part.candidate for part in parts]),
         torch.cat([part.label for part in parts]), torch.cat([part.position for part in parts]),
         torch.cat([part.user for part in parts]), torch.cat([part.row for part in parts]),
     )

@@ -14,11 +14,10 @@ import torch
 
 from contracts.artifacts import LABEL, POSITION, ROW, USER
 from contracts.features.encoding import radix_code, scale
-from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, Block, FeatureField, FeatureSpec
-from models.examples.batches import Batch, ExampleSet
-from models.examples.batches import Block as Ids
+from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, BlockName, FeatureField, FeatureSpec
+from models.examples.batches import Batch, ExampleSet, FeatureBlock
 
-EVERY_SIDE = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+EVERY_SIDE = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,13 @@ class ArrayExamples(ExampleSet):
         self.folder, self.spec, self.groups, self.rows = folder, spec, [], len(rows)
         self._rows = rows
         self._whole = Batch(
-            self._values("shared"), self._values("own"), torch.from_numpy(rows.columns[LABEL].astype(np.float32)),
+            self._values("request"), self._values("candidate"),
+            torch.from_numpy(rows.columns[LABEL].astype(np.float32)),
             torch.from_numpy(rows.columns[POSITION].astype(np.int32)),
             torch.from_numpy(rows.columns[USER].astype(np.int64)), torch.from_numpy(rows.columns[ROW].astype(np.int64)),
         )
 
-    def _values(self, block: Block) -> Ids:
+    def _values(self, block: BlockName) -> FeatureBlock:
         rows = len(self._rows)
         ids = np.zeros((rows, sum(slot.width for slot in self.spec.block_ids(block))), dtype=np.int32)
         for slot in self.spec.block_ids(block):
@@ -50,7 +50,7 @@ class ArrayExamples(ExampleSet):
         dense = np.zeros((rows, len(numbers)), dtype=np.float32)
         for number in numbers:
             dense[:, number.start] = scale(self._rows.columns[number.name], self.spec.by_name[number.field])
-        return Ids(torch.from_numpy(ids), torch.from_numpy(dense))
+        return FeatureBlock(torch.from_numpy(ids), torch.from_numpy(dense))
 
     def batches(
         self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False, *, rank: int = 0,

@@ -1,4 +1,4 @@
-"""One table for all id slots, and the two input blocks read through it. Statistics of pairs join the own dense inputs.
+"""One table for all id slots, and the two input blocks read through it. Pair rates join the candidate's dense inputs.
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
 is zero and gets no gradient. The gradient is sparse: models/training/row_adam.py turns it into a step of the rows seen.
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.layers.pair_rate_features import PairStatistics
 from models.layers.product_cross import FactorisedCrosses
 
@@ -69,18 +69,19 @@ class BlockReader(nn.Module):
 
 
 class FusedEmbedding(nn.Module):
-    """The fused weight and a reader per block. `own_sides` without "cross" leaves the item alone (two towers).
+    """The fused weight and a reader per block. `candidate_sides` without "cross" leaves the item alone (two towers).
 
     With `tie`, slots of one table (a sequence and its target) share their rows; a linear model needs them apart.
-    The own block may be wider than the slots of `own_sides`: items come first in it, the rest is cut off.
+    The candidate block may be wider than the slots of `candidate_sides`: items come first in it, the rest is cut off.
     """
 
     def __init__(
-        self, spec: FeatureSpec, dim: int, own_sides: tuple[Side, ...] = BLOCK_SIDES["own"], tie: bool = True
+        self, spec: FeatureSpec, dim: int, candidate_sides: tuple[Side, ...] = BLOCK_SIDES["candidate"],
+        tie: bool = True,
     ) -> None:
         super().__init__()
         self.dim = dim
-        slots = spec.id_slots(*BLOCK_SIDES["shared"], *own_sides)
+        slots = spec.id_slots(*BLOCK_SIDES["request"], *candidate_sides)
         sizes = {slot.table if tie else slot.name: slot.size for slot in slots}
         ends = dict(zip(sizes, itertools.accumulate(size - 1 for size in sizes.values()), strict=True))
         starts = {slot.name: ends[key] - sizes[key] + 1 for slot in slots for key in [slot.table if tie else slot.name]}
@@ -89,14 +90,15 @@ class FusedEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
         with torch.no_grad():
             self.weight[PADDING] = 0.0
-        crossed = "cross" in own_sides
+        crossed = "cross" in candidate_sides
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
         self.statistics = PairStatistics(spec, spec.pair_model) if crossed and spec.pair_model else None
-        sides = BLOCK_SIDES["shared"]
-        self.own_numbers = len(spec.dense_slots(*own_sides)) + (self.statistics.width if self.statistics else 0)
-        self.shared = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
-        further = self.own_numbers + (self.products.width if self.products else 0)
-        self.own = BlockReader(spec.id_slots(*own_sides), further, starts, dim)
+        sides = BLOCK_SIDES["request"]
+        self.candidate_numbers = len(spec.dense_slots(*candidate_sides))
+        self.candidate_numbers += self.statistics.width if self.statistics else 0
+        self.request = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
+        further = self.candidate_numbers + (self.products.width if self.products else 0)
+        self.candidate = BlockReader(spec.id_slots(*candidate_sides), further, starts, dim)
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
@@ -104,17 +106,18 @@ class FusedEmbedding(nn.Module):
         parts = flat.split([r.numel() for r in rows])
         return [part.view(*r.shape, self.dim) for part, r in zip(parts, rows, strict=True)]
 
-    def forward(self, shared: Block, own: Block) -> tuple[Tensor, Tensor]:
-        """Inputs [1 or B, shared.width] and [B, own.width]."""
-        shared_rows, own_rows = self.shared.rows(shared.ids), self.own.rows(own.ids)
-        left, right = self.vectors(shared_rows, own_rows)
-        return self.shared.join(shared_rows, left, shared.dense), self.join_own(own_rows, right, shared, own)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
+        """Inputs [1 or B, request.width] and [B, candidate.width]."""
+        request_rows, candidate_rows = self.request.rows(request.ids), self.candidate.rows(candidate.ids)
+        left, right = self.vectors(request_rows, candidate_rows)
+        return (self.request.join(request_rows, left, request.dense),
+                self.join_candidate(candidate_rows, right, request, candidate))
 
-    def join_own(self, rows: Tensor, vectors: Tensor, shared: Block, own: Block) -> Tensor:
-        """Rows and vectors of the own block, products of crosses, dense inputs, statistics -> [B, own.width]."""
-        products = [self.products(shared.ids, own.ids)] if self.products else []
-        statistics = [self.statistics(shared.ids, own.ids)] if self.statistics else []
-        return self.own.join(rows, vectors, *products, own.dense, *statistics)
+    def join_candidate(self, rows: Tensor, vectors: Tensor, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """Rows and vectors of the block, products of crosses, dense inputs, pair rates -> [B, candidate.width]."""
+        products = [self.products(request.ids, candidate.ids)] if self.products else []
+        statistics = [self.statistics(request.ids, candidate.ids)] if self.statistics else []
+        return self.candidate.join(rows, vectors, *products, candidate.dense, *statistics)
 
 
 def item_slot(spec: FeatureSpec) -> IdSlot | None:

@@ -48,7 +48,7 @@ class ClickLoss(nn.Module):
         self.network, self.position_bias = network, position_bias
 
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
-        logits = self.network(batch.shared, batch.own)
+        logits = self.network(batch.request, batch.candidate)
         return log_loss_sum(logits + self.position_bias(batch.position), batch.label), len(batch.label)
 
 
@@ -63,8 +63,8 @@ class RetrievalLoss(nn.Module):
         towers = self.two_tower
         target = batch.label.nonzero().squeeze(1)
         clicked = batch.take(target)
-        users, items = towers.user_vector(clicked.shared), towers.item_vector(batch.own)  # type: ignore[operator]
-        ids = towers.item_ids(batch.own)  # type: ignore[operator]
+        users, items = towers.user_vector(clicked.request), towers.item_vector(batch.candidate)  # type: ignore[operator]
+        ids = towers.item_ids(batch.candidate)  # type: ignore[operator]
         same_item = ids[target][:, None] == ids[None]
         same_user = (clicked.user[:, None] == batch.user[None]) & (batch.label[None] > 0)
         scores = users @ items.T / towers.temperature
@@ -81,6 +81,6 @@ class PreRankLoss(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
         towers = self.two_tower.eval()
         with torch.no_grad():
-            users, items = towers.user_vector(batch.shared), towers.item_vector(batch.own)  # type: ignore[operator]
+            users, items = towers.user_vector(batch.request), towers.item_vector(batch.candidate)  # type: ignore[operator]
         logits = self.pre_ranker(users, items) + self.position_bias(batch.position)
         return log_loss_sum(logits, batch.label), len(batch.label)

@@ -95,10 +95,10 @@ class PairStatistics(nn.Module):
         part.numbers, part.width = [self.numbers[number] for number in numbers], len(numbers) * self.channels
         return part
 
-    def forward(self, shared: Tensor, own: Tensor) -> Tensor:
+    def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
         """Ids of the blocks, [1 or B, ...] and [B, ...] -> [B, width]; float32 whatever the network's precision."""
-        with torch.autocast(own.device.type, enabled=False):
-            columns = [self._pair(pair, shared, own).expand(len(own), -1) for pair in self.numbers]
+        with torch.autocast(candidate.device.type, enabled=False):
+            columns = [self._pair(pair, request, candidate).expand(len(candidate), -1) for pair in self.numbers]
             return torch.cat(columns, dim=1)
 
     @torch.no_grad()
@@ -108,15 +108,16 @@ class PairStatistics(nn.Module):
         rows = [torch.from_numpy(np.asarray(values)).long() + self.starts[slot.name] for (slot, _), values in ids]
         return torch.sigmoid(self.scorer(pair, *rows)[..., 0]).numpy()
 
-    def _pair(self, pair: int, shared: Tensor, own: Tensor) -> Tensor:
+    def _pair(self, pair: int, request: Tensor, candidate: Tensor) -> Tensor:
         """[1 or B, channels], standardised."""
-        found, place = self._logits(pair, shared, own), slice(pair * self.channels, (pair + 1) * self.channels)
+        found, place = self._logits(pair, request, candidate), slice(pair * self.channels, (pair + 1) * self.channels)
         return (found - self.mean[place]) / self.std[place]
 
-    def _logits(self, pair: int, shared: Tensor, own: Tensor) -> Tensor:
+    def _logits(self, pair: int, request: Tensor, candidate: Tensor) -> Tensor:
         """[1 or B, channels]"""
-        (left, left_own), (right, right_own) = self.parts[pair]
-        lefts, rights = _ids(own if left_own else shared, left), _ids(own if right_own else shared, right)
+        (left, left_in_candidate), (right, right_in_candidate) = self.parts[pair]
+        lefts = _ids(candidate if left_in_candidate else request, left)
+        rights = _ids(candidate if right_in_candidate else request, right)
         found = self.scorer(pair, *(ids.long() + self.starts[slot.name] for ids, slot in (
             (lefts[:, :, None], left), (rights[:, None, :], right))))
         if left.width == right.width == 1:
@@ -128,10 +129,10 @@ class PairStatistics(nn.Module):
 
 
 def _place(spec: FeatureSpec, part: str) -> tuple[IdSlot, bool]:
-    """The slot as laid out in its block, and whether that is the own block. Raises DataError without such a slot."""
-    own = next((slot for slot in spec.block_ids("own") if slot.name == part), None)
-    shared = next((slot for slot in spec.block_ids("shared") if slot.name == part), None)
-    return (own, True) if own else (shared or spec.slot(part), False)
+    """The slot as laid out in its block, and whether that is the candidate's. Raises DataError without such a slot."""
+    candidate = next((slot for slot in spec.block_ids("candidate") if slot.name == part), None)
+    request = next((slot for slot in spec.block_ids("request") if slot.name == part), None)
+    return (candidate, True) if candidate else (request or spec.slot(part), False)
 
 
 def _ids(block: Tensor, slot: IdSlot) -> Tensor:

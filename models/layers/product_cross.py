@@ -27,10 +27,10 @@ class FactorisedCrosses(nn.Module):
     def __init__(self, spec: FeatureSpec, dim: int) -> None:
         super().__init__()
         crosses = spec.products()
-        shared = {slot.name: slot for slot in spec.block_ids("shared")}
+        request = {slot.name: slot for slot in spec.block_ids("request")}
         sizes = [spec.slot(part).size for cross in crosses for part in cross.parts]
         starts = iter([0, *itertools.accumulate(sizes)])
-        self.factors = [[(part in shared, spec.slot(part).start if part in shared else _own_start(spec, part),
+        self.factors = [[(part in request, spec.slot(part).start if part in request else _candidate_start(spec, part),
                           next(starts)) for part in cross.parts] for cross in crosses]
         self.width = len(crosses) * dim
         self.weight = nn.Parameter(torch.randn(sum(sizes), dim) * INITIAL_STD)
@@ -42,17 +42,17 @@ class FactorisedCrosses(nn.Module):
         part.width = len(numbers) * self.weight.shape[1]
         return part
 
-    def forward(self, shared_ids: Tensor, own_ids: Tensor) -> Tensor:
+    def forward(self, request_ids: Tensor, candidate_ids: Tensor) -> Tensor:
         """Ids [1 or B, W] and [B, W] -> [B, width]."""
         products = []
         for factors in self.factors:
             product = self.weight.new_ones(1, 1)
-            for in_shared, column, start in factors:
-                ids = (shared_ids if in_shared else own_ids)[:, column]
+            for in_request, column, start in factors:
+                ids = (request_ids if in_request else candidate_ids)[:, column]
                 product = product * nn.functional.embedding(ids + start, self.weight)
-            products.append(product.expand(len(own_ids), -1))
+            products.append(product.expand(len(candidate_ids), -1))
         return torch.cat(products, dim=1)
 
 
-def _own_start(spec: FeatureSpec, part: str) -> int:
-    return next(slot.start for slot in spec.block_ids("own") if slot.name == part)
+def _candidate_start(spec: FeatureSpec, part: str) -> int:
+    return next(slot.start for slot in spec.block_ids("candidate") if slot.name == part)

@@ -62,7 +62,7 @@ def read(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int, like: S
 def _source(field: FeatureField, spec: FeatureSpec) -> str:
     if field.dense:
         return field.name
-    sides = (*BLOCK_SIDES["shared"], *BLOCK_SIDES["own"])
+    sides = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
     return next(slot.name for slot in spec.id_slots(*sides) if slot.field == field.name)
 
 

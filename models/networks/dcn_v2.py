@@ -1,6 +1,6 @@
 """DCN V2: low-rank cross layers beside a perceptron (Wang et al., 2021, arXiv 2008.13535, parallel structure).
 
-    x_0     = [shared; own]                      [B, X]
+    x_0     = [request; candidate]               [B, X]
     x_{l+1} = x_0 * (U_l (V_l x_l) + b_l) + x_l   U_l [X, rank], V_l [rank, X]
     logit   = w . x_L + perceptron(x_0)
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
@@ -34,19 +34,19 @@ class DcnV2(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
-        shared, own = self.embedding.shared.width, self.embedding.own.width
-        rank = min(cross_rank, shared + own)
-        self.crosses = nn.ModuleList(CrossLayer(shared + own, rank) for _ in range(cross_layers))
-        self.mlp = Mlp(shared, own, hidden, dropout=dropout)
-        self.cross_output = nn.Linear(shared + own, 1, bias=False)
+        request, candidate = self.embedding.request.width, self.embedding.candidate.width
+        rank = min(cross_rank, request + candidate)
+        self.crosses = nn.ModuleList(CrossLayer(request + candidate, rank) for _ in range(cross_layers))
+        self.mlp = Mlp(request, candidate, hidden, dropout=dropout)
+        self.cross_output = nn.Linear(request + candidate, 1, bias=False)
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        left, right = self.embedding(shared, own)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        left, right = self.embedding(request, candidate)
         start = torch.cat([left.expand(len(right), -1), right], dim=1)
         x = start
         for cross in self.crosses:

@@ -4,12 +4,12 @@ For a user-side sequence with keys k_1 .. k_L and the candidate's vector q of th
 
     s_i = perceptron([q, k_i, q - k_i, q * k_i])      one hidden layer
     a_i = exp(s_i) / (1 + sum_j exp(s_j))             over the entries that are not padding
-    v   = sum_i a_i k_i                               joins the own inputs
+    v   = sum_i a_i k_i                               joins the candidate's inputs
 
 The 1 is a key "none of them" with value zero: as in the paper the weights need not add up to 1, an irrelevant history
 fades, and an empty one gives v = 0. Since q - k is linear in q and k, the hidden layer is kept as three
 blocks over q, k and q * k: the same functions, and the k block is computed once per request. The mean over the history
-stays among the shared inputs. A history of one entry is an ordinary field.
+stays among the request's inputs. A history of one entry is an ordinary field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
@@ -50,21 +50,22 @@ class Din(nn.Module):
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
-        own = {slot.name: slot for slot in spec.block_ids("own")}
-        sequences = [slot for slot in spec.block_ids("shared") if slot.sequence and slot.width > 1]
-        self.pairs: list[tuple[IdSlot, IdSlot]] = [(slot, own[spec.by_name[slot.field].of or ""]) for slot in sequences]
+        candidate = {slot.name: slot for slot in spec.block_ids("candidate")}
+        sequences = [slot for slot in spec.block_ids("request") if slot.sequence and slot.width > 1]
+        self.pairs: list[tuple[IdSlot, IdSlot]] = [
+            (slot, candidate[spec.by_name[slot.field].of or ""]) for slot in sequences]
         self.attention = nn.ModuleList(TargetAttention(dim) for _ in self.pairs)
-        own_width = self.embedding.own.width + len(self.pairs) * dim
-        self.mlp = Mlp(self.embedding.shared.width, own_width, hidden, dropout=dropout)
+        candidate_width = self.embedding.candidate.width + len(self.pairs) * dim
+        self.mlp = Mlp(self.embedding.request.width, candidate_width, hidden, dropout=dropout)
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        users, items = self.embedding.shared, self.embedding.own
-        user_rows, item_rows = users.rows(shared.ids), items.rows(own.ids)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        users, items = self.embedding.request, self.embedding.candidate
+        user_rows, item_rows = users.rows(request.ids), items.rows(candidate.ids)
         left, right = self.embedding.vectors(user_rows, item_rows)
         interests = []
         for (sequence, target), attention in zip(self.pairs, self.attention, strict=True):
@@ -72,5 +73,5 @@ class Din(nn.Module):
             span = slice(place, place + sequence.width)
             query = right[:, items.places[target.name]]
             interests.append(attention(query, left[:, span], user_rows[:, span] != PADDING))
-        own_inputs = torch.cat([self.embedding.join_own(item_rows, right, shared, own), *interests], dim=1)
-        return self.mlp(users.join(user_rows, left, shared.dense), own_inputs).squeeze(1)
+        joined = self.embedding.join_candidate(item_rows, right, request, candidate)
+        return self.mlp(users.join(user_rows, left, request.dense), torch.cat([joined, *interests], dim=1)).squeeze(1)

@@ -3,7 +3,7 @@
     logit = b + sum_i w_i x_i + sum_{i<j} <v_i, v_j> x_i x_j,   the last = ((sum_i v_i x_i)^2 - sum_i (v_i x_i)^2) / 2
 
 x is 1 for an id, 1/n for each of the n values of a list, and the value itself for numbers (dense inputs, statistics,
-entries of product crosses). A history and its target have weights and vectors of their own. The sums of the shared
+entries of product crosses). A history and its target have weights and vectors of their own. The sums of the request
 block are computed once per request.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import INITIAL_STD, BlockReader, FusedEmbedding
 from models.layers.losses import prior_logit
 from models.networks.logistic_regression import STEP_SCALE
@@ -29,8 +29,8 @@ class FactorisationMachine(nn.Module):
         with torch.no_grad():
             self.embedding.weight.mul_(START)
             self.embedding.weight[:, dim] = 0.0
-        self.shared_numbers = nn.Parameter(self._factors(self.embedding.shared))
-        self.own_numbers = nn.Parameter(self._factors(self.embedding.own))
+        self.request_numbers = nn.Parameter(self._factors(self.embedding.request))
+        self.candidate_numbers = nn.Parameter(self._factors(self.embedding.candidate))
         self.bias = nn.Parameter(torch.zeros(1))
 
     def _factors(self, reader: BlockReader) -> Tensor:
@@ -44,11 +44,11 @@ class FactorisationMachine(nn.Module):
         """Starts the bias at the click rate of the training window."""
         nn.init.constant_(self.bias, prior_logit(examples) / STEP_SCALE)
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        left, right = self.embedding(shared, own)
-        one = self._terms(left, self.embedding.shared, self.shared_numbers)
-        other = self._terms(right, self.embedding.own, self.own_numbers)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        left, right = self.embedding(request, candidate)
+        one = self._terms(left, self.embedding.request, self.request_numbers)
+        other = self._terms(right, self.embedding.candidate, self.candidate_numbers)
         sums = one[..., : self.dim].sum(dim=1) + other[..., : self.dim].sum(dim=1)
         squares = one[..., : self.dim].square().sum(dim=(1, 2)) + other[..., : self.dim].square().sum(dim=(1, 2))
         weights = one[..., self.dim].sum(dim=1) + other[..., self.dim].sum(dim=1)

@@ -2,7 +2,7 @@
 
 Mao et al., AAAI 2023, arXiv 2304.00902; among the best of the BARS tables on Criteo and Avazu.
 
-    g_1 = 2 sigmoid(perceptron(shared)),  g_2 = 2 sigmoid(perceptron(own))      over all inputs x = [shared; own]
+    g_1 = 2 sigmoid(MLP(request)),  g_2 = 2 sigmoid(MLP(candidate))      over all inputs x = [request; candidate]
     o_k = ReLU perceptron_k(g_k * x)                                            [B, H], k = 1, 2
     logit = b + w_1 . o_1 + w_2 . o_2 + sum over heads h of o_1h^T W_h o_2h     o_kh: the h-th of HEADS pieces of o_k
 
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
@@ -62,18 +62,19 @@ class FinalMlp(nn.Module):
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
-        shared, own = self.embedding.shared.width, self.embedding.own.width
-        self.gates = nn.ModuleList(Gate(context, shared + own) for context in (shared, own))
-        self.streams = nn.ModuleList(Mlp(shared, own, hidden[:-1], out=hidden[-1], dropout=dropout) for _ in range(2))
+        request, candidate = self.embedding.request.width, self.embedding.candidate.width
+        self.gates = nn.ModuleList(Gate(context, request + candidate) for context in (request, candidate))
+        self.streams = nn.ModuleList(
+            Mlp(request, candidate, hidden[:-1], out=hidden[-1], dropout=dropout) for _ in range(2))
         self.fusion = BilinearFusion(hidden[-1])
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.fusion.one.bias, prior_logit(examples))
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        left, right = self.embedding(shared, own)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        left, right = self.embedding(request, candidate)
         outputs = []
         for stream, gate, context in zip(self.streams, self.gates, (left, right), strict=True):
             weights = gate(context)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
@@ -43,18 +43,18 @@ class Fives(nn.Module):
         self.edges = EdgeTensor(different_fields(slots) if allowed is None else allowed, layers)
         noise = torch.randn(count, dim, dim) * TRANSFORM_STD
         self.transforms = nn.Parameter(torch.eye(dim).repeat(count, 1, 1) + noise)
-        further = self.embedding.shared.width + self.embedding.own.width - count * (dim + 1)
+        further = self.embedding.request.width + self.embedding.candidate.width - count * (dim + 1)
         self.mlp = Mlp(further, count * dim * (layers + 1 if readout == "all" else 1), hidden, dropout=dropout)
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        left, right = self.embedding(shared, own)
-        left_nodes, left_dense = self._split(left, self.embedding.shared)
-        right_nodes, right_dense = self._split(right, self.embedding.own)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        left, right = self.embedding(request, candidate)
+        left_nodes, left_dense = self._split(left, self.embedding.request)
+        right_nodes, right_dense = self._split(right, self.embedding.candidate)
         rows = len(right)
         start = torch.cat([left_nodes.expand(rows, -1, -1), right_nodes], dim=1)
         dense = torch.cat([left_dense.expand(rows, -1), right_dense], dim=1)
@@ -79,7 +79,7 @@ class Fives(nn.Module):
 
 def nodes(spec: FeatureSpec) -> list[IdSlot]:
     """The id slots in the order of the network's nodes: per block those of one column first."""
-    blocks = (spec.block_ids("shared"), spec.block_ids("own"))
+    blocks = (spec.block_ids("request"), spec.block_ids("candidate"))
     return [slot for block in blocks for single in (True, False) for slot in block if (slot.width == 1) == single]
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import prior_logit
 
@@ -18,18 +18,18 @@ class LogisticRegression(nn.Module):
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim=1, tie=False)
         nn.init.zeros_(self.embedding.weight)
-        self.shared_dense = nn.Parameter(torch.zeros(len(spec.block_dense("shared"))))
-        self.own_dense = nn.Parameter(torch.zeros(self.embedding.own_numbers))
+        self.request_dense = nn.Parameter(torch.zeros(len(spec.block_dense("request"))))
+        self.candidate_dense = nn.Parameter(torch.zeros(self.embedding.candidate_numbers))
         self.bias = nn.Parameter(torch.zeros(1))
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the bias at the click rate of the training window."""
         nn.init.constant_(self.bias, prior_logit(examples) / STEP_SCALE)
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        left, right = self.embedding(shared, own)
-        return STEP_SCALE * (_side(left, self.shared_dense) + _side(right, self.own_dense) + self.bias)
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        left, right = self.embedding(request, candidate)
+        return STEP_SCALE * (_side(left, self.request_dense) + _side(right, self.candidate_dense) + self.bias)
 
 
 def _side(inputs: Tensor, weights: Tensor) -> Tensor:

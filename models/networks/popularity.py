@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import item_slot
 
 STRENGTH = 20.0
@@ -39,7 +39,7 @@ class Popularity(nn.Module):
         rate = (clicked + STRENGTH * overall) / (shown + STRENGTH)
         self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate)))
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        ids = own.ids[:, self.slot.start] if self.slot else own.ids.new_zeros(len(own.dense))
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        ids = candidate.ids[:, self.slot.start] if self.slot else candidate.ids.new_zeros(len(candidate.dense))
         return self.logit[ids.long()]

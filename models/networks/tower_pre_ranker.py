@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 from models.networks.two_tower import TwoTower
@@ -30,8 +30,8 @@ class PreRanker(nn.Module):
         """user_vector [1 or B, d], item_vector [B, d] -> logits [B]."""
         user, item = user_vector * self.scale, item_vector * self.scale
         product = user * item
-        own = torch.cat([product, item, product.mean(dim=1, keepdim=True)], dim=1)
-        return self.mlp(user, own).squeeze(1)
+        candidate = torch.cat([product, item, product.mean(dim=1, keepdim=True)], dim=1)
+        return self.mlp(user, candidate).squeeze(1)
 
 
 class TowersPreRanker(nn.Module):
@@ -41,6 +41,6 @@ class TowersPreRanker(nn.Module):
         super().__init__()
         self.towers, self.pre_ranker = towers, pre_ranker
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        return self.pre_ranker(self.towers.user_vector(shared), self.towers.item_vector(own))
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        return self.pre_ranker(self.towers.user_vector(request), self.towers.item_vector(candidate))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block, ExampleSet
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding, item_slot
 from models.layers.mlp import Mlp
 
@@ -26,9 +26,9 @@ class TwoTower(nn.Module):
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], tower_dim: int, dropout: float, temperature: float
     ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim, own_sides=("item",))
-        self.user = Mlp(self.embedding.shared.width, 0, hidden, tower_dim, dropout)
-        self.item = Mlp(0, self.embedding.own.width, hidden, tower_dim, dropout)
+        self.embedding = FusedEmbedding(spec, dim, candidate_sides=("item",))
+        self.user = Mlp(self.embedding.request.width, 0, hidden, tower_dim, dropout)
+        self.item = Mlp(0, self.embedding.candidate.width, hidden, tower_dim, dropout)
         self.temperature = temperature
         self.slot = item_slot(spec)
         self.item_id_columns, self.item_dense_columns = spec.id_width("item"), len(spec.dense_slots("item"))
@@ -41,26 +41,28 @@ class TwoTower(nn.Module):
             counts = torch.bincount(ids, minlength=self.slot.size).double()
             self.item_log_frequency.copy_((counts.clamp(min=1.0) / counts.sum()).log())
 
-    def item_ids(self, own: Block) -> Tensor:
+    def item_ids(self, candidate: FeatureBlock) -> Tensor:
         """[B] the id that names the item; zeros where the items have no id."""
-        return own.ids[:, self.slot.start].long() if self.slot else own.ids.new_zeros(len(own.dense)).long()
+        if self.slot is None:
+            return candidate.ids.new_zeros(len(candidate.dense)).long()
+        return candidate.ids[:, self.slot.start].long()
 
-    def user_vector(self, shared: Block) -> Tensor:
-        """shared [B, ...] -> [B, tower_dim] of length 1."""
-        inputs = self._inputs(self.embedding.shared, shared)
+    def user_vector(self, request: FeatureBlock) -> Tensor:
+        """request [B, ...] -> [B, tower_dim] of length 1."""
+        inputs = self._inputs(self.embedding.request, request)
         return F.normalize(self.user(inputs, inputs[:, :0]).float(), dim=1)
 
-    def item_vector(self, own: Block) -> Tensor:
-        """Item-side columns [N, ...] (further columns of an own block are ignored) -> [N, tower_dim] of length 1."""
-        item = Block(own.ids[:, : self.item_id_columns], own.dense[:, : self.item_dense_columns])
-        inputs = self._inputs(self.embedding.own, item)
+    def item_vector(self, candidate: FeatureBlock) -> Tensor:
+        """Item-side columns [N, ...] (further columns of a block are ignored) -> [N, tower_dim] of length 1."""
+        item = FeatureBlock(candidate.ids[:, : self.item_id_columns], candidate.dense[:, : self.item_dense_columns])
+        inputs = self._inputs(self.embedding.candidate, item)
         return F.normalize(self.item(inputs[:, :0], inputs).float(), dim=1)
 
-    def forward(self, shared: Block, own: Block) -> Tensor:
-        """shared of 1 or B rows, own of B rows -> logits [B]."""
-        return (self.user_vector(shared) * self.item_vector(own)).sum(dim=1) / self.temperature
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
+        """request of 1 or B rows, candidate of B rows -> logits [B]."""
+        return (self.user_vector(request) * self.item_vector(candidate)).sum(dim=1) / self.temperature
 
-    def _inputs(self, reader: BlockReader, block: Block) -> Tensor:
+    def _inputs(self, reader: BlockReader, block: FeatureBlock) -> Tensor:
         rows = reader.rows(block.ids)
         (vectors,) = self.embedding.vectors(rows)
         return reader.join(rows, vectors, block.dense)

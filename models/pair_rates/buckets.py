@@ -75,5 +75,6 @@ def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> d
 @torch.inference_mode()
 def alone(made: PairStatistics, examples: ExampleSet) -> np.ndarray:
     """[N, pairs] predicted logits of the rows' pairs, standardised."""
-    inputs = [made(batch.shared.ids, batch.own.ids)[:, :: made.scorer.channels] for batch in examples.batches(65_536)]
+    inputs = [made(batch.request.ids, batch.candidate.ids)[:, :: made.scorer.channels]
+              for batch in examples.batches(65_536)]
     return torch.cat(inputs).numpy()

@@ -163,8 +163,8 @@ def _initialise(embedding: FusedEmbedding, statistics: PairStatistics, vectors: 
     A network whose embeddings are wider (by a linear weight, which is last) keeps the rest as it is.
     """
     scaled = (vectors - vectors.mean(0)) / vectors.std(0).clamp(min=1e-6) * INITIAL_STD
-    for slot, in_own in {part for pair in statistics.parts for part in pair}:
-        reader = embedding.own if in_own else embedding.shared
+    for slot, in_candidate in {part for pair in statistics.parts for part in pair}:
+        reader = embedding.candidate if in_candidate else embedding.request
         first = int(reader.offsets[reader.places[slot.name]]) + 1
         start = statistics.starts[slot.name]
         embedding.weight[first : first + slot.size - 1, : scaled.shape[1]] = scaled[start + 1 : start + slot.size]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.networks.concrete_gates import Gates
 from models.networks.fscd import Fscd
 from models.preranking.candidate_batches import batch, drawn
@@ -52,16 +52,16 @@ def permutation(task: Task, network: Fscd) -> np.ndarray:
     """[F]: recall lost on the first requests of the validation window."""
     lists = first(task.judged, REQUESTS)
     whole = batch(task.sources.items, lists, np.arange(len(lists)))
-    left, right = network.inputs(whole.shared, whole.own)
+    left, right = network.inputs(whole.request, whole.candidate)
     rng = np.random.default_rng(task.seed)
     base, lost = 0.0, []
     for field in range(-1, len(network.fields)):
-        user, own = left.clone(), right.clone()
-        for inputs, columns in ((user, network.shared_columns), (own, network.own_columns)):
+        user, candidate = left.clone(), right.clone()
+        for inputs, columns in ((user, network.request_columns), (candidate, network.candidate_columns)):
             mine = columns == field
             if mine.any():
                 inputs[:, mine] = inputs[torch.from_numpy(rng.permutation(len(inputs)))][:, mine]
-        hidden = network.mlp.first(user.repeat_interleave(len(own) // len(user), 0), own)
+        hidden = network.mlp.first(user.repeat_interleave(len(candidate) // len(user), 0), candidate)
         scores = network.mlp.rest(hidden).view(whole.valid.shape).numpy()
         found = judge(scores, task.sources.items, lists, task.settings.top, task.settings.keep, task.auction).recall
         base = found if field < 0 else base
@@ -76,12 +76,12 @@ def shark(task: Task, network: Fscd) -> np.ndarray:
     for _ in range(TAYLOR_BATCHES):
         requests = rng.choice(len(task.sources.lists), min(16, len(task.sources.lists)), replace=False)
         part = batch(task.sources.items, task.sources.lists, requests, drawn(task.sources.lists, requests, LIST, rng))
-        sides = [side.detach().requires_grad_() for side in network.inputs(part.shared, part.own)]
+        sides = [side.detach().requires_grad_() for side in network.inputs(part.request, part.candidate)]
         each = len(sides[1]) // len(sides[0])
         hidden = network.mlp.first(sides[0].repeat_interleave(each, 0), sides[1])
         scores = network.mlp.rest(hidden).view(part.valid.shape)
         gradients = torch.autograd.grad(distillation(scores, part.teacher, part.valid), sides)
-        both = (network.shared_columns, network.own_columns)
+        both = (network.request_columns, network.candidate_columns)
         for side, gradient, columns in zip(sides, gradients, both, strict=True):
             effect = gradient * (side.detach().mean(dim=0) - side.detach()) * len(side)
             by_field = torch.zeros(len(side), len(network.fields)).index_add_(1, columns, effect)
@@ -97,16 +97,18 @@ class SqueezeExcitation(Fscd):
         self.excite = nn.Linear(len(self.fields), len(self.fields))
         self.total, self.count = torch.zeros(len(self.fields)), 0
 
-    def inputs(self, shared: Block, own: Block, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        left, right = super().inputs(shared, own)
+    def inputs(
+        self, request: FeatureBlock, candidate: FeatureBlock, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        left, right = super().inputs(request, candidate)
         left = left.repeat_interleave(len(right) // len(left), 0)
         squeezed = right.new_zeros(len(right), len(self.fields))
-        for side, columns in ((left, self.shared_columns), (right, self.own_columns)):
+        for side, columns in ((left, self.request_columns), (right, self.candidate_columns)):
             width = torch.bincount(columns, minlength=len(self.fields)).clamp(min=1)
             squeezed = squeezed + torch.zeros_like(squeezed).index_add(1, columns, side) / width
         weights = self.excite(squeezed).sigmoid()
         self.total, self.count = self.total + weights.detach().sum(dim=0), self.count + len(weights)
-        return left * weights[:, self.shared_columns], right * weights[:, self.own_columns]
+        return left * weights[:, self.request_columns], right * weights[:, self.candidate_columns]
 
 
 class SmoothGates(Gates):

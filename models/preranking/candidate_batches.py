@@ -1,4 +1,4 @@
-"""Candidate lists (OUT/candidates) as inputs of a network: own blocks are put together only for the rows asked for."""
+"""Candidate lists (OUT/candidates) as inputs of a network: a block is put together for the rows asked for alone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 
 REQUESTS_AT_ONCE = 16
 
 
 class ListBatch(NamedTuple):
-    """R requests, K candidates each: shared of R rows, own of R K rows; teacher, valid [R, K]."""
+    """R requests, K candidates each: request of R rows, candidate of R K rows; teacher, valid [R, K]."""
 
-    shared: Block
-    own: Block
+    request: FeatureBlock
+    candidate: FeatureBlock
     teacher: Tensor
     valid: Tensor
 
@@ -31,9 +31,9 @@ def batch(items: CandidateItems, lists: CandidateLists, requests: np.ndarray, pl
     rows = lists.rows[each, chosen]
     ids = np.concatenate([items.ids[rows], lists.pair_ids[each, chosen]], axis=2)
     dense = np.concatenate([items.dense[rows], lists.pair_dense[each, chosen]], axis=2)
-    flat = Block(*(torch.from_numpy(part.reshape(rows.size, -1)) for part in (ids, dense)))
-    shared = Block(torch.from_numpy(lists.shared_ids[requests]), torch.from_numpy(lists.shared_dense[requests]))
-    return ListBatch(shared, flat, torch.from_numpy(lists.teacher[each, chosen]), torch.from_numpy(rows >= 0))
+    flat = FeatureBlock(*(torch.from_numpy(part.reshape(rows.size, -1)) for part in (ids, dense)))
+    request = FeatureBlock(*(torch.from_numpy(part[requests]) for part in (lists.request_ids, lists.request_dense)))
+    return ListBatch(request, flat, torch.from_numpy(lists.teacher[each, chosen]), torch.from_numpy(rows >= 0))
 
 
 def drawn(lists: CandidateLists, requests: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -50,5 +50,5 @@ def score(network: nn.Module, items: CandidateItems, lists: CandidateLists) -> n
     parts = []
     for start in range(0, len(lists), REQUESTS_AT_ONCE):
         part = batch(items, lists, np.arange(start, min(start + REQUESTS_AT_ONCE, len(lists))))
-        parts.append(network(part.shared, part.own).view(part.valid.shape).numpy())
+        parts.append(network(part.request, part.candidate).view(part.valid.shape).numpy())
     return np.concatenate(parts)

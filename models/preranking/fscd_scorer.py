@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
 from models.layers.pair_rate_features import PairStatistics
 from models.layers.product_cross import FactorisedCrosses
@@ -36,9 +36,9 @@ class Part:
         self.dense = torch.tensor(list(dense), dtype=torch.int64)
         self.reader = BlockReader(slots, 0, embedding.starts, embedding.dim)
 
-    def __call__(self, block: Block, shared_ids: Tensor | None = None) -> Tensor:
+    def __call__(self, block: FeatureBlock, request_ids: Tensor | None = None) -> Tensor:
         """[B, H]."""
-        products, statistics = ([made(shared_ids, block.ids)] if made is not None and shared_ids is not None else []
+        products, statistics = ([made(request_ids, block.ids)] if made is not None and request_ids is not None else []
                                 for made in (self.products, self.statistics))
         rows = self.reader.rows(block.ids)
         vectors = F.embedding(rows, self.embedding.weight)
@@ -57,29 +57,30 @@ class FscdSplit:
         self.spec = with_crosses(network.spec, ())
         self.rest: nn.Module = network.mlp.rest
         self.bias = _bias(network)
-        shared = {field.name for field in network.spec.of_side(*BLOCK_SIDES["shared"])}
-        self._user = _part(network, self.spec, "shared", kept & shared)
-        self._item = _part(network, self.spec, "own", kept - shared)
+        request = {field.name for field in network.spec.of_side(*BLOCK_SIDES["request"])}
+        self._user = _part(network, self.spec, "request", kept & request)
+        self._item = _part(network, self.spec, "candidate", kept - request)
 
-    def user_part(self, shared: Block) -> Tensor:
+    def user_part(self, request: FeatureBlock) -> Tensor:
         """[1, H]."""
-        return self._user(shared)
+        return self._user(request)
 
-    def item_part(self, own: Block) -> Tensor:
-        """[B, H] from an own block whose first columns are the item's."""
-        return self._item(own) + self.bias
+    def item_part(self, candidate: FeatureBlock) -> Tensor:
+        """[B, H] from a candidate block whose first columns are the item's."""
+        return self._item(candidate) + self.bias
 
     @torch.inference_mode()
     def item_table(self, ids: Tensor, dense: Tensor) -> Tensor:
         """[I, H] of all items."""
-        parts = [self.item_part(Block(i, d)) for i, d in zip(ids.split(ITEM_ROWS), dense.split(ITEM_ROWS), strict=True)]
+        parts = [self.item_part(FeatureBlock(*rows))
+                 for rows in zip(ids.split(ITEM_ROWS), dense.split(ITEM_ROWS), strict=True)]
         return torch.cat(parts)
 
     def cross_part(self, names: Collection[str]) -> tuple[FeatureSpec, Part]:
-        """The part of these crosses, [1 or B, ..] shared and [B, ..] own ids -> [B, H], and the spec of the own block
-        that it reads: item inputs first, then these crosses."""
+        """The part of these crosses, [1 or B, ..] request and [B, ..] candidate ids -> [B, H], and the spec of the
+        candidate block that it reads: item inputs first, then these crosses."""
         spec = with_crosses(self.network.spec, names)
-        return spec, _part(self.network, spec, "own", set(names))
+        return spec, _part(self.network, spec, "candidate", set(names))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Sum of the parts [B, H] -> [B]."""
@@ -98,7 +99,7 @@ def _part(network: Fscd, spec: FeatureSpec, block: str, names: set[str]) -> Part
                if name in names and name in spec.by_name]
     slots = [slot for slot in spec.block_ids(block) if slot.field in names]  # type: ignore[arg-type]
     dense = [slot.start for slot in spec.block_dense(block) if slot.field in names]  # type: ignore[arg-type]
-    weight = (first.shared if block == "shared" else first.own)[:, columns].detach()
+    weight = (first.request if block == "request" else first.candidate)[:, columns].detach()
     return Part(network.embedding, slots, dense, weight, _products(network, spec, names),
                 _statistics(network, spec, names))
 
@@ -107,8 +108,8 @@ def _part(network: Fscd, spec: FeatureSpec, block: str, names: set[str]) -> Part
 def _bias(network: Fscd) -> Tensor:
     """[H]: b and what the constants of the dropped fields add."""
     first, bias = network.mlp.first, network.mlp.first.bias.clone()
-    for mean, columns, weight in ((network.shared_mean, network.shared_columns, first.shared),
-                                  (network.own_mean, network.own_columns, first.own)):
+    for mean, columns, weight in ((network.request_mean, network.request_columns, first.request),
+                                  (network.candidate_mean, network.candidate_columns, first.candidate)):
         bias += F.linear(mean * (1.0 - network.kept[columns]), weight)
     return bias
 

@@ -92,7 +92,7 @@ class Trainer:
 
     def _loss(self) -> Tensor:
         settings, part = self.settings, self._lists()
-        scores = self.network(part.shared, part.own, self._mask(part.valid.numel())).view(part.valid.shape)
+        scores = self.network(part.request, part.candidate, self._mask(part.valid.numel())).view(part.valid.shape)
         loss = scores.new_zeros(())
         if settings.distillation:
             loss = loss + settings.distillation * distillation(scores, part.teacher, part.valid)
@@ -100,7 +100,8 @@ class Trainer:
             loss = loss + settings.consistency * consistency(scores, part.teacher, part.valid)
         if settings.clicks and self.sources.impressions:
             shown = next(self._clicks)
-            logits = self.network(shown.shared, shown.own, self._mask(len(shown.label))) + self.bias(shown.position)
+            logits = self.network(shown.request, shown.candidate, self._mask(len(shown.label)))
+            logits = logits + self.bias(shown.position)
             loss = loss + settings.clicks * F.binary_cross_entropy_with_logits(logits, shown.label)
         return loss
 

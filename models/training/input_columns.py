@@ -15,23 +15,24 @@ def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]
     embedding = getattr(network, "embedding", None)
     if not isinstance(embedding, FusedEmbedding):
         return {}
-    shared_dense = [slot.name for slot in spec.block_dense("shared")]
-    own_dense = [slot.name for slot in spec.block_dense("own")][: embedding.own.width]
+    request_dense = [slot.name for slot in spec.block_dense("request")]
+    candidate_dense = [slot.name for slot in spec.block_dense("candidate")][: embedding.candidate.width]
     if embedding.products is None and embedding.statistics is None:
-        own_dense = own_dense[: embedding.own_numbers]
+        candidate_dense = candidate_dense[: embedding.candidate_numbers]
     channels = embedding.statistics.width // len(embedding.statistics.parts) if embedding.statistics else 0
     statistics = [name for one in spec.statistics() for name in _several(one.name, channels)]
     width = embedding.products.weight.shape[1] if embedding.products else 0
     products = [name for one in spec.products() for name in _several(one.name, width)]
-    left = _slots(embedding.shared, embedding.dim), shared_dense
-    right = _slots(embedding.own, embedding.dim), [*products, *own_dense, *statistics]
-    shared, own = left[0] + left[1], right[0] + right[1]
+    left = _slots(embedding.request, embedding.dim), request_dense
+    right = _slots(embedding.candidate, embedding.dim), [*products, *candidate_dense, *statistics]
+    request, candidate = left[0] + left[1], right[0] + right[1]
     attended = [f"attention {name}" for pair, _ in getattr(network, "pairs", ())
                 for name in _several(pair.name, embedding.dim)]
     return {
-        "shared": shared, "own": own + attended, "both": shared + own, "shared numbers": left[1],
-        "own numbers": right[1], "plain own numbers": [*own_dense, *statistics], "numbers": left[1] + right[1],
-        "slots": [slot.name for reader in (embedding.shared, embedding.own) for slot in reader.slots],
+        "request": request, "candidate": candidate + attended, "both": request + candidate, "request numbers": left[1],
+        "candidate numbers": right[1], "plain candidate numbers": [*candidate_dense, *statistics],
+        "numbers": left[1] + right[1],
+        "slots": [slot.name for reader in (embedding.request, embedding.candidate) for slot in reader.slots],
     }
 
 

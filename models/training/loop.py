@@ -95,7 +95,7 @@ def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) 
     parts = []
     for batch in examples.batches(batch_size):
         batch = batch.to(device)
-        parts.append(network(batch.shared, batch.own).double().cpu().numpy())
+        parts.append(network(batch.request, batch.candidate).double().cpu().numpy())
     return np.concatenate(parts)
 
 

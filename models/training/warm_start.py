@@ -153,8 +153,8 @@ def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np
 
 def _starts(embedding: FusedEmbedding) -> list[tuple[Any, int]]:
     """Slots with the offset of their ids; of slots that share a table the target comes last."""
-    slots = [(slot, int(reader.offsets[reader.places[slot.name]])) for reader in (embedding.shared, embedding.own)
-             for slot in reader.slots]
+    slots = [(slot, int(reader.offsets[reader.places[slot.name]]))
+             for reader in (embedding.request, embedding.candidate) for slot in reader.slots]
     return sorted(slots, key=lambda one: not one[0].sequence)
 
 

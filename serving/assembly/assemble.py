@@ -34,7 +34,7 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.index_recall import index_recall
@@ -250,7 +250,7 @@ def _item_vectors(towers: TwoTower, items: FeatureStore) -> np.ndarray:
     with torch.inference_mode():
         for start in range(0, len(items), CHUNK_ROWS):
             rows = slice(start, min(start + CHUNK_ROWS, len(items)))
-            block = Block(torch.from_numpy(items.ids[rows]), torch.from_numpy(items.dense[rows]))
+            block = FeatureBlock(torch.from_numpy(items.ids[rows]), torch.from_numpy(items.dense[rows]))
             parts.append(towers.item_vector(block).numpy())
     if not parts:
         raise DataError("the online item table is empty; run `sluice features` again")

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoder
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.networks.two_tower import TwoTower
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import FeatureStore
@@ -23,7 +23,7 @@ def user_vectors(users: FeatureStore, encoder: Encoder, towers: TwoTower, limit:
     ids = np.concatenate([users.ids[rows], context.ids.repeat(len(rows), axis=0)], axis=1)
     dense = np.concatenate([users.dense[rows], context.dense.repeat(len(rows), axis=0)], axis=1)
     with torch.inference_mode():
-        return towers.user_vector(Block(torch.from_numpy(ids), torch.from_numpy(dense))).numpy()
+        return towers.user_vector(FeatureBlock(torch.from_numpy(ids), torch.from_numpy(dense))).numpy()
 
 
 def index_recall(

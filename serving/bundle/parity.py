@@ -20,10 +20,9 @@ from contracts.artifacts import ID_PREFIX, ROW
 from contracts.config.training import Train
 from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.features.encoding import Encoded, Encoder, number, scale
-from contracts.features.feature_spec import Block as BlockName
-from contracts.features.feature_spec import FeatureSpec, IdSlot
+from contracts.features.feature_spec import BlockName, FeatureSpec, IdSlot
 from models.evaluation.calibration import Calibration
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from serving.bundle.raw_columns import column, raw_columns
 
 LOGIT, PROBABILITY = "_logit", "_probability"
@@ -31,8 +30,8 @@ FILE = "rows.parquet"
 
 
 class Inputs(NamedTuple):
-    shared: Encoded
-    own: Encoded
+    request: Encoded
+    candidate: Encoded
 
 
 class Comparison(NamedTuple):
@@ -62,7 +61,7 @@ def write(
     if not table.num_rows:
         raise BundleError(f"{sample} holds no parity rows; run `sluice features` again")
     table = table.sort_by(ROW).slice(0, limit)
-    inputs = Inputs(_offline(table, spec, "shared", sample), _offline(table, spec, "own", sample))
+    inputs = Inputs(_offline(table, spec, "request", sample), _offline(table, spec, "candidate", sample))
     logits = score(ranker, inputs)
     table = table.append_column(LOGIT, pa.array(logits)).append_column(PROBABILITY, pa.array(calibration.apply(logits)))
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,17 +101,17 @@ def encode(table: pa.Table, encoder: Encoder, origin: Path) -> Inputs:
     """The server's own encoding of the raw values."""
     spec = encoder.spec
     raw = {ROW: table.column(ROW).to_numpy(), **raw_columns(table, spec.of_side("user", "context", "item"), origin)}
-    shared, item = encoder.encode(raw, "user", "context"), encoder.encode(raw, "item")
-    places = {slot.name: (shared.ids, slot) for slot in spec.block_ids("shared")}
+    request, item = encoder.encode(raw, "user", "context"), encoder.encode(raw, "item")
+    places = {slot.name: (request.ids, slot) for slot in spec.block_ids("request")}
     places |= {slot.name: (item.ids, slot) for slot in spec.id_slots("item")}
     parts = {name: places[name][0][:, places[name][1].start] for name in (s.name for s in encoder.part_slots.values())}
-    own = [item.ids, encoder.cross_ids(parts)] if parts else [item.ids]
-    return Inputs(shared, Encoded(np.concatenate(own, axis=1), item.dense))
+    candidate = [item.ids, encoder.cross_ids(parts)] if parts else [item.ids]
+    return Inputs(request, Encoded(np.concatenate(candidate, axis=1), item.dense))
 
 
 def score(ranker: nn.Module, inputs: Inputs) -> np.ndarray:
     """Logits float32 [B]."""
-    blocks = [Block(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in inputs]
+    blocks = [FeatureBlock(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in inputs]
     with torch.inference_mode():
         return ranker(*blocks).float().numpy()
 
@@ -141,9 +140,9 @@ def _stored_ids(table: pa.Table, slot: IdSlot, origin: Path) -> np.ndarray:
 
 
 def _different_ids(table: pa.Table, inputs: Inputs, spec: FeatureSpec, origin: Path) -> np.ndarray:
-    """bool [B, number of slots], shared slots first."""
-    slots = [*spec.block_ids("shared"), *spec.block_ids("own")]
-    blocks = [inputs.shared] * len(spec.block_ids("shared")) + [inputs.own] * len(spec.block_ids("own"))
+    """bool [B, number of slots], request slots first."""
+    slots = [*spec.block_ids("request"), *spec.block_ids("candidate")]
+    blocks = [inputs.request] * len(spec.block_ids("request")) + [inputs.candidate] * len(spec.block_ids("candidate"))
     different = [
         (_stored_ids(table, slot, origin) != block.ids[:, slot.start : slot.start + slot.width]).any(axis=1)
         for slot, block in zip(slots, blocks, strict=True)
@@ -161,9 +160,9 @@ def _sentence(
     row = int(np.argmax(wrong))
     where = f"row {table.column(ROW)[row].as_py()}"
     if wrong_ids[row].any():
-        at, shared = int(np.argmax(wrong_ids[row])), spec.block_ids("shared")
-        encoded = inputs.shared if at < len(shared) else inputs.own
-        slot = [*shared, *spec.block_ids("own")][at]
+        at, request = int(np.argmax(wrong_ids[row])), spec.block_ids("request")
+        encoded = inputs.request if at < len(request) else inputs.candidate
+        slot = [*request, *spec.block_ids("candidate")][at]
         offline = _stored_ids(table, slot, origin)[row].tolist()
         here = encoded.ids[row, slot.start : slot.start + slot.width].tolist()
         return f"{where}, slot {slot.name!r}: {offline} offline, {here} here"

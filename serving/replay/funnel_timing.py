@@ -60,7 +60,7 @@ def stage_microseconds(
     features, found = RequestFeatures(bundle), []
     retrieval, auction = RetrievalStage(bundle), bundle.settings.auction
     for request in requests[:64]:
-        vector = bundle.towers.user_vector(block(request.requester.shared))
+        vector = bundle.towers.user_vector(block(request.requester.inputs))
         query = RankQuery(user="", limit=1)
         found.append((request.requester, vector,
                       retrieval.run(query, request.requester, vector[0].numpy(), auction).candidates))

@@ -1,6 +1,6 @@
 """Requests of a past window as the server would have seen them: user and context as encoded then, clicks known then.
 
-Each stands for one impression: the shared inputs of its example, and what its user had clicked by the last publish.
+Each stands for one impression: the request inputs of its example, and what its user had clicked by the last publish.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ def sample(
     uniform = rng.permutation(examples.rows)[:count]
     rest = np.setdiff1d(np.flatnonzero(labels > 0), uniform)
     chosen = np.sort(np.concatenate([uniform, rng.permutation(rest)[:clicks]]))
-    shared = _shared(examples, chosen)
+    inputs = _request_inputs(examples, chosen)
     told = _log_rows(out, name, examples.column(ROW)[chosen], spec)
     history = _Clicks(out, items, told, publish_every)
     drawn = set(uniform.tolist())
     rows = items.rows(told[ITEM].to_pylist())
     return [
-        PastRequest(Requester(True, Encoded(shared.ids[n : n + 1], shared.dense[n : n + 1]), history.recent(n)),
+        PastRequest(Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), history.recent(n)),
                     int(rows[n]) if labels[place] > 0 else -1, place in drawn)
         for n, place in enumerate(chosen.tolist())
     ]
 
 
-def _shared(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
-    """Shared inputs of the rows `chosen`, ascending, of the file order."""
+def _request_inputs(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
+    """Request inputs of the rows `chosen`, ascending, of the file order."""
     ids, dense, start = [], [], 0
     for batch in examples.batches(READ_ROWS):
         here = chosen[(chosen >= start) & (chosen < start + len(batch.row))] - start
-        ids.append(batch.shared.ids.numpy()[here])
-        dense.append(batch.shared.dense.numpy()[here])
+        ids.append(batch.request.ids.numpy()[here])
+        dense.append(batch.request.dense.numpy()[here])
         start += len(batch.row)
     return Encoded(np.concatenate(ids), np.concatenate(dense))
 

@@ -34,30 +34,30 @@ def retrieve(
     """Candidates of every request; `length` keeps so many of each, drawn uniformly."""
     features, stage = RequestFeatures(bundle), RetrievalStage(bundle)
     width = min(length or bundle.settings.retrieve.candidates, bundle.settings.retrieve.candidates)
-    empty = features.own(np.empty(0, dtype=np.int64), features.missing_shared.ids)
+    empty = features.candidate_inputs(np.empty(0, dtype=np.int64), features.missing_request.ids)
     items = bundle.items
     pairs = [empty.ids.shape[1] - items.ids.shape[1], empty.dense.shape[1] - items.dense.shape[1]]
     count = len(requests)
     lists = CandidateLists(
-        np.concatenate([r.requester.shared.ids for r in requests]),
-        np.concatenate([r.requester.shared.dense for r in requests]),
+        np.concatenate([r.requester.inputs.ids for r in requests]),
+        np.concatenate([r.requester.inputs.dense for r in requests]),
         np.full((count, width), -1, dtype=np.int32), np.zeros((count, width, pairs[0]), dtype=np.int32),
         np.zeros((count, width, pairs[1]), dtype=np.float32), np.zeros((count, width), dtype=np.float32),
         np.zeros((count, width), dtype=np.float32), np.zeros((count, width), dtype=bool),
         np.array([r.uniform for r in requests]),
     )
     for number, request in enumerate(requests):
-        shared = block(request.requester.shared)
-        vector = bundle.towers.user_vector(shared)
+        inputs = block(request.requester.inputs)
+        vector = bundle.towers.user_vector(inputs)
         found = stage.run(ANYBODY, request.requester, vector[0].numpy(), bundle.settings.auction).candidates
         if width < len(found):
             found = found.take(np.sort(rng.permutation(len(found))[:width]))
-        own = features.own(found.rows, request.requester.shared.ids)
+        candidate = features.candidate_inputs(found.rows, request.requester.inputs.ids)
         k = len(found)
         lists.rows[number, :k] = found.rows
-        lists.pair_ids[number, :k] = own.ids[:, items.ids.shape[1] :]
-        lists.pair_dense[number, :k] = own.dense[:, items.dense.shape[1] :]
-        lists.teacher[number, :k] = bundle.ranker(shared, block(Encoded(own.ids, own.dense))).numpy()
+        lists.pair_ids[number, :k] = candidate.ids[:, items.ids.shape[1] :]
+        lists.pair_dense[number, :k] = candidate.dense[:, items.dense.shape[1] :]
+        lists.teacher[number, :k] = bundle.ranker(inputs, block(Encoded(candidate.ids, candidate.dense))).numpy()
         lists.tower[number, :k] = found.scores["retrieve"]
         lists.clicked[number, :k] = found.rows == request.clicked
     return lists

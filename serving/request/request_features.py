@@ -1,4 +1,4 @@
-"""Network inputs of one request: the shared block once, the own block per candidate.
+"""Network inputs of one request: the request block once, the candidate block per candidate.
 
 `missing` is what the encoder writes for an absent value (unknown id, empty list, scaled default): context fields left
 out of a request get it, and explanations compare with it.
@@ -13,16 +13,16 @@ import torch
 
 from contracts.features.encoding import Encoded, scale
 from contracts.features.feature_spec import PADDING
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import ContextValue, RankQuery
 
 
 class Requester(NamedTuple):
-    """`shared` [1, ...] user then context inputs; `recent` item rows, newest first, known items alone."""
+    """`inputs` [1, ...] user then context inputs; `recent` item rows, newest first, known items alone."""
 
     known: bool
-    shared: Encoded
+    inputs: Encoded
     recent: np.ndarray
 
 
@@ -30,12 +30,12 @@ class Part(NamedTuple):
     """Where the ids of one part of a cross lie."""
 
     slot: str
-    shared: bool
+    of_request: bool
     column: int
 
 
-def block(encoded: Encoded) -> Block:
-    return Block(torch.from_numpy(encoded.ids), torch.from_numpy(encoded.dense))
+def block(encoded: Encoded) -> FeatureBlock:
+    return FeatureBlock(torch.from_numpy(encoded.ids), torch.from_numpy(encoded.dense))
 
 
 class RequestFeatures:
@@ -45,28 +45,29 @@ class RequestFeatures:
         # Plain views of the memory maps: the subclass costs a Python call per operation.
         self._item_ids, self._item_dense = np.asarray(bundle.items.ids), np.asarray(bundle.items.dense)
         self._context = {field.name: field for field in spec.of_side("context")}
-        self.missing_shared = bundle.encoder.encode({}, "user", "context")
+        self.missing_request = bundle.encoder.encode({}, "user", "context")
         self.missing_item = bundle.encoder.encode({}, "item")
-        self.shared_ids = {slot.name: slot for slot in spec.block_ids("shared")}
-        self.shared_dense = {slot.name: slot for slot in spec.block_dense("shared")}
-        self.own_ids = {slot.name: slot for slot in spec.block_ids("own")}
+        self.request_ids = {slot.name: slot for slot in spec.block_ids("request")}
+        self.request_dense = {slot.name: slot for slot in spec.block_dense("request")}
+        self.candidate_ids = {slot.name: slot for slot in spec.block_ids("candidate")}
         self._user_width = spec.id_width("user")
         self._user_dense = len(spec.dense_slots("user"))
         self._item_width = spec.id_width("item")
         self._crosses = len(spec.crosses())
         self._sequences = [
-            (self.shared_ids[field.name], self.own_ids[field.of or ""].start)
+            (self.request_ids[field.name], self.candidate_ids[field.of or ""].start)
             for field in spec.of_side("user") if field.kind == "sequence"
         ]
         self._parts = [
-            Part(name, name in self.shared_ids, slot.start) for name, slot in (self.shared_ids | self.own_ids).items()
+            Part(name, name in self.request_ids, slot.start)
+            for name, slot in (self.request_ids | self.candidate_ids).items()
             if name in bundle.encoder.part_slots
         ]
 
     def requester(self, query: RankQuery) -> Requester:
         """The user's stored row (the default row for an unknown user), recent items and context of the request."""
         users, row = self._bundle.users, self._bundle.users.row(query.user)
-        ids, dense = self.missing_shared.ids.copy(), self.missing_shared.dense.copy()
+        ids, dense = self.missing_request.ids.copy(), self.missing_request.dense.copy()
         ids[0, : self._user_width], dense[0, : self._user_dense] = users.ids[row], users.dense[row]
         recent = self._bundle.recent[row] if row >= 0 else np.empty(0, dtype=np.int32)
         if query.recent_items is not None:
@@ -89,20 +90,21 @@ class RequestFeatures:
         column = [[value]] if field.kind == "multi_valued" else [value]
         blocks = self._bundle.encoder.field_ids(field, column)
         for (slot_name, _, _), values in zip(field.slots(), blocks, strict=True):
-            slot = self.shared_ids[slot_name]
+            slot = self.request_ids[slot_name]
             ids[:, slot.start : slot.start + slot.width] = values
         if field.dense:
-            dense[:, self.shared_dense[name].start] = scale(np.array(column, dtype=np.float64), field)
+            dense[:, self.request_dense[name].start] = scale(np.array(column, dtype=np.float64), field)
 
-    def own(self, rows: np.ndarray, shared_ids: np.ndarray) -> Encoded:
+    def candidate_inputs(self, rows: np.ndarray, request_ids: np.ndarray) -> Encoded:
         """Item inputs of the candidates `rows` [K], and their crosses with the requester's ids ([1, W])."""
         ids = np.empty((len(rows), self._item_width + self._crosses), dtype=np.int32)
         ids[:, : self._item_width] = self._item_ids.take(rows, axis=0)
-        self.write_crosses(ids, shared_ids)
+        self.write_crosses(ids, request_ids)
         return Encoded(ids, self._item_dense.take(rows, axis=0))
 
-    def write_crosses(self, own_ids: np.ndarray, shared_ids: np.ndarray) -> None:
-        """Fills the cross columns of `own_ids` [K, W] from its item columns and `shared_ids` ([1, W] or [K, W])."""
-        if self._crosses and len(own_ids):
-            parts = {part.slot: (shared_ids if part.shared else own_ids)[:, part.column] for part in self._parts}
-            own_ids[:, self._item_width :] = self._bundle.encoder.cross_ids(parts)
+    def write_crosses(self, candidate_ids: np.ndarray, request_ids: np.ndarray) -> None:
+        """Fills the cross columns of `candidate_ids` [K, W] from its items' and `request_ids` ([1, W] or [K, W])."""
+        if self._crosses and len(candidate_ids):
+            parts = {part.slot: (request_ids if part.of_request else candidate_ids)[:, part.column]
+                     for part in self._parts}
+            candidate_ids[:, self._item_width :] = self._bundle.encoder.cross_ids(parts)

@@ -77,7 +77,7 @@ class Funnel:
 
     def _retrieve(self, query: RankQuery, by_value: bool) -> tuple[Requester, torch.Tensor, Retrieved]:
         requester = self._features.requester(query)
-        vector = self._bundle.towers.user_vector(block(requester.shared))
+        vector = self._bundle.towers.user_vector(block(requester.inputs))
         return requester, vector, self._retrieval.run(query, requester, vector[0].numpy(), by_value)
 
     def _explain(

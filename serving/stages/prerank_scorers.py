@@ -66,15 +66,15 @@ class FscdScorer:
         self._crosses = RequestCrosses(bundle, split, grouped=item_part is not None)
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
-        shared = block(requester.shared)
-        crosses = self._crosses.of(requester.shared, self._split.user_part(shared))
+        request = block(requester.inputs)
+        crosses = self._crosses.of(requester.inputs, self._split.user_part(request))
 
         def score(part: slice) -> Tensor:
             rows = candidates.rows[part]
             if self._item_part is not None:
                 item = torch.from_numpy(self._item_part.take(rows, axis=0))
             else:
-                item = self._split.item_part(block(self._items.own(rows, requester.shared.ids)))
+                item = self._split.item_part(block(self._items.candidate_inputs(rows, requester.inputs.ids)))
             return self._split.logits(item.add_(crosses(rows)))
 
         return score

@@ -34,11 +34,12 @@ class RankStage:
         otherwise. Without time the candidates stay as they came."""
         if deadline.expired:
             return Stage(candidates, StageStatus.SKIPPED, SKIPPED)
-        own, shared = self._features.own(candidates.rows, requester.shared.ids), block(requester.shared)
+        candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids)
+        request = block(requester.inputs)
         network = self._bundle.ranker
         logits = score_in_chunks(
             len(candidates), max(CHUNK, limit), deadline,
-            lambda part: network(shared, block(Encoded(own.ids[part], own.dense[part]))),
+            lambda part: network(request, block(Encoded(candidate.ids[part], candidate.dense[part]))),
         )
         probabilities = self._bundle.calibration.apply(logits)
         scored = candidates.take(slice(len(logits))).scored(NAME, probabilities)

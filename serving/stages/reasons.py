@@ -25,7 +25,7 @@ class Ablation(NamedTuple):
     """One field: the columns it owns in its block, and what they hold when it is missing."""
 
     field: str
-    shared: bool
+    of_request: bool
     id_columns: slice
     ids: np.ndarray
     dense_columns: slice
@@ -38,7 +38,7 @@ class Reasons:
         self._features = features
         spec = bundle.spec
         self._fields = [
-            *_ablations(True, spec.block_ids("shared"), spec.block_dense("shared"), features.missing_shared),
+            *_ablations(True, spec.block_ids("request"), spec.block_dense("request"), features.missing_request),
             *_ablations(False, spec.id_slots("item"), spec.dense_slots("item"), features.missing_item),
         ]
 
@@ -55,8 +55,8 @@ class Reasons:
 
     def changes(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
         """[n, number of fields]: logit as it is minus logit without the field, in the order of `fields`."""
-        shared, own = self._variants(rows, requester)
-        logits = self._ranker(block(shared), block(own)).numpy().reshape(len(self._fields) + 1, len(rows))
+        request, candidate = self._variants(rows, requester)
+        logits = self._ranker(block(request), block(candidate)).numpy().reshape(len(self._fields) + 1, len(rows))
         return (logits[0] - logits[1:]).T.astype(np.float64)
 
     @property
@@ -66,19 +66,21 @@ class Reasons:
     def _variants(self, rows: np.ndarray, requester: Requester) -> tuple[Encoded, Encoded]:
         """Both blocks for variant 0 (unchanged) and one variant per field, each over all items."""
         count, variants = len(rows), len(self._fields) + 1
-        own = self._features.own(rows, requester.shared.ids)
-        shared_ids, shared_dense = (part.repeat(variants * count, axis=0) for part in requester.shared)
-        own_ids, own_dense = (np.tile(part, (variants, 1)) for part in own)
+        candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
+        request_ids, request_dense = (part.repeat(variants * count, axis=0) for part in requester.inputs)
+        candidate_ids, candidate_dense = (np.tile(part, (variants, 1)) for part in candidate)
         for variant, ablation in enumerate(self._fields, start=1):
             span = slice(variant * count, (variant + 1) * count)
-            ids, dense = (shared_ids, shared_dense) if ablation.shared else (own_ids, own_dense)
+            ids, dense = (request_ids, request_dense) if ablation.of_request else (candidate_ids, candidate_dense)
             ids[span, ablation.id_columns] = ablation.ids
             dense[span, ablation.dense_columns] = ablation.dense
-        self._features.write_crosses(own_ids, shared_ids)
-        return Encoded(shared_ids, shared_dense), Encoded(own_ids, own_dense)
+        self._features.write_crosses(candidate_ids, request_ids)
+        return Encoded(request_ids, request_dense), Encoded(candidate_ids, candidate_dense)
 
 
-def _ablations(shared: bool, id_slots: list[IdSlot], dense_slots: list[DenseSlot], missing: Encoded) -> list[Ablation]:
+def _ablations(
+    of_request: bool, id_slots: list[IdSlot], dense_slots: list[DenseSlot], missing: Encoded
+) -> list[Ablation]:
     """One per field, in the order of its first slot; the id slots of a field lie side by side."""
     ablations = []
     dense = {slot.field: slot.start for slot in dense_slots}
@@ -86,5 +88,5 @@ def _ablations(shared: bool, id_slots: list[IdSlot], dense_slots: list[DenseSlot
         own = [slot for slot in id_slots if slot.field == name]
         ids = slice(own[0].start, own[-1].start + own[-1].width) if own else slice(0, 0)
         numbers = slice(dense[name], dense[name] + 1) if name in dense else slice(0, 0)
-        ablations.append(Ablation(name, shared, ids, missing.ids[0, ids], numbers, missing.dense[0, numbers]))
+        ablations.append(Ablation(name, of_request, ids, missing.ids[0, ids], numbers, missing.dense[0, numbers]))
     return ablations

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.request_features import RequestFeatures, block
@@ -35,14 +35,14 @@ class RequestCrosses:
         self._many = _Crosses(bundle, split, many) if many else None
         self._first, self._group = first, group
 
-    def of(self, shared: Encoded, user: Tensor) -> Callable[[np.ndarray], Tensor]:
+    def of(self, inputs: Encoded, user: Tensor) -> Callable[[np.ndarray], Tensor]:
         """What gives [K, H] of item rows [K]: the user's part [1, H] and the crosses."""
-        requester = block(shared)
-        base = user if self._few is None else user + self._few(self._first, shared, requester)
+        requester = block(inputs)
+        base = user if self._few is None else user + self._few(self._first, inputs, requester)
 
         def add(rows: np.ndarray) -> Tensor:
             known = base if self._few is None else base.index_select(0, torch.from_numpy(self._group.take(rows)))
-            return known if self._many is None else known + self._many(rows, shared, requester)
+            return known if self._many is None else known + self._many(rows, inputs, requester)
 
         return add
 
@@ -54,9 +54,9 @@ class _Crosses:
         spec, self._part = split.cross_part(names)
         self._features = RequestFeatures(narrowed(bundle, spec))
 
-    def __call__(self, rows: np.ndarray, shared: Encoded, requester: Block) -> Tensor:
+    def __call__(self, rows: np.ndarray, inputs: Encoded, requester: FeatureBlock) -> Tensor:
         """[K, H]."""
-        return self._part(block(self._features.own(rows, shared.ids)), requester.ids)
+        return self._part(block(self._features.candidate_inputs(rows, inputs.ids)), requester.ids)
 
 
 def narrowed(bundle: LoadedBundle, spec: FeatureSpec) -> LoadedBundle:

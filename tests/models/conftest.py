@@ -44,12 +44,12 @@ def draw_columns(spec: FeatureSpec, rows: int, seed: int) -> Columns:
     """Uniform ids, lists padded to the right at a random length (also empty), groups that follow from user and item."""
     random = np.random.default_rng(seed)
     columns: Columns = {}
-    for slot in [*spec.block_ids("shared"), *spec.block_ids("own")]:
+    for slot in [*spec.block_ids("request"), *spec.block_ids("candidate")]:
         ids = random.integers(FIRST_ID, slot.size, size=(rows, slot.width)).astype(np.int32)
         if slot.width > 1:
             ids[np.arange(slot.width) >= random.integers(0, slot.width + 1, size=(rows, 1))] = 0
         columns[slot.name] = ids if slot.width > 1 else ids[:, 0]
-    for dense in [*spec.block_dense("shared"), *spec.block_dense("own")]:
+    for dense in [*spec.block_dense("request"), *spec.block_dense("candidate")]:
         field = spec.by_name[dense.field]
         columns[dense.name] = random.normal(field.mean, field.std, rows)
     columns["user_group"] = (columns["user"] % GROUPS + FIRST_ID).astype(np.int32)

@@ -33,7 +33,7 @@ def crossed_columns(
     drawn = generator.integers(0, values, size=(rows, fields))
     label = (generator.random(rows) < 1 / (1 + np.exp(-logit(drawn)))).astype(float)
     spec = crossed_spec(fields, values)
-    slots: tuple[IdSlot, ...] = (*spec.block_ids("shared"), *spec.block_ids("own"))
+    slots: tuple[IdSlot, ...] = (*spec.block_ids("request"), *spec.block_ids("candidate"))
     return CrossColumns(slots, (drawn + FIRST_ID).astype(np.int32), label, np.ones(rows, dtype=np.int64),
                         np.arange(rows))
 

@@ -27,14 +27,14 @@ def spec() -> FeatureSpec:
 def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
     """teacher = match of taste and kind + quality; "copy" has the value of "kind"."""
     rng = np.random.default_rng(seed)
-    shared = rng.integers(FIRST_ID, VALUES + FIRST_ID, (requests, 2)).astype(np.int32)
+    request = rng.integers(FIRST_ID, VALUES + FIRST_ID, (requests, 2)).astype(np.int32)
     rows = np.stack([rng.permutation(ITEMS)[:LENGTH] for _ in range(requests)]).astype(np.int32)
     kind, quality = items[rows, 0], items[rows, 1]
-    teacher = 2.0 * (kind == shared[:, :1]) + 0.5 * (quality - FIRST_ID) - 4.0
+    teacher = 2.0 * (kind == request[:, :1]) + 0.5 * (quality - FIRST_ID) - 4.0
     clicked = rng.random(rows.shape) < 0.02
     empty = np.zeros((requests, LENGTH, 0), dtype=np.float32)
     return CandidateLists(
-        shared, np.zeros((requests, 0), dtype=np.float32), rows, kind[:, :, None].astype(np.int32), empty,
+        request, np.zeros((requests, 0), dtype=np.float32), rows, kind[:, :, None].astype(np.int32), empty,
         teacher.astype(np.float32), rng.normal(size=rows.shape).astype(np.float32), clicked,
         np.ones(requests, dtype=bool),
     )

@@ -14,7 +14,7 @@ from torch import nn
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.networks import registry
 from models.training import checkpoint
 from models.training import loop as training_loop
@@ -79,33 +79,36 @@ def test_same_seed_same_weights(name: str, spec: FeatureSpec, settings: Train, i
     assert all(torch.equal(runs[0][key], runs[1][key]) for key in runs[0])
 
 
-def test_one_shared_row_is_broadcast(network: nn.Module, batch: Batch) -> None:
-    one = Block(batch.shared.ids[:1], batch.shared.dense[:1])
-    many = Block(*(part.expand(len(batch.label), -1) for part in one))
-    torch.testing.assert_close(network(one, batch.own), network(many, batch.own), atol=1e-6, rtol=1e-6)
+def test_one_request_row_is_broadcast(network: nn.Module, batch: Batch) -> None:
+    one = FeatureBlock(batch.request.ids[:1], batch.request.dense[:1])
+    many = FeatureBlock(*(part.expand(len(batch.label), -1) for part in one))
+    torch.testing.assert_close(network(one, batch.candidate), network(many, batch.candidate), atol=1e-6, rtol=1e-6)
 
 
 def test_permuted_rows_permute_the_logits(network: nn.Module, batch: Batch) -> None:
     order = torch.randperm(len(batch.label))
     mixed = batch.take(order)
-    expected = network(batch.shared, batch.own)[order]
-    torch.testing.assert_close(network(mixed.shared, mixed.own), expected, atol=1e-6, rtol=1e-5)
+    expected = network(batch.request, batch.candidate)[order]
+    torch.testing.assert_close(network(mixed.request, mixed.candidate), expected, atol=1e-6, rtol=1e-5)
 
 
 def test_where_the_padding_stands_changes_nothing(network: nn.Module, batch: Batch, spec: FeatureSpec) -> None:
-    def reverse(block: Block, slots: list[Any]) -> Block:
+    def reverse(block: FeatureBlock, slots: list[Any]) -> FeatureBlock:
         ids = block.ids.clone()
         for slot in slots:
             ids[:, slot.start : slot.start + slot.width] = ids[:, slot.start : slot.start + slot.width].flip(1)
-        return Block(ids, block.dense)
+        return FeatureBlock(ids, block.dense)
 
-    shared, own = reverse(batch.shared, spec.block_ids("shared")), reverse(batch.own, spec.block_ids("own"))
-    torch.testing.assert_close(network(shared, own), network(batch.shared, batch.own), atol=1e-5, rtol=1e-5)
+    request = reverse(batch.request, spec.block_ids("request"))
+    candidate = reverse(batch.candidate, spec.block_ids("candidate"))
+    expected = network(batch.request, batch.candidate)
+    torch.testing.assert_close(network(request, candidate), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("value", [0, UNKNOWN])
 def test_unknown_and_missing_ids_give_finite_logits(network: nn.Module, batch: Batch, value: int) -> None:
-    blocks = [Block(torch.full_like(block.ids, value), block.dense) for block in (batch.shared, batch.own)]
+    blocks = [FeatureBlock(torch.full_like(block.ids, value), block.dense)
+              for block in (batch.request, batch.candidate)]
     logits = network(*blocks)
     assert logits.shape == batch.label.shape
     assert torch.isfinite(logits).all()
@@ -113,9 +116,9 @@ def test_unknown_and_missing_ids_give_finite_logits(network: nn.Module, batch: B
 
 def test_an_empty_sequence_is_no_obstacle(network: nn.Module, batch: Batch, spec: FeatureSpec) -> None:
     slot = spec.slot("history")
-    ids = batch.shared.ids.clone()
+    ids = batch.request.ids.clone()
     ids[:, slot.start : slot.start + slot.width] = 0
-    assert torch.isfinite(network(Block(ids, batch.shared.dense), batch.own)).all()
+    assert torch.isfinite(network(FeatureBlock(ids, batch.request.dense), batch.candidate)).all()
 
 
 def test_stored_weights_give_the_same_logits(
@@ -124,7 +127,7 @@ def test_stored_weights_give_the_same_logits(
     checkpoint.save(network, tmp_path / "weights.safetensors")
     other = registry.build(name, spec, settings).eval()
     checkpoint.load(other, tmp_path / "weights.safetensors")
-    assert torch.equal(other(batch.shared, batch.own), network(batch.shared, batch.own))
+    assert torch.equal(other(batch.request, batch.candidate), network(batch.request, batch.candidate))
 
 
 def test_weights_are_finite_and_the_padding_is_zero(network: nn.Module) -> None:
@@ -136,7 +139,7 @@ def test_weights_are_finite_and_the_padding_is_zero(network: nn.Module) -> None:
 @pytest.mark.parametrize("name", TRAINED)
 def test_gradient_reaches_every_parameter(name: str, network: nn.Module, batch: Batch) -> None:
     trained = copy.deepcopy(network)
-    trained(batch.shared, batch.own).square().sum().backward()
+    trained(batch.request, batch.candidate).square().sum().backward()
     for label, parameter in trained.named_parameters():
         gradient = parameter.grad
         assert gradient is not None, label

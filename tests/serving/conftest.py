@@ -26,7 +26,7 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.evaluation import calibration
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.layers.pair_rate_features import PairStatistics
 from models.networks import registry
 from models.networks.fscd import Fscd
@@ -150,15 +150,15 @@ def make_vocabularies(item_keys: list[str]) -> dict[str, np.ndarray]:
 
 
 def encode_events(market: Market) -> tuple[Encoded, Encoded]:
-    """Shared and own blocks of all events."""
+    """Request and candidate blocks of all events."""
     encoder, spec = market.encoder, market.spec
-    shared, item = encoder.encode(market.events, "user", "context"), encoder.encode(market.events, "item")
+    request, item = encoder.encode(market.events, "user", "context"), encoder.encode(market.events, "item")
     part_ids = {}
     for slot in encoder.part_slots.values():
-        sides, block = (("item",), item) if slot.side == "item" else (("user", "context"), shared)
+        sides, block = (("item",), item) if slot.side == "item" else (("user", "context"), request)
         start = next(s.start for s in spec.id_slots(*sides) if s.name == slot.name)
         part_ids[slot.name] = block.ids[:, start]
-    return shared, Encoded(np.concatenate([item.ids, encoder.cross_ids(part_ids)], axis=1), item.dense)
+    return request, Encoded(np.concatenate([item.ids, encoder.cross_ids(part_ids)], axis=1), item.dense)
 
 
 def train(network: nn.Module, score: Callable[[], torch.Tensor], labels: np.ndarray) -> None:
@@ -174,32 +174,33 @@ def train(network: nn.Module, score: Callable[[], torch.Tensor], labels: np.ndar
     network.eval()
 
 
-def train_all(market: Market, out: Artifacts, shared: Block, own: Block) -> None:
+def train_all(market: Market, out: Artifacts, request: FeatureBlock, candidate: FeatureBlock) -> None:
     """Towers, pre-ranker and ranker, the last two with a calibration, where `sluice train` leaves them."""
     torch.manual_seed(1)
     settings = market.config.train
     towers = TwoTower(
         market.spec, settings.embedding_dim, settings.tower_hidden, settings.tower_dim, 0.0, settings.temperature)
-    train(towers, lambda: towers(shared, own), market.labels)
+    train(towers, lambda: towers(request, candidate), market.labels)
     pre_ranker = PreRanker(settings.tower_dim, market.config.prerank.hidden)
     with torch.no_grad():
-        user, item = towers.user_vector(shared), towers.item_vector(own)
+        user, item = towers.user_vector(request), towers.item_vector(candidate)
     train(pre_ranker, lambda: pre_ranker(user, item), market.labels)
     ranker = registry.build("dnn", market.spec, settings)
     pair_weights.load_into(ranker, market.spec, out.statistics)
-    train(ranker, lambda: ranker(shared, own), market.labels)
+    train(ranker, lambda: ranker(request, candidate), market.labels)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
         checkpoint.save(network, out.model(name) / WEIGHTS)
     with torch.no_grad():
-        logits = {"dnn": ranker(shared, own).double().numpy(), "pre_ranker": pre_ranker(user, item).double().numpy(),
-                  "two_tower": towers(shared, own).double().numpy()}
+        logits = {"dnn": ranker(request, candidate).double().numpy(),
+                  "pre_ranker": pre_ranker(user, item).double().numpy(),
+                  "two_tower": towers(request, candidate).double().numpy()}
     if market.config.prerank.kind == "fscd":
         fscd = Fscd(market.spec, market.config.prerank.embedding_dim, market.config.prerank.hidden)
         fscd.keep([name for name in fscd.fields if name not in DROPPED])
-        train(fscd, lambda: fscd(shared, own), market.labels)
+        train(fscd, lambda: fscd(request, candidate), market.labels)
         checkpoint.save(fscd, out.model("fscd") / WEIGHTS)
         with torch.no_grad():
-            logits["fscd"] = fscd(shared, own).double().numpy()
+            logits["fscd"] = fscd(request, candidate).double().numpy()
     for name, found in logits.items():
         curve = calibration.fit("platt", found, market.labels)
         bundle.save_weights(out.model(name) / CALIBRATION, curve.arrays())
@@ -213,9 +214,9 @@ def write_table(folder: Path, columns: dict[str, Any]) -> None:
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
 
 
-def write_parity(market: Market, out: Artifacts, shared: Encoded, own: Encoded, rows: int = PARITY_ROWS) -> None:
+def write_parity(market: Market, out: Artifacts, request: Encoded, candidate: Encoded, rows: int = PARITY_ROWS) -> None:
     ids: dict[str, Any] = {}
-    for slots, block in ((market.spec.block_ids("shared"), shared), (market.spec.block_ids("own"), own)):
+    for slots, block in ((market.spec.block_ids("request"), request), (market.spec.block_ids("candidate"), candidate)):
         for slot in slots:
             values = block.ids[:rows, slot.start : slot.start + slot.width]
             ids[f"id:{slot.name}"] = values[:, 0] if slot.width == 1 else list(values)
@@ -233,9 +234,9 @@ def write_outputs(market: Market, out: Artifacts) -> None:
     for folder, columns in ((out.online_users, market.users), (out.online_items, market.items)):
         shuffled = order.permutation(len(next(iter(columns.values()))))
         write_table(folder, {name: [values[row] for row in shuffled] for name, values in columns.items()})
-    shared, own = encode_events(market)
-    write_parity(market, out, shared, own)
-    blocks = [Block(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in (shared, own)]
+    request, candidate = encode_events(market)
+    write_parity(market, out, request, candidate)
+    blocks = [FeatureBlock(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in (request, candidate)]
     train_all(market, out, *blocks)
 
 

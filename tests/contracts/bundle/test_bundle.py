@@ -16,6 +16,7 @@ import pytest
 
 from contracts.bundle.bundle import (
     MANIFEST,
+    SCHEMA_VERSION,
     load_array,
     load_weights,
     publish,
@@ -94,14 +95,15 @@ def test_extra_file(bundle: Path) -> None:
         verify(bundle)
 
 
-def test_newer_schema_is_refused_even_when_its_keys_are_unknown(bundle: Path) -> None:
+@pytest.mark.parametrize(("version", "cure"), [(99, "upgrade"), (SCHEMA_VERSION - 1, "publish it again")])
+def test_another_schema_is_refused_even_when_its_keys_are_unknown(bundle: Path, version: int, cure: str) -> None:
     raw = json.loads((bundle / MANIFEST).read_text())
-    (bundle / MANIFEST).write_text(json.dumps({**raw, "schema_version": 99, "new": True}))
-    with pytest.raises(BundleVersionError, match=r"schema 99.*upgrade"):
+    (bundle / MANIFEST).write_text(json.dumps({**raw, "schema_version": version, "new": True}))
+    with pytest.raises(BundleVersionError, match=rf"schema {version}.*{cure}"):
         verify(bundle)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema_version": 1, "name": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", f'{{"schema_version": {SCHEMA_VERSION}, "name": "x"}}'])
 def test_damaged_manifest(bundle: Path, text: str) -> None:
     (bundle / MANIFEST).write_text(text)
     with pytest.raises(BundleError, match="damaged"):

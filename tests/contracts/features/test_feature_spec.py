@@ -18,18 +18,18 @@ SPEC = FeatureSpec(
 
 
 def test_blocks_lay_their_sides_out_without_gap_or_overlap():
-    for block in ("shared", "own"):
+    for block in ("request", "candidate"):
         end = 0
         for slot in SPEC.block_ids(block):
             assert slot.start == end
             end += slot.width
-    assert [slot.name for slot in SPEC.block_ids("shared")] == ["city", "history", "device"]
-    assert [slot.name for slot in SPEC.block_ids("own")] == ["brand", "price#2", "price#4", "pair"]
+    assert [slot.name for slot in SPEC.block_ids("request")] == ["city", "history", "device"]
+    assert [slot.name for slot in SPEC.block_ids("candidate")] == ["brand", "price#2", "price#4", "pair"]
 
 
-def test_the_item_side_is_a_prefix_of_the_own_block():
+def test_the_item_side_is_a_prefix_of_the_candidate_block():
     item = SPEC.id_slots("item")
-    assert SPEC.block_ids("own")[: len(item)] == item
+    assert SPEC.block_ids("candidate")[: len(item)] == item
 
 
 def test_a_sequence_shares_its_targets_table():

@@ -36,13 +36,13 @@ def test_a_row_reaches_the_samples_that_use_it_and_no_other(tmp_path, model):
     rows, dense = rows + generator.normal(0, 0.3, rows.shape), dense + generator.normal(0, 0.3, dense.shape)
     networks.write(rows, dense)
     with torch.no_grad():
-        before = networks.ranker(batch.shared, batch.own)
+        before = networks.ranker(batch.request, batch.candidate)
         places = space.places(batch)
         for place in generator.choice(np.unique(places[places >= 0]), 8, replace=False):
             moved = rows.copy()
             moved[place] += 1.0
             networks.write(moved, dense)
-            changed = (networks.ranker(batch.shared, batch.own) - before).abs().numpy() > 1e-6
+            changed = (networks.ranker(batch.request, batch.candidate) - before).abs().numpy() > 1e-6
             uses = (places == place).any(axis=1)
             assert not changed[~uses].any()
             assert changed[uses].any()

@@ -33,8 +33,8 @@ def test_a_place_is_the_row_that_the_network_reads(world):
     config, space, clients = world
     networks = FederatedNetworks(space.spec, config)
     embedding, batch = networks.ranker.embedding, clients[0]
-    shared, own = embedding.shared.rows(batch.shared.ids), embedding.own.rows(batch.own.ids)
-    read = np.unique(torch.cat([shared.flatten(), own.flatten()]).numpy())
+    request, candidate = embedding.request.rows(batch.request.ids), embedding.candidate.rows(batch.candidate.ids)
+    read = np.unique(torch.cat([request.flatten(), candidate.flatten()]).numpy())
     places = np.unique(space.places(batch))
     assert (places[places >= 0] + 1 == read[read > 0]).all()
 
@@ -53,21 +53,22 @@ def test_a_submodel_of_all_held_rows_computes_what_the_model_does(world):
     with torch.inference_mode():
         for name, tolerance in (("ranker", 1e-6), ("towers", 1e-5)):
             there, whole = getattr(small, name), getattr(networks, name)
-            assert torch.allclose(there(moved.shared, moved.own), whole(batch.shared, batch.own), atol=tolerance)
+            logits = whole(batch.request, batch.candidate)
+            assert torch.allclose(there(moved.request, moved.candidate), logits, atol=tolerance)
 
 
 def test_lost_history_becomes_padding_and_a_lost_target_takes_its_sample(world):
     _, space, clients = world
     batch = clients[0]
-    items = batch.own.ids[:, item_slot(space.spec).start].numpy()
+    items = batch.candidate.ids[:, item_slot(space.spec).start].numpy()
     kept_items = np.unique(items)[::2]
     kept = {"item": kept_items, "city": np.array([], dtype=np.int64)}
     moved = space.narrowed(batch, kept)
     here = np.isin(items, kept_items)
     assert len(moved.label) == here.sum() < len(items)
-    slot = next(slot for slot in space.spec.block_ids("shared") if slot.name == "history")
-    before = batch.shared.ids[:, slot.start : slot.start + slot.width].numpy()[here]
-    after = moved.shared.ids[:, slot.start : slot.start + slot.width].numpy()
+    slot = next(slot for slot in space.spec.block_ids("request") if slot.name == "history")
+    before = batch.request.ids[:, slot.start : slot.start + slot.width].numpy()[here]
+    after = moved.request.ids[:, slot.start : slot.start + slot.width].numpy()
     assert ((after == PADDING) == ~np.isin(before, kept_items)).all()
     assert (kept_items[after[after > 0] - FIRST_ID] == before[after > 0]).all()
 

@@ -84,7 +84,7 @@ def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
     assert not any(secret in raw for secret in private)
     histories = {row.tobytes() for n in range(client_files.count(folder))
                  for file in (client_files.SAMPLES, client_files.LATER)
-                 for row in client_files.read_client(folder, n, file).shared.ids.numpy().astype(np.int64)[
+                 for row in client_files.read_client(folder, n, file).request.ids.numpy().astype(np.int64)[
                      :, : small_world.HISTORY] if (row > PADDING).all()}
     assert len(histories) > small_world.ROWS / 2
     assert histories & set.union(*map(windows, out.examples("train").rglob("*.parquet")))  # would be found

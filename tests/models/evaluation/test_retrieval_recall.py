@@ -25,8 +25,8 @@ def test_the_catalogue_holds_every_shown_item_once_with_its_last_features(towers
     assert items.ids.tolist() == ids.tolist()
     assert items.impressions.tolist() == counts.tolist()
     (batch,) = item_world.validation.batches(100_000)
-    last = (towers.item_ids(batch.own) == items.ids[3]).nonzero()[-1]
-    torch.testing.assert_close(items.vectors[3], towers.item_vector(batch.take(last).own)[0].detach())
+    last = (towers.item_ids(batch.candidate) == items.ids[3]).nonzero()[-1]
+    torch.testing.assert_close(items.vectors[3], towers.item_vector(batch.take(last).candidate)[0].detach())
 
 
 def test_recall_agrees_with_sorting_click_by_click(towers, items, item_world) -> None:

@@ -30,7 +30,7 @@ def test_every_slot_lies_where_the_spec_says(
 ) -> None:
     batches = list(examples.batches(64))
     assert [len(batch.label) for batch in batches] == [64] * 15 + [40]
-    for name in ("shared", "own"):
+    for name in ("request", "candidate"):
         ids = torch.cat([getattr(batch, name).ids for batch in batches]).numpy()
         dense = torch.cat([getattr(batch, name).dense for batch in batches]).numpy()
         assert ids.dtype == np.int32
@@ -53,7 +53,7 @@ def test_shuffling_keeps_every_row_whole_and_once(examples: ExampleSet, size: in
     rows = torch.cat([batch.row for batch in batches])
     assert not torch.equal(rows, plain.row)
     assert torch.equal(rows.sort().values, plain.row)
-    assert torch.equal(torch.cat([batch.own.ids for batch in batches]), plain.own.ids[rows])
+    assert torch.equal(torch.cat([batch.candidate.ids for batch in batches]), plain.candidate.ids[rows])
     again = torch.cat([batch.row for batch in examples.batches(size, shuffle=True, seed=4)])
     other = torch.cat([batch.row for batch in examples.batches(size, shuffle=True, seed=5)])
     assert torch.equal(rows, again)
@@ -86,8 +86,8 @@ def test_fresh_reads_the_twin_where_there_is_one(
     raw["price@fresh"] = raw["price"] + 0.5
     folder = write(tmp_path, raw)
     old, new = (next(ExampleSet(folder, spec, fresh=fresh).batches(1000)) for fresh in (False, True))
-    torch.testing.assert_close(new.own.dense, old.own.dense + 1.0)
-    assert torch.equal(new.shared.dense, old.shared.dense)
+    torch.testing.assert_close(new.candidate.dense, old.candidate.dense + 1.0)
+    assert torch.equal(new.request.dense, old.request.dense)
 
 
 def test_roles_the_log_lacks(
@@ -104,7 +104,7 @@ def test_a_missing_number_takes_the_default(
 ) -> None:
     raw["hour"][:] = np.nan
     batch = next(ExampleSet(write(tmp_path, raw), spec).batches(1000))
-    assert torch.equal(batch.shared.dense, torch.full_like(batch.shared.dense, -2.0))
+    assert torch.equal(batch.request.dense, torch.full_like(batch.request.dense, -2.0))
 
 
 @pytest.mark.parametrize(("change", "error", "says"), [

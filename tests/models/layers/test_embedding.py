@@ -3,11 +3,11 @@ from __future__ import annotations
 import torch
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.layers.embedding import FusedEmbedding, item_slot
 
 
-def _slow(embedding: FusedEmbedding, starts: dict[str, int], slots: list[IdSlot], block: Block) -> torch.Tensor:
+def _slow(embedding: FusedEmbedding, starts: dict[str, int], slots: list[IdSlot], block: FeatureBlock) -> torch.Tensor:
     """One row and one slot at a time; slots of one column first."""
     rows = []
     for ids, dense in zip(block.ids.tolist(), block.dense, strict=True):
@@ -25,11 +25,11 @@ def test_inputs_equal_a_loop_over_tables(spec: FeatureSpec, batch: Batch) -> Non
     for table, size in spec.tables().items():
         starts[table], end = end, end + size - 1
     assert len(embedding.weight) == end + 1
-    shared, own = embedding(batch.shared, batch.own)
-    torch.testing.assert_close(shared, _slow(embedding, starts, spec.block_ids("shared"), batch.shared))
-    torch.testing.assert_close(own, _slow(embedding, starts, spec.block_ids("own"), batch.own))
-    assert shared.shape[1] == embedding.shared.width
-    assert own.shape[1] == embedding.own.width
+    request, candidate = embedding(batch.request, batch.candidate)
+    torch.testing.assert_close(request, _slow(embedding, starts, spec.block_ids("request"), batch.request))
+    torch.testing.assert_close(candidate, _slow(embedding, starts, spec.block_ids("candidate"), batch.candidate))
+    assert request.shape[1] == embedding.request.width
+    assert candidate.shape[1] == embedding.candidate.width
 
 
 def test_a_sequence_and_its_target_share_rows_unless_untied(spec: FeatureSpec) -> None:
@@ -39,7 +39,7 @@ def test_a_sequence_and_its_target_share_rows_unless_untied(spec: FeatureSpec) -
 
 def test_padding_is_zero_and_gets_no_gradient(spec: FeatureSpec, batch: Batch) -> None:
     embedding = FusedEmbedding(spec, 4)
-    sum(part.sum() for part in embedding(batch.shared, batch.own)).backward()
+    sum(part.sum() for part in embedding(batch.request, batch.candidate)).backward()
     assert embedding.weight.grad is not None
     gradient = embedding.weight.grad.to_dense()
     assert not embedding.weight[0].any()

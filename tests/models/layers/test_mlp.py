@@ -7,15 +7,15 @@ from models.layers.mlp import Mlp, SplitLinear
 
 def test_two_blocks_are_one_linear_layer() -> None:
     layer = SplitLinear(3, 5, 4)
-    shared, own = torch.randn(7, 3), torch.randn(7, 5)
-    whole = torch.cat([shared, own], 1) @ torch.cat([layer.shared, layer.own], 1).T + layer.bias
-    torch.testing.assert_close(layer(shared, own), whole)
+    request, candidate = torch.randn(7, 3), torch.randn(7, 5)
+    whole = torch.cat([request, candidate], 1) @ torch.cat([layer.request, layer.candidate], 1).T + layer.bias
+    torch.testing.assert_close(layer(request, candidate), whole)
 
 
 def test_no_hidden_layer_is_linear_and_one_side_may_be_empty() -> None:
     mlp = Mlp(0, 5, (), out=2)
-    own = torch.randn(3, 5)
-    torch.testing.assert_close(mlp(own[:, :0], own), own @ mlp.first.own.T + mlp.output_bias)
+    candidate = torch.randn(3, 5)
+    torch.testing.assert_close(mlp(candidate[:, :0], candidate), candidate @ mlp.first.candidate.T + mlp.output_bias)
 
 
 def test_dropout_acts_in_training_alone() -> None:

@@ -14,7 +14,7 @@ from contracts.artifacts import WEIGHTS
 from contracts.config.training import Statistics, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.layers.pair_rate_features import PairStatistics
 from models.networks import registry
 from models.pair_rates import network as pair_network
@@ -30,7 +30,7 @@ TRAIN = Train(embedding_dim=4, hidden=(8,), cross_layers=1, cross_rank=4, dropou
 def blocks(spec: FeatureSpec, rows: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     random = np.random.default_rng(seed)
     found = []
-    for slots in (spec.block_ids("shared"), spec.block_ids("own")):
+    for slots in (spec.block_ids("request"), spec.block_ids("candidate")):
         parts = [random.integers(1 if slot.width == 1 else 0, slot.size, (rows, slot.width)) for slot in slots]
         found.append(torch.from_numpy(np.concatenate(parts, axis=1).astype(np.int32)))
     return found[0], found[1]
@@ -49,40 +49,41 @@ def random_weights(spec: FeatureSpec, head: str, pairs=PAIRS, **more) -> PairSta
 
 @pytest.mark.parametrize("head", ["dot", "perceptron"])
 def test_inputs_are_two_look_ups_and_a_head(pair_spec, head):
-    made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 40)
-    found = made(shared, own)
+    made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 40)
+    found = made(request, candidate)
     vectors, starts = made.scorer.vectors, made.starts
     for row in range(40):
-        city, brand = int(shared[row, 1]) + starts["city"], int(own[row, 4]) + starts["brand"]
+        city, brand = int(request[row, 1]) + starts["city"], int(candidate[row, 4]) + starts["brand"]
         expected = (made.scorer.heads[0](vectors[city], vectors[brand]) - 0.3) / 2
         torch.testing.assert_close(found[row, 0], expected)
-        age, tags = int(shared[row, 0]) + starts["age"], [t + starts["tags"] for t in own[row, 1:4].tolist() if t]
+        age = int(request[row, 0]) + starts["age"]
+        tags = [t + starts["tags"] for t in candidate[row, 1:4].tolist() if t]
         logits = [made.scorer.heads[1](vectors[age], vectors[tag]) for tag in tags or [starts["tags"]]]
         torch.testing.assert_close(found[row, 1], (torch.stack(logits).mean() - 0.3) / 2)
 
 
 @pytest.mark.parametrize("head", ["dot", "table"])
 def test_a_subset_gives_its_columns_and_leaves_the_whole_as_it_was(pair_spec, head):
-    made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 9)
+    made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 9)
     made.mean += torch.arange(made.width)
-    whole = made(shared, own)
-    assert torch.equal(made.subset([1])(shared, own), whole[:, made.channels:])
-    assert torch.equal(made.subset([1, 0]).subset([1])(shared, own), whole[:, : made.channels])
-    assert torch.equal(made(shared, own), whole)
+    whole = made(request, candidate)
+    assert torch.equal(made.subset([1])(request, candidate), whole[:, made.channels:])
+    assert torch.equal(made.subset([1, 0]).subset([1])(request, candidate), whole[:, : made.channels])
+    assert torch.equal(made(request, candidate), whole)
 
 
 @pytest.mark.parametrize("head", ["dot", "perceptron", "table"])
-def test_one_shared_row_is_broadcast(pair_spec, head):
-    made, (shared, own) = random_weights(pair_spec, head), blocks(pair_spec, 9)
-    torch.testing.assert_close(made(shared[:1], own), made(shared[:1].expand(9, -1), own))
+def test_one_request_row_is_broadcast(pair_spec, head):
+    made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 9)
+    torch.testing.assert_close(made(request[:1], candidate), made(request[:1].expand(9, -1), candidate))
 
 
 def test_half_precision_around_them_leaves_them_alone(pair_spec):
-    made, (shared, own) = random_weights(pair_spec, "perceptron"), blocks(pair_spec, 9)
+    made, (request, candidate) = random_weights(pair_spec, "perceptron"), blocks(pair_spec, 9)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(made(shared, own), made(shared, own))
-        low = made(shared, own)
-    assert torch.equal(low, made(shared, own))
+        assert torch.equal(made(request, candidate), made(request, candidate))
+        low = made(request, candidate)
+    assert torch.equal(low, made(request, candidate))
 
 
 def test_a_table_holds_smoothed_rates_and_says_what_it_lacks(pair_spec, pair_graph):
@@ -112,9 +113,9 @@ def test_a_table_holds_smoothed_rates_and_says_what_it_lacks(pair_spec, pair_gra
 def test_inputs_have_mean_0_and_deviation_1_over_the_window(pair_spec, pair_graph):
     made = pair_weights.table(pair_graph, pair_spec, Statistics())
     edges = pair_graph.edges.take(pair_graph.targets)
-    shared, own = (torch.zeros(len(edges.left), width, dtype=torch.int32) for width in (2, 5))
-    shared[:, 1], own[:, 4] = edges.left - pair_graph.starts["city"], edges.right - pair_graph.starts["brand"]
-    inputs = made(shared, own)[:, 0].numpy()
+    request, candidate = (torch.zeros(len(edges.left), width, dtype=torch.int32) for width in (2, 5))
+    request[:, 1], candidate[:, 4] = edges.left - pair_graph.starts["city"], edges.right - pair_graph.starts["brand"]
+    inputs = made(request, candidate)[:, 0].numpy()
     weight = edges.exposure.numpy()
     assert np.average(inputs, weights=weight) == pytest.approx(0, abs=1e-4)
     assert np.average(inputs**2, weights=weight) == pytest.approx(1, rel=1e-4)
@@ -151,17 +152,17 @@ def test_every_ranker_reads_them_and_keeps_them_frozen(name, pair_spec, pair_gra
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.3)
     ids = blocks(spec, 6)
-    shared, own = Block(ids[0], torch.zeros(6, 0)), Block(ids[1], torch.zeros(6, 1))
-    logits = network(shared, own)
+    request, candidate = FeatureBlock(ids[0], torch.zeros(6, 0)), FeatureBlock(ids[1], torch.zeros(6, 1))
+    logits = network(request, candidate)
     statistics = network.embedding.statistics
     assert torch.equal(statistics.scorer.vectors, made.scorer.vectors)
     assert not any(parameter.requires_grad for parameter in statistics.parameters())
     statistics.mean += 5.0
-    assert not torch.allclose(network(shared, own), logits)
+    assert not torch.allclose(network(request, candidate), logits)
     checkpoint.save(network, tmp_path / "w.safetensors")
     again = registry.build(name, spec, TRAIN)
     checkpoint.load(again, tmp_path / "w.safetensors")
-    assert torch.equal(again.eval()(shared, own), network.eval()(shared, own))
+    assert torch.equal(again.eval()(request, candidate), network.eval()(request, candidate))
 
 
 def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_graph, tmp_path):
@@ -171,7 +172,7 @@ def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_
     pair_weights.load_into(network, spec, tmp_path)
     embedding = network.embedding
     assert all(parameter.requires_grad for parameter in embedding.statistics.parameters())
-    rows = embedding.shared.rows(torch.tensor([[3, 4]], dtype=torch.int32))  # age 3, city 4
+    rows = embedding.request.rows(torch.tensor([[3, 4]], dtype=torch.int32))  # age 3, city 4
     vectors = made.scorer.vectors
     scaled = (vectors - vectors.mean(0)) / vectors.std(0) * 0.1
     torch.testing.assert_close(embedding.weight[rows[0, 1]], scaled[made.starts["city"] + 4])
@@ -183,7 +184,7 @@ def test_embeddings_with_a_linear_weight_keep_it_when_they_start_at_the_vectors(
     _, made, spec = published(pair_spec, pair_graph, tmp_path, initialise_embeddings=True)
     network = registry.build(name, spec, TRAIN)
     pair_weights.load_into(network, spec, tmp_path)
-    row = network.embedding.shared.rows(torch.tensor([[3, 4]], dtype=torch.int32))[0, 1]  # city 4
+    row = network.embedding.request.rows(torch.tensor([[3, 4]], dtype=torch.int32))[0, 1]  # city 4
     scaled = (made.scorer.vectors - made.scorer.vectors.mean(0)) / made.scorer.vectors.std(0) * 0.1
     start = scaled[made.starts["city"] + 4]
     torch.testing.assert_close(network.embedding.weight[row, : len(start)], start)
@@ -201,8 +202,8 @@ def test_a_spec_without_statistics_is_as_it_was(pair_spec):
     named = pair_weights.with_statistics(pair_spec, PAIRS, PairModel(head="dot", dim=3))
     assert [field.name for field in named.statistics()] == ["city_x_brand_rate", "age_x_tags_rate"]
     assert [field.cost for field in named.statistics()] == [2.0, 2.0]
-    assert named.block_ids("own") == pair_spec.block_ids("own")
-    assert named.block_dense("own") == pair_spec.block_dense("own")
+    assert named.block_ids("candidate") == pair_spec.block_ids("candidate")
+    assert named.block_dense("candidate") == pair_spec.block_dense("candidate")
     assert pair_weights.without_statistics(named) == pair_spec
     assert FeatureSpec.model_validate_json(named.model_dump_json()) == named
 

@@ -4,7 +4,7 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.product_cross import FactorisedCrosses
 from models.networks import registry
@@ -21,22 +21,23 @@ def with_products(spec: FeatureSpec) -> FeatureSpec:
 def test_the_product_of_the_factors_of_the_parts(spec: FeatureSpec, batch: Batch) -> None:
     spec = with_products(spec)
     module = FactorisedCrosses(spec, 3)
-    found = module(batch.shared.ids, batch.own.ids)
+    found = module(batch.request.ids, batch.candidate.ids)
     sizes = [spec.slot(part).size for cross in spec.products() for part in cross.parts]
     starts = torch.tensor([0, *sizes]).cumsum(0).tolist()
-    group = batch.shared.ids[:, spec.slot("user_group").start]
-    own = {slot.name: batch.own.ids[:, slot.start] for slot in spec.block_ids("own")}
+    group = batch.request.ids[:, spec.slot("user_group").start]
+    candidate = {slot.name: batch.candidate.ids[:, slot.start] for slot in spec.block_ids("candidate")}
     weight = module.weight
-    first = weight[starts[0] + group] * weight[starts[1] + own["item_group"]]
-    second = (weight[starts[2] + group] * weight[starts[3] + own["item_group"]]
-              * weight[starts[4] + own["price#3"]])
+    first = weight[starts[0] + group] * weight[starts[1] + candidate["item_group"]]
+    second = (weight[starts[2] + group] * weight[starts[3] + candidate["item_group"]]
+              * weight[starts[4] + candidate["price#3"]])
     torch.testing.assert_close(found, torch.cat([first, second], dim=1))
 
 
-def test_one_shared_row_is_broadcast(spec: FeatureSpec, batch: Batch) -> None:
+def test_one_request_row_is_broadcast(spec: FeatureSpec, batch: Batch) -> None:
     module = FactorisedCrosses(with_products(spec), 3)
-    one = batch.shared.ids[:1]
-    torch.testing.assert_close(module(one, batch.own.ids), module(one.expand(len(batch.label), -1), batch.own.ids))
+    one = batch.request.ids[:1]
+    repeated = module(one.expand(len(batch.label), -1), batch.candidate.ids)
+    torch.testing.assert_close(module(one, batch.candidate.ids), repeated)
 
 
 def test_a_product_has_no_ids_of_its_own(spec: FeatureSpec) -> None:
@@ -49,8 +50,8 @@ def test_every_model_takes_products(spec: FeatureSpec, settings: Train, batch: B
     for name in registry.names():
         torch.manual_seed(0)
         network = registry.build(name, with_products(spec), settings).eval()
-        one = Block(batch.shared.ids[:1], batch.shared.dense[:1])
-        assert network(one, batch.own).shape == batch.label.shape
+        one = FeatureBlock(batch.request.ids[:1], batch.request.dense[:1])
+        assert network(one, batch.candidate).shape == batch.label.shape
         if name != "popularity":
             embeddings = [module for module in network.modules() if isinstance(module, FusedEmbedding)]
             assert any(module.products is not None for module in embeddings)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.networks.final_mlp import BilinearFusion, FinalMlp
 
 
@@ -27,9 +27,9 @@ def test_open_gates_leave_the_inputs_as_they_are(spec: FeatureSpec, batch: Batch
     for gate in network.gates:
         torch.nn.init.zeros_(gate.layers[-1].weight)
         torch.nn.init.zeros_(gate.layers[-1].bias)
-    left, right = network.embedding(batch.shared, batch.own)
+    left, right = network.embedding(batch.request, batch.candidate)
     streams = [torch.relu(stream(left, right)) for stream in network.streams]
-    torch.testing.assert_close(network(batch.shared, batch.own), network.fusion(*streams))
+    torch.testing.assert_close(network(batch.request, batch.candidate), network.fusion(*streams))
 
 
 def test_a_closed_gate_hides_an_input_from_its_stream_alone(spec: FeatureSpec, batch: Batch) -> None:
@@ -37,17 +37,17 @@ def test_a_closed_gate_hides_an_input_from_its_stream_alone(spec: FeatureSpec, b
     with torch.no_grad():
         network.gates[0].layers[-1].weight.zero_()
         network.gates[0].layers[-1].bias.fill_(-200.0)
-    left, right = network.embedding(batch.shared, batch.own)
+    left, right = network.embedding(batch.request, batch.candidate)
     blind = torch.relu(network.streams[0](left * 0, right * 0))
     gate = network.gates[1](right)
     seeing = torch.relu(network.streams[1](left * gate[:, : left.shape[1]], right * gate[:, left.shape[1] :]))
-    torch.testing.assert_close(network(batch.shared, batch.own), network.fusion(blind, seeing))
+    torch.testing.assert_close(network(batch.request, batch.candidate), network.fusion(blind, seeing))
 
 
 @pytest.mark.parametrize("side", ["context", "item"])
 def test_a_table_of_one_side_has_a_gate_of_nothing(side: str) -> None:
     spec = FeatureSpec(fields=(FeatureField(name="f", kind="categorical", side=side, size=5),))  # type: ignore[arg-type]
     ids, none = torch.tensor([[2], [3]], dtype=torch.int32), torch.zeros(2, 0)
-    empty = Block(torch.zeros(2, 0, dtype=torch.int32), none)
-    shared, own = (Block(ids, none), empty) if side == "context" else (empty, Block(ids, none))
-    assert torch.isfinite(FinalMlp(spec, 4, (8,), 0.0)(shared, own)).all()
+    empty = FeatureBlock(torch.zeros(2, 0, dtype=torch.int32), none)
+    request, candidate = (FeatureBlock(ids, none), empty) if side == "context" else (empty, FeatureBlock(ids, none))
+    assert torch.isfinite(FinalMlp(spec, 4, (8,), 0.0)(request, candidate)).all()

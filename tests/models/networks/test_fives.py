@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.networks.fives import Fives, different_fields, nodes
 
 
@@ -15,7 +15,7 @@ def network(spec: FeatureSpec, **changed: Any) -> Fives:
 
 
 def test_nodes_are_all_slots_once(spec: FeatureSpec) -> None:
-    slots = [*spec.block_ids("shared"), *spec.block_ids("own")]
+    slots = [*spec.block_ids("request"), *spec.block_ids("candidate")]
     assert sorted(slot.name for slot in nodes(spec)) == sorted(slot.name for slot in slots)
 
 
@@ -27,11 +27,11 @@ def test_two_granularities_of_a_field_are_no_pair(spec: FeatureSpec) -> None:
     assert allowed[price].sum() == len(slots) - 1
 
 
-def test_one_shared_row_equals_the_same_row_repeated(spec: FeatureSpec, batch: Batch) -> None:
+def test_one_request_row_equals_the_same_row_repeated(spec: FeatureSpec, batch: Batch) -> None:
     model = network(spec).eval()
-    one = Block(batch.shared.ids[:1], batch.shared.dense[:1])
-    many = Block(one.ids.expand(len(batch.label), -1), one.dense.expand(len(batch.label), -1))
-    torch.testing.assert_close(model(one, batch.own), model(many, batch.own))
+    one = FeatureBlock(batch.request.ids[:1], batch.request.dense[:1])
+    many = FeatureBlock(one.ids.expand(len(batch.label), -1), one.dense.expand(len(batch.label), -1))
+    torch.testing.assert_close(model(one, batch.candidate), model(many, batch.candidate))
 
 
 def test_without_edges_all_layers_are_the_first(spec: FeatureSpec) -> None:
@@ -44,11 +44,11 @@ def test_without_edges_all_layers_are_the_first(spec: FeatureSpec) -> None:
 
 def test_the_last_layer_alone_reads_a_narrower_input(spec: FeatureSpec, batch: Batch) -> None:
     every, last = network(spec), network(spec, readout="last")
-    assert last.mlp.first.own.shape[1] * 3 == every.mlp.first.own.shape[1]
-    assert last(batch.shared, batch.own).shape == batch.label.shape
+    assert last.mlp.first.candidate.shape[1] * 3 == every.mlp.first.candidate.shape[1]
+    assert last(batch.request, batch.candidate).shape == batch.label.shape
 
 
 def test_the_structure_gets_a_gradient(spec: FeatureSpec, batch: Batch) -> None:
     model = network(spec)
-    model(batch.shared, batch.own).sum().backward()
+    model(batch.request, batch.candidate).sum().backward()
     assert (model.edges.structure.grad[0] != 0).any()

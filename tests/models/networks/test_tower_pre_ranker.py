@@ -30,5 +30,5 @@ def test_training_leaves_the_towers_as_they_were(item_world: Any, spec: FeatureS
 def test_as_a_network_over_rows_it_scores_the_tower_vectors(item_world: Any, spec: FeatureSpec) -> None:
     towers, ranker = TwoTower(spec, 8, (16,), 8, 0.0, 0.2).eval(), PreRanker(8, (16,)).eval()
     batch = next(iter(item_world.validation.batches(50)))
-    expected = ranker(towers.user_vector(batch.shared), towers.item_vector(batch.own))
-    torch.testing.assert_close(TowersPreRanker(towers, ranker)(batch.shared, batch.own), expected)
+    expected = ranker(towers.user_vector(batch.request), towers.item_vector(batch.candidate))
+    torch.testing.assert_close(TowersPreRanker(towers, ranker)(batch.request, batch.candidate), expected)

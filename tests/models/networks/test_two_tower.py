@@ -7,7 +7,7 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.networks.two_tower import TwoTower
 from models.training import loop as training_loop
 
@@ -18,16 +18,16 @@ def towers(spec: FeatureSpec) -> TwoTower:
 
 
 def test_the_logit_is_the_product_of_unit_vectors(towers: TwoTower, batch: Batch) -> None:
-    users, items = towers.user_vector(batch.shared), towers.item_vector(batch.own)
+    users, items = towers.user_vector(batch.request), towers.item_vector(batch.candidate)
     torch.testing.assert_close(users.norm(dim=1), torch.ones(64))
     torch.testing.assert_close(items.norm(dim=1), torch.ones(64))
-    torch.testing.assert_close(towers(batch.shared, batch.own), (users * items).sum(1) / 0.2)
+    torch.testing.assert_close(towers(batch.request, batch.candidate), (users * items).sum(1) / 0.2)
 
 
 def test_the_item_vector_ignores_crosses(towers: TwoTower, batch: Batch, spec: FeatureSpec) -> None:
     width = spec.id_width("item")
-    item = Block(batch.own.ids[:, :width], batch.own.dense)
-    torch.testing.assert_close(towers.item_vector(item), towers.item_vector(batch.own))
+    item = FeatureBlock(batch.candidate.ids[:, :width], batch.candidate.dense)
+    torch.testing.assert_close(towers.item_vector(item), towers.item_vector(batch.candidate))
 
 
 def test_clicked_items_come_first(make_world: Any, spec: FeatureSpec, settings: Train, auc: Any) -> None:

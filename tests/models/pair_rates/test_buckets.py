@@ -50,10 +50,10 @@ def run(tmp_path, pair_graph, pair_spec, write):
     """A pre-trained run with a table of rates, and 400 test rows with the logits of one model."""
     out, random, rows = Artifacts(tmp_path), np.random.default_rng(1), 400
     columns = {}
-    for slot in [*pair_spec.block_ids("shared"), *pair_spec.block_ids("own")]:
+    for slot in [*pair_spec.block_ids("request"), *pair_spec.block_ids("candidate")]:
         ids = random.integers(2, slot.size, (rows, slot.width)).astype(np.int32)
         columns[slot.name] = ids if slot.width > 1 else ids[:, 0]
-    for dense in [*pair_spec.block_dense("shared"), *pair_spec.block_dense("own")]:
+    for dense in [*pair_spec.block_dense("request"), *pair_spec.block_dense("candidate")]:
         columns[dense.name] = random.normal(size=rows)
     columns |= {"_label": random.integers(0, 2, rows).astype(float), "_row": np.arange(rows), "_user": np.arange(rows)}
     write(out.examples("test"), columns)

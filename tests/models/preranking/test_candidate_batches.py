@@ -10,18 +10,18 @@ from models.preranking.candidate_batches import REQUESTS_AT_ONCE, batch, drawn, 
 from tests.models.prerank_market import task
 
 
-def test_an_own_block_is_the_item_s_inputs_then_the_pair_s() -> None:
+def test_a_candidate_block_is_the_item_s_inputs_then_the_pair_s() -> None:
     job = task()
     lists, items = job.sources.lists, job.sources.items
     requests, places = np.array([5, 2]), np.array([[0, 3, 1], [7, 7, 2]])
     found = batch(items, lists, requests, places)
-    assert found.own.ids.shape == (6, items.ids.shape[1] + lists.pair_ids.shape[2])
+    assert found.candidate.ids.shape == (6, items.ids.shape[1] + lists.pair_ids.shape[2])
     for number, (request, place) in enumerate(zip(requests.repeat(3), places.ravel(), strict=True)):
         row = lists.rows[request, place]
         expected = [*items.ids[row], *lists.pair_ids[request, place]]
-        assert found.own.ids[number].tolist() == expected
+        assert found.candidate.ids[number].tolist() == expected
         assert found.teacher.ravel()[number] == lists.teacher[request, place]
-    assert torch.equal(found.shared.ids, torch.from_numpy(lists.shared_ids[requests]))
+    assert torch.equal(found.request.ids, torch.from_numpy(lists.request_ids[requests]))
 
 
 def test_draws_do_not_repeat_and_padding_comes_last() -> None:
@@ -43,5 +43,5 @@ def test_scores_do_not_depend_on_how_many_are_scored_at_once() -> None:
     assert len(job.judged) > 2 * REQUESTS_AT_ONCE
     part = batch(job.sources.items, job.judged, np.array([20]))
     with torch.inference_mode():
-        alone = network.eval()(part.shared, part.own).numpy()
+        alone = network.eval()(part.request, part.candidate).numpy()
     np.testing.assert_allclose(whole[20], alone, atol=1e-6)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
-from models.examples.batches import Batch, Block
+from models.examples.batches import Batch, FeatureBlock
 from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_statistics
 from models.preranking.fscd_scorer import FscdSplit
@@ -49,21 +49,21 @@ def test_the_split_of_statistics(spec: FeatureSpec, batch: Batch, head: str) -> 
 
 def check_split(network: Fscd, batch: Batch, dropped: tuple[str, ...]) -> None:
     split = FscdSplit(network, network.kept_fields)
-    first = Block(batch.shared.ids[:1], batch.shared.dense[:1])
+    first = FeatureBlock(batch.request.ids[:1], batch.request.dense[:1])
     items, crosses = network.spec.id_width("item"), [slot.field for slot in network.spec.id_slots("cross")]
     with torch.inference_mode():
-        hidden = split.item_table(batch.own.ids, batch.own.dense) + split.user_part(first)
+        hidden = split.item_table(batch.candidate.ids, batch.candidate.dense) + split.user_part(first)
         for names in (split.crosses[:1], split.crosses[1:]):
             _, part = split.cross_part(names)
             columns = [*range(items), *(items + crosses.index(name) for name in names if name in crosses)]
-            hidden = hidden + part(Block(batch.own.ids[:, columns], batch.own.dense), first.ids)
-        assert torch.allclose(split.logits(hidden), network(first, batch.own), atol=1e-5)
+            hidden = hidden + part(FeatureBlock(batch.candidate.ids[:, columns], batch.candidate.dense), first.ids)
+        assert torch.allclose(split.logits(hidden), network(first, batch.candidate), atol=1e-5)
 
 
 def test_constants_of_dropped_fields_are_part_of_the_bias(network: Fscd, batch: Batch) -> None:
     network.train()
     for _ in range(20):
-        network.inputs(batch.shared, batch.own)
+        network.inputs(batch.request, batch.candidate)
     network.eval().keep(["user", "item_group"])
-    assert network.own_mean.abs().max() > 0
+    assert network.candidate_mean.abs().max() > 0
     check_split(network, batch, tuple(set(network.fields) - {"user", "item_group"}))

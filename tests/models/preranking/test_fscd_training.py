@@ -27,7 +27,7 @@ def test_the_teacher_is_learned() -> None:
 def test_one_seed_gives_one_network_and_another_another() -> None:
     first, second, other = (trained(5, seed=seed)[0].state_dict() for seed in (3, 3, 4))
     assert all(torch.equal(first[name], second[name]) for name in first)
-    assert not torch.equal(first["mlp.first.own"], other["mlp.first.own"])
+    assert not torch.equal(first["mlp.first.candidate"], other["mlp.first.candidate"])
 
 
 def test_without_a_penalty_gates_stay_and_with_one_they_move() -> None:
@@ -47,8 +47,8 @@ def test_a_large_penalty_closes_every_gate_at_the_same_pace_for_any_batch_size()
 def test_training_leaves_the_constants_of_dropped_fields_alone() -> None:
     network, trainer = trained(2)
     network.keep(["taste", "kind", "quality"])
-    before = network.own_mean.clone()
+    before = network.candidate_mean.clone()
     trainer.run(5)
     for field, same in (("junk", True), ("quality", False)):
-        columns = network.own_columns == network.fields.index(field)
-        assert torch.equal(network.own_mean[columns], before[columns]) == same
+        columns = network.candidate_columns == network.fields.index(field)
+        assert torch.equal(network.candidate_mean[columns], before[columns]) == same

@@ -14,7 +14,7 @@ from models.training import loop as training_loop
 
 def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
     network = registry.build("dnn", spec, settings)
-    torch.nn.init.constant_(network.mlp.first.own, float("inf"))  # type: ignore[union-attr, arg-type]
+    torch.nn.init.constant_(network.mlp.first.candidate, float("inf"))  # type: ignore[union-attr, arg-type]
     with pytest.raises(SluiceError, match=r"batch 1 of epoch 1; lower train\.learning_rate"):
         training_loop.fit(network, item_world.train, item_world.validation, settings, seed=0)
 

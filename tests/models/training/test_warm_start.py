@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from contracts.bundle import bundle
-from contracts.bundle.bundle import Manifest
+from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.config.config import Config
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from models.networks import registry
 from models.networks.two_tower import TwoTower
 from models.training import checkpoint
@@ -51,17 +51,17 @@ def fitted(users: list[str], items: list[str], extra: str = "", product: bool = 
     return FeatureSpec(fields=tuple(fields)), keys
 
 
-def rows(made: tuple[FeatureSpec, dict], users: list[str], items: list[str]) -> tuple[Block, Block]:
+def rows(made: tuple[FeatureSpec, dict], users: list[str], items: list[str]) -> tuple[FeatureBlock, FeatureBlock]:
     encoder, draw = Encoder(*made), np.random.default_rng(1)
     raw = {"user": draw.choice(users, 50).tolist(), "item": draw.choice(items, 50).tolist(),
            "history": [draw.choice(items, draw.integers(4)).tolist() for _ in range(50)],
            "hour": draw.uniform(0, 24, 50), "price": draw.uniform(0, 3, 50),
            "extra": draw.choice(["x", "y"], 50).tolist()}
-    shared, item = encoder.encode(raw, "user", "context"), encoder.encode(raw, "item")
+    request, item = encoder.encode(raw, "user", "context"), encoder.encode(raw, "item")
     parts = {name: encoder.field_ids(made[0].by_name[name], raw[name])[0][:, 0] for name in ("user", "item")}
-    own = np.concatenate([item.ids, encoder.cross_ids(parts)], axis=1)
-    return (Block(torch.from_numpy(shared.ids), torch.from_numpy(shared.dense)),
-            Block(torch.from_numpy(own), torch.from_numpy(item.dense)))
+    candidate = np.concatenate([item.ids, encoder.cross_ids(parts)], axis=1)
+    return (FeatureBlock(torch.from_numpy(request.ids), torch.from_numpy(request.dense)),
+            FeatureBlock(torch.from_numpy(candidate), torch.from_numpy(item.dense)))
 
 
 def build(name: str, spec: FeatureSpec, config: Config) -> torch.nn.Module:
@@ -79,8 +79,8 @@ def parent(folder: Path, name: str, made: tuple[FeatureSpec, dict]) -> tuple[Par
         for parameter in network.parameters():
             parameter.normal_(std=0.3)
         network.embedding.weight[0] = 0.0
-    manifest = Manifest(schema_version=1, name="tiny", content_hash="0" * 64, created=datetime.now(UTC), files={},
-                        metrics={"ranker": name})
+    manifest = Manifest(schema_version=SCHEMA_VERSION, name="tiny", content_hash="0" * 64, created=datetime.now(UTC),
+                        files={}, metrics={"ranker": name})
     found = Parent(folder, manifest, *made, CONFIG)
     path = folder / ("retrieval/towers.safetensors" if name == "two_tower" else "rank/weights.safetensors")
     checkpoint.save(network, path)
@@ -126,7 +126,7 @@ def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     network, figures = started(start, name, now)
     assert figures["anew"] == []
     table = network.embedding
-    reader = table.shared if side == "user" else table.own
+    reader = table.request if side == "user" else table.candidate
     first = int(reader.offsets[reader.places["extra"]]) + 1
     with torch.no_grad():
         assert table.weight[first : first + 3].abs().sum() > 0 or name == "logistic_regression"
@@ -144,14 +144,14 @@ def test_a_layer_of_another_shape_and_one_of_doubtful_columns_start_anew(tmp_pat
     assert figures["anew"] == ["mlp.rest.2.weight", "mlp.rest.2.bias", "mlp.rest.5.weight"]
     renamed = FeatureSpec(fields=tuple(
         one.model_copy(update={"name": "cost" if one.name == "price" else one.name}) for one in made[0].fields))
-    width = registry.build("dnn", renamed, CONFIG.train).embedding.own.width
+    width = registry.build("dnn", renamed, CONFIG.train).embedding.candidate.width
     doubtful = CONFIG.train.model_copy(update={"hidden": (width, 5)})
     start = Parent(start.folder, start.manifest, *made, CONFIG.model_copy(update={"train": doubtful}))
     torch.manual_seed(3)
     checkpoint.save(registry.build("dnn", made[0], doubtful), tmp_path / "rank" / "weights.safetensors")
     network = registry.build("dnn", renamed, doubtful)
     figures = WarmStart(start, renamed, made[1], doubtful)(network, "dnn", lambda s, c: build("dnn", s, c))
-    assert "mlp.first.own" in figures["anew"]
+    assert "mlp.first.candidate" in figures["anew"]
     assert "embedding.weight" not in figures["anew"]
 
 

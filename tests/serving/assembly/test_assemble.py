@@ -17,7 +17,7 @@ from contracts.artifacts import BID, ITEM, TEST_LOGITS, TEST_ROWS, USER, Artifac
 from contracts.bundle.bundle import read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 
@@ -59,7 +59,7 @@ def test_unknown_keys_get_the_encoding_of_nothing(loaded: LoadedBundle) -> None:
 def test_item_vectors_are_the_towers(loaded: LoadedBundle) -> None:
     ids, dense = loaded.items.ids[:-1].copy(), loaded.items.dense[:-1].copy()
     with torch.inference_mode():
-        expected = loaded.towers.item_vector(Block(torch.from_numpy(ids), torch.from_numpy(dense))).numpy()
+        expected = loaded.towers.item_vector(FeatureBlock(torch.from_numpy(ids), torch.from_numpy(dense))).numpy()
     np.testing.assert_allclose(loaded.item_vectors, expected, atol=1e-6)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from contracts.config.stages import Retrieve
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from serving.assembly.index_recall import index_recall, user_vectors
 from serving.bundle import item_index
 from serving.bundle.feature_store import FeatureStore
@@ -21,7 +21,8 @@ def test_vectors_are_the_towers(loaded: LoadedBundle) -> None:
         ids = torch.from_numpy(np.concatenate([loaded.users.ids[[row]], context.ids], axis=1))
         dense = torch.from_numpy(np.concatenate([loaded.users.dense[[row]], context.dense], axis=1))
         with torch.inference_mode():
-            np.testing.assert_allclose(found[row], loaded.towers.user_vector(Block(ids, dense))[0].numpy(), atol=1e-6)
+            expected = loaded.towers.user_vector(FeatureBlock(ids, dense))[0].numpy()
+        np.testing.assert_allclose(found[row], expected, atol=1e-6)
 
 
 def test_sample_is_spread_over_the_table(loaded: LoadedBundle) -> None:

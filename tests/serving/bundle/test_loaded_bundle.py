@@ -12,7 +12,7 @@ import torch
 
 from contracts.bundle.bundle import MANIFEST, load_weights, read_manifest, save_weights
 from contracts.errors import BundleError, BundleVersionError, ChecksumError, ParityError
-from models.examples.batches import Block
+from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 
 Republish = Callable[[Path], Path]
@@ -129,9 +129,9 @@ def test_taste_is_learnt(loaded: LoadedBundle) -> None:
     with torch.inference_mode():
         row = loaded.users.row("u00")
         context = loaded.encoder.encode({}, "context")
-        shared = (np.concatenate([loaded.users.ids[[row]], context.ids], axis=1),
+        request = (np.concatenate([loaded.users.ids[[row]], context.ids], axis=1),
                   np.concatenate([loaded.users.dense[[row]], context.dense], axis=1))
-        vector = loaded.towers.user_vector(Block(*(torch.from_numpy(part) for part in shared)))[0].numpy()
+        vector = loaded.towers.user_vector(FeatureBlock(*(torch.from_numpy(part) for part in request)))[0].numpy()
     own = loaded.filters["category"].passing(["books"])
     scores = loaded.item_vectors @ vector
     assert scores[own].mean() > scores[~own].mean()

@@ -16,7 +16,6 @@ import torch
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.errors import DataError
-from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay import item_snapshot, past_requests, retrieved_candidates
 from serving.replay.item_snapshot import SnapshotArtifacts
@@ -45,13 +44,13 @@ def log(market: Any, trained: Artifacts, tmp_path_factory: pytest.TempPathFactor
     for name in (TIME, LABEL_TIME):
         raw = raw.set_column(raw.schema.get_field_index(name), name, raw[name].cast(stamp))
     _write_days(out.features, raw, times)
-    shared, own = encode_events(market)
+    request, candidate = encode_events(market)
     columns: dict[str, Any] = {ROW: np.arange(count), USER: users.astype(np.int64), LABEL: market.labels}
-    for slots, part in ((market.spec.block_ids("shared"), shared), (market.spec.block_ids("own"), own)):
+    for slots, part in ((market.spec.block_ids("request"), request), (market.spec.block_ids("candidate"), candidate)):
         for slot in slots:
             values = part.ids[:, slot.start : slot.start + slot.width]
             columns[slot.name] = values[:, 0] if slot.width == 1 else list(values)
-    for dense in (*market.spec.block_dense("shared"), *market.spec.block_dense("own")):
+    for dense in (*market.spec.block_dense("request"), *market.spec.block_dense("candidate")):
         raw_values = market.events[dense.field]
         columns[dense.name] = np.array([np.nan if v is None else v for v in raw_values], dtype=np.float64)
     encoded = pa.table(columns)
@@ -104,12 +103,12 @@ def test_a_request_knows_the_clicks_published_before_it(
     assert all(request.clicked >= 0 for request in asked if not request.uniform)
     events = item_snapshot.events(log, [ROW, USER, ITEM, TIME, LABEL, LABEL_TIME], None, START + timedelta(hours=HOURS))
     rows = events.to_pylist()
-    shared, _ = encode_events(market)
+    inputs, _ = encode_events(market)
     matched = 0
     for request in asked:
         same = [row for row in rows if row[TIME] >= TEST
-                and np.array_equal(shared.ids[row[ROW]], request.requester.shared.ids[0])
-                and np.array_equal(shared.dense[row[ROW]], request.requester.shared.dense[0])]
+                and np.array_equal(inputs.ids[row[ROW]], request.requester.inputs.ids[0])
+                and np.array_equal(inputs.dense[row[ROW]], request.requester.inputs.dense[0])]
         candidates = []
         for row in same:
             publish = row[TIME].replace(hour=0, minute=0, second=0, microsecond=0)
@@ -130,9 +129,9 @@ def test_candidates_are_what_retrieval_answers_with_the_ranker_s_logits(
         rows = lists.rows[number][lists.valid[number]].astype(np.int64)
         assert len(set(rows.tolist())) == len(rows)
         assert not set(asked[number].requester.recent.tolist()) & set(rows.tolist())
-        own = features.own(rows, asked[number].requester.shared.ids)
+        candidate = features.candidate_inputs(rows, asked[number].requester.inputs.ids)
         with torch.inference_mode():
-            logits = loaded.ranker(block(asked[number].requester.shared), block(Encoded(own.ids, own.dense)))
+            logits = loaded.ranker(block(asked[number].requester.inputs), block(candidate))
         np.testing.assert_allclose(lists.teacher[number][lists.valid[number]], logits.numpy(), atol=1e-5)
         assert (lists.clicked[number] == (lists.rows[number] == asked[number].clicked)).all()
     lists.save(tmp_path / "test")

@@ -18,63 +18,65 @@ def requester(features: RequestFeatures, user: str = "u05", **query: object) -> 
     return features.requester(RankQuery(user, 5, **query))  # type: ignore[arg-type]
 
 
-def test_the_shared_block_is_what_the_encoder_writes(features: RequestFeatures, loaded: LoadedBundle, market) -> None:
+def test_the_request_block_is_what_the_encoder_writes(features: RequestFeatures, loaded: LoadedBundle, market) -> None:
     """User from the stored table, context from the request, against encoding everything at once."""
     for number, user in enumerate(market.users["_user"]):
         columns = {name: [market.users[name][number]] for name in ("taste", "visits", "history")}
         expected = loaded.encoder.encode({**columns, "device": ["phone"], "hour": [7.5]}, "user", "context")
         found = requester(features, user, context={"device": "phone", "hour": 7.5})
         assert found.known
-        assert found.shared.ids.tolist() == expected.ids.tolist()
-        assert found.shared.dense.tolist() == expected.dense.tolist()
+        assert found.inputs.ids.tolist() == expected.ids.tolist()
+        assert found.inputs.dense.tolist() == expected.dense.tolist()
 
 
 def test_an_unknown_user_without_context_is_all_missing(features: RequestFeatures) -> None:
     found = requester(features, "nobody")
     assert not found.known
     assert not len(found.recent)
-    assert found.shared.ids.tolist() == features.missing_shared.ids.tolist()
-    assert found.shared.dense.tolist() == features.missing_shared.dense.tolist()
+    assert found.inputs.ids.tolist() == features.missing_request.ids.tolist()
+    assert found.inputs.dense.tolist() == features.missing_request.dense.tolist()
 
 
 def test_recent_items_replace_the_history(features: RequestFeatures, loaded: LoadedBundle) -> None:
     keys = ("i04", "never-seen", "i03", "i02")
     found = requester(features, recent_items=keys)
     expected = loaded.encoder.encode({"history": [list(keys)]}, "user").ids
-    slot = features.shared_ids["history"]
+    slot = features.request_ids["history"]
     span = slice(slot.start, slot.start + slot.width)
-    assert found.shared.ids[:, span].tolist() == expected[:, span].tolist()
-    assert found.shared.ids[0, slot.start + 1] == UNKNOWN
+    assert found.inputs.ids[:, span].tolist() == expected[:, span].tolist()
+    assert found.inputs.ids[0, slot.start + 1] == UNKNOWN
     assert found.recent.tolist() == loaded.items.rows(["i04", "i03", "i02"]).tolist()
 
 
 def test_no_recent_items_is_an_empty_history(features: RequestFeatures) -> None:
     found = requester(features, recent_items=())
-    slot = features.shared_ids["history"]
-    assert (found.shared.ids[0, slot.start : slot.start + slot.width] == PADDING).all()
+    slot = features.request_ids["history"]
+    assert (found.inputs.ids[0, slot.start : slot.start + slot.width] == PADDING).all()
     assert not len(found.recent)
 
 
 def test_the_stored_row_is_not_written_to(features: RequestFeatures) -> None:
-    before = requester(features).shared.ids.tolist()
+    before = requester(features).inputs.ids.tolist()
     requester(features, recent_items=("i01",), context={"device": "desk"})
-    assert requester(features).shared.ids.tolist() == before
+    assert requester(features).inputs.ids.tolist() == before
 
 
-def test_the_own_block_is_what_the_encoder_writes(features: RequestFeatures, loaded: LoadedBundle, market) -> None:
+def test_the_candidate_block_is_what_the_encoder_writes(
+    features: RequestFeatures, loaded: LoadedBundle, market
+) -> None:
     user = requester(features, context={"hour": 13.0})
     names = [slot.field for slot in loaded.spec.id_slots("item")]
     columns = {name: market.items[name] for name in names}
     items = loaded.encoder.encode(columns, "item")
-    own = features.own(loaded.items.rows(market.items["_item"]), user.shared.ids)
-    assert own.ids[:, : items.ids.shape[1]].tolist() == items.ids.tolist()
-    assert own.dense.tolist() == items.dense.tolist()
-    shared = {slot.name: user.shared.ids[:, slot.start] for slot in loaded.spec.block_ids("shared")}
+    candidate = features.candidate_inputs(loaded.items.rows(market.items["_item"]), user.inputs.ids)
+    assert candidate.ids[:, : items.ids.shape[1]].tolist() == items.ids.tolist()
+    assert candidate.dense.tolist() == items.dense.tolist()
+    request = {slot.name: user.inputs.ids[:, slot.start] for slot in loaded.spec.block_ids("request")}
     item = {slot.name: items.ids[:, slot.start] for slot in loaded.spec.id_slots("item")}
-    crosses = loaded.encoder.cross_ids({part: {**shared, **item}[part] for part in loaded.encoder.part_slots})
-    assert own.ids[:, items.ids.shape[1] :].tolist() == crosses.tolist()
+    crosses = loaded.encoder.cross_ids({part: {**request, **item}[part] for part in loaded.encoder.part_slots})
+    assert candidate.ids[:, items.ids.shape[1] :].tolist() == crosses.tolist()
 
 
 def test_no_candidates_give_an_empty_block(features: RequestFeatures, loaded: LoadedBundle) -> None:
-    own = features.own(np.empty(0, dtype=np.int64), requester(features).shared.ids)
-    assert own.ids.shape == (0, loaded.spec.id_width("item", "cross"))
+    candidate = features.candidate_inputs(np.empty(0, dtype=np.int64), requester(features).inputs.ids)
+    assert candidate.ids.shape == (0, loaded.spec.id_width("item", "cross"))

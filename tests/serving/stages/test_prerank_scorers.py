@@ -50,7 +50,7 @@ def test_the_served_scores_are_the_network_s(bundle: LoadedBundle, network: Fscd
     answer = Funnel(bundle).rank(ASKED, Deadline(None))
     rows = bundle.items.rows([item.item for item in answer.items]).astype(np.int64)
     with torch.inference_mode():
-        expected = network(block(requester.shared), block(features.own(rows, requester.shared.ids)))
+        expected = network(block(requester.inputs), block(features.candidate_inputs(rows, requester.inputs.ids)))
     assert [item.stage_scores["prerank"] for item in answer.items] == pytest.approx(expected.tolist(), abs=1e-5)
 
 

@@ -36,9 +36,9 @@ def test_broadcasting_equals_one_candidate_at_a_time(loaded: LoadedBundle, name:
     features = RequestFeatures(bundle)
     user = features.requester(QUERY)
     for row, probability in zip(stage.candidates.rows, stage.candidates.scores["rank"], strict=True):
-        own = features.own(np.array([row]), user.shared.ids)
+        candidate = features.candidate_inputs(np.array([row]), user.inputs.ids)
         with torch.inference_mode():
-            logit = bundle.ranker(block(user.shared), block(Encoded(own.ids, own.dense))).numpy()
+            logit = bundle.ranker(block(user.inputs), block(Encoded(candidate.ids, candidate.dense))).numpy()
         assert probability == pytest.approx(bundle.calibration.apply(logit)[0], abs=1e-5)
 
 

@@ -17,15 +17,15 @@ QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
 ROWS = np.array([3, 41, 17])
 
 
-def score(bundle: LoadedBundle, shared: dict[str, list], item: dict[str, list]) -> float:
+def score(bundle: LoadedBundle, request: dict[str, list], item: dict[str, list]) -> float:
     """Logit of one pair from its raw values alone."""
     encoder, spec = bundle.encoder, bundle.spec
-    left, right = encoder.encode(shared, "user", "context"), encoder.encode(item, "item")
-    ids = {slot.name: left.ids[:, slot.start] for slot in spec.block_ids("shared")}
+    left, right = encoder.encode(request, "user", "context"), encoder.encode(item, "item")
+    ids = {slot.name: left.ids[:, slot.start] for slot in spec.block_ids("request")}
     ids |= {slot.name: right.ids[:, slot.start] for slot in spec.id_slots("item")}
     crosses = encoder.cross_ids({part: ids[part] for part in encoder.part_slots})
-    own = Encoded(np.concatenate([right.ids, crosses], axis=1), right.dense)
-    return float(bundle.ranker(block(left), block(own)))
+    candidate = Encoded(np.concatenate([right.ids, crosses], axis=1), right.dense)
+    return float(bundle.ranker(block(left), block(candidate)))
 
 
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
@@ -37,15 +37,16 @@ def test_changes_against_scoring_raw_values_with_one_left_out(loaded: LoadedBund
     features = RequestFeatures(bundle)
     reasons = Reasons(bundle, features)
     user = market.users["_user"].index(QUERY.user)
-    shared = {f: [market.users[f][user]] for f in ("taste", "visits", "history")} | {"device": ["phone"], "hour": [9.0]}
+    request = {f: [market.users[f][user]] for f in ("taste", "visits", "history")}
+    request |= {"device": ["phone"], "hour": [9.0]}
     with torch.inference_mode():
         changes = reasons.changes(ROWS, features.requester(QUERY))
         for row, found in zip(ROWS, changes, strict=True):
             at = market.items["_item"].index(bundle.items.key(row))
-            item = {f: [market.items[f][at]] for f in reasons.fields if f not in shared}
-            base = score(bundle, shared, item)
+            item = {f: [market.items[f][at]] for f in reasons.fields if f not in request}
+            base = score(bundle, request, item)
             for field, change in zip(reasons.fields, found, strict=True):
-                without = score(bundle, {**shared, field: [None]} if field in shared else shared,
+                without = score(bundle, {**request, field: [None]} if field in request else request,
                                 {**item, field: [None]} if field in item else item)
                 assert change == pytest.approx(base - without, abs=1e-4), field
 
@@ -71,8 +72,8 @@ def test_what_is_missing_already_is_no_reason(loaded: LoadedBundle) -> None:
     features = RequestFeatures(loaded)
     with torch.inference_mode():
         top = Reasons(loaded, features).top(ROWS, features.requester(RankQuery("nobody", 5)))
-    shared = {field.name for field in loaded.spec.of_side("user", "context")}
-    assert not {reason.field for reasons in top for reason in reasons} & shared
+    request = {field.name for field in loaded.spec.of_side("user", "context")}
+    assert not {reason.field for reasons in top for reason in reasons} & request
 
 
 def test_no_items(loaded: LoadedBundle) -> None:

@@ -39,11 +39,11 @@ def test_once_per_combination_is_once_per_candidate(
     split = FscdSplit(network, network.fields)
     assert len(split.crosses) == 4
     asked = RankQuery(user="u05", limit=1, context={"device": "phone", "hour": 7.0})
-    shared = RequestFeatures(bundle).requester(asked).shared
+    request = RequestFeatures(bundle).requester(asked).inputs
     with torch.inference_mode():
-        user = split.user_part(block(shared))
-        found = RequestCrosses(bundle, split).of(shared, user)(ROWS)
-        expected = RequestCrosses(bundle, split, grouped=False).of(shared, user)(ROWS)
+        user = split.user_part(block(request))
+        found = RequestCrosses(bundle, split).of(request, user)(ROWS)
+        expected = RequestCrosses(bundle, split, grouped=False).of(request, user)(ROWS)
     assert torch.allclose(found, expected.expand_as(found), atol=1e-5)
     assert not torch.allclose(found, user.expand_as(found), atol=1e-3)
 
@@ -51,6 +51,6 @@ def test_once_per_combination_is_once_per_candidate(
 def test_without_crosses_only_the_user_s_part_is_left(bundle: LoadedBundle) -> None:
     network = Fscd(bundle.spec, 4, (8,)).eval().requires_grad_(False)
     split = FscdSplit(network, ["category"])
-    shared = RequestFeatures(bundle).requester(RankQuery(user="u05", limit=1)).shared
+    request = RequestFeatures(bundle).requester(RankQuery(user="u05", limit=1)).inputs
     user = torch.ones(1, 8)
-    assert torch.equal(RequestCrosses(bundle, split).of(shared, user)(ROWS), user)
+    assert torch.equal(RequestCrosses(bundle, split).of(request, user)(ROWS), user)

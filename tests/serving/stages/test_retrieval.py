@@ -25,7 +25,7 @@ def retrieve(
     asked = RankQuery(user, 5, **query)  # type: ignore[arg-type]
     requester = RequestFeatures(bundle).requester(asked)
     with torch.inference_mode():
-        vector = bundle.towers.user_vector(block(requester.shared))[0].numpy()
+        vector = bundle.towers.user_vector(block(requester.inputs))[0].numpy()
     return requester, vector, RetrievalStage(bundle).run(asked, requester, vector, by_value)
 
 
