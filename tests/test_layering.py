@@ -6,6 +6,7 @@ import ast
 import graphlib
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def sources(layer: str) -> list[Path]:
     return [path for path in sorted((ROOT / layer).rglob("*.py")) if "_pb2" not in path.name]
 
 
-def imported(nodes: list[ast.stmt], *, at_import_time: bool) -> set[str]:
+def imported(nodes: Iterable[ast.AST], *, at_import_time: bool) -> set[str]:
     """Dotted names imported by these statements; with `at_import_time`, function bodies are passed over."""
     names: set[str] = set()
     for node in nodes:

@@ -14,7 +14,7 @@ def tree() -> set[str]:
     block = (ROOT / "README.md").read_text().split("## The tree")[1].split("```")[1]
     floor, named = "", set()
     for line in block.strip().splitlines():
-        indent, name = re.match(r"( *)(\S+)", line).groups()
+        indent, name = re.findall(r"^( *)(\S+)", line)[0]
         floor = floor if indent else name
         named.add(f"{floor}{name}" if indent else name)
     return named
@@ -36,5 +36,5 @@ def test_every_command_of_the_readme_exists():
         assert f"\n{target}:" in makefile
     from sluice.cli import app
 
-    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
     assert set(re.findall(r"bin/sluice ([a-z][a-z-]*)", text)) <= commands

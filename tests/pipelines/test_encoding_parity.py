@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from contracts.artifacts import LABEL, ROW
 from contracts.features.encoding import Encoder, number
-from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, Side
 from contracts.features.vocabulary import fit_order
 from pipelines.encoding import encode_examples
 from pipelines.encoding.encode_examples import SIDES, encode
@@ -71,7 +71,8 @@ def spec(vocabularies):
 
 def expected(spec, vocabularies, columns):
     """Slot name -> ids [B, width], by the code that a server runs."""
-    encoder, sides = Encoder(spec, vocabularies), ("user", "context", "item")
+    encoder = Encoder(spec, vocabularies)
+    sides: tuple[Side, ...] = ("user", "context", "item")
     ids = encoder.encode(columns, *sides).ids
     slots = {slot.name: ids[:, slot.start : slot.start + slot.width] for slot in spec.id_slots(*sides)}
     crosses = encoder.cross_ids({name: block[:, 0] for name, block in slots.items()})

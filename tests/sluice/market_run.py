@@ -22,7 +22,7 @@ WINDOWS = {"train": ["2026-01-01T00:00:00+00:00", "2026-01-07T00:00:00+00:00"],
 
 def market_run(folder: Path, honest: bool = True, users: int = 60, **sections: dict[str, Any]) -> Artifacts:
     """`honest` False trains on labels of other rows; `users` is how many the test rows are dealt to."""
-    config = make_config(**sections)
+    config = make_config(True, **sections)
     market, out = make_market(config), Artifacts(folder)
     learned = market.labels if honest else np.random.default_rng(9).permutation(market.labels)
     write_outputs(replace(market, labels=learned), out)

@@ -11,7 +11,7 @@ import pytest
 from sluice.cli import app
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
+COMMANDS = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
 
 
 def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,6 +6,7 @@ The kills follow one another in one folder, so that each run finds what the kill
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -67,7 +68,7 @@ POINTS: dict[str, tuple[Kill, ...]] = {
 }
 
 
-def result(out: Artifacts) -> dict[str, object]:
+def result(out: Artifacts) -> dict[str, Any]:
     """Everything that a day leaves behind, without times."""
     store = BundleRegistry(f"sqlite:///{out.out / 'mlflow.db'}")
     found = verify(out.bundle)

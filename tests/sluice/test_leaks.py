@@ -22,9 +22,10 @@ DWELL = '\n[[fields]]\nname = "dwell_seconds"\nkind = "numeric"\nside = "context
 
 
 def features(config: Config, data: Path, folder: Path) -> tuple[dict, str]:
-    console = Console(file=io.StringIO(), width=300)
+    shown = io.StringIO()
+    console = Console(file=shown, width=300)
     found = steps.features(config, data, Artifacts(folder), console)
-    return found["leaks"], console.file.getvalue()
+    return found["leaks"], shown.getvalue()
 
 
 def marketplace(folder: Path) -> tuple[Config, Path]:
@@ -70,10 +71,11 @@ def test_a_machine_for_spark_alone_says_that_the_check_was_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps.importlib.util, "find_spec", lambda name: None)
-    console = Console(file=io.StringIO(), width=300)
+    shown = io.StringIO()
+    console = Console(file=shown, width=300)
     found = steps.leaks(load(EXAMPLES / "bank.toml"), Artifacts(tmp_path), console)
     assert "install sluice[models]" in found["skipped"]
-    assert "leak check left out" in console.file.getvalue()
+    assert "leak check left out" in shown.getvalue()
 
 
 def test_a_report_without_suspicion_says_so_and_one_that_was_not_made_says_why(tmp_path: Path) -> None:

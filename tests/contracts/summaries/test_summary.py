@@ -52,4 +52,4 @@ def test_a_figure_that_is_not_finite_is_never_written(tmp_path):
 
 def test_a_summary_cannot_be_changed():
     with pytest.raises(ValueError, match="frozen"):
-        Figures(rows=1).rows = 2
+        Figures(rows=1).rows = 2  # type: ignore[misc]

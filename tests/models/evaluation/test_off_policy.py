@@ -90,8 +90,8 @@ def test_the_policy_that_ran_is_worth_the_mean_reward() -> None:
 def test_rows_of_one_group_count_as_one() -> None:
     """Every row twice over, in groups of two, says no more than once."""
     logged, _, _ = drawn(2)
-    twice = Logged(*(np.repeat(part, 2) for part in (logged.reward, logged.logging, logged.target)),
-                   group=np.repeat(np.arange(ROWS), 2))
+    reward, logging, target = (np.repeat(part, 2) for part in (logged.reward, logged.logging, logged.target))
+    twice = Logged(reward, logging, target, group=np.repeat(np.arange(ROWS), 2))
     for estimator in (ips, snips):
         assert estimator(twice).standard_error == pytest.approx(estimator(logged).standard_error)
 

@@ -271,6 +271,7 @@ def test_runs_go_where_the_tracking_uri_says(trained) -> None:
     out, found = trained
     client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
     experiment = client.get_experiment_by_name("tiny")
+    assert experiment is not None
     assert len(client.search_runs([experiment.experiment_id])) >= len(found["models"])
     assert not (out.out / "mlflow.db").exists()
 

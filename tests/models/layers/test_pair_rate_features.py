@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,14 +52,15 @@ def random_weights(spec: FeatureSpec, head: str, pairs=PAIRS, **more) -> PairSta
 def test_inputs_are_two_look_ups_and_a_head(pair_spec, head):
     made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 40)
     found = made(request, candidate)
-    vectors, starts = made.scorer.vectors, made.starts
+    scorer: Any = made.scorer
+    vectors, starts = scorer.vectors, made.starts
     for row in range(40):
         city, brand = int(request[row, 1]) + starts["city"], int(candidate[row, 4]) + starts["brand"]
-        expected = (made.scorer.heads[0](vectors[city], vectors[brand]) - 0.3) / 2
+        expected = (scorer.heads[0](vectors[city], vectors[brand]) - 0.3) / 2
         torch.testing.assert_close(found[row, 0], expected)
         age = int(request[row, 0]) + starts["age"]
         tags = [t + starts["tags"] for t in candidate[row, 1:4].tolist() if t]
-        logits = [made.scorer.heads[1](vectors[age], vectors[tag]) for tag in tags or [starts["tags"]]]
+        logits = [scorer.heads[1](vectors[age], vectors[tag]) for tag in tags or [starts["tags"]]]
         torch.testing.assert_close(found[row, 1], (torch.stack(logits).mean() - 0.3) / 2)
 
 
@@ -146,7 +148,7 @@ def test_the_encoder_is_dropped_and_its_answers_stay(pair_spec, pair_graph, tmp_
 def test_every_ranker_reads_them_and_keeps_them_frozen(name, pair_spec, pair_graph, tmp_path):
     _, made, spec = published(pair_spec, pair_graph, tmp_path / "s")
     torch.manual_seed(1)
-    network = registry.build(name, spec, TRAIN)
+    network: Any = registry.build(name, spec, TRAIN)
     pair_weights.load_into(network, spec, tmp_path / "s")
     for parameter in network.parameters():
         if parameter.requires_grad:
@@ -167,7 +169,7 @@ def test_every_ranker_reads_them_and_keeps_them_frozen(name, pair_spec, pair_gra
 
 def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_graph, tmp_path):
     _, made, spec = published(pair_spec, pair_graph, tmp_path, fine_tune=True, initialise_embeddings=True)
-    network = registry.build("dnn", spec, TRAIN)
+    network: Any = registry.build("dnn", spec, TRAIN)
     before = network.embedding.weight.detach().clone()
     pair_weights.load_into(network, spec, tmp_path)
     embedding = network.embedding
@@ -182,7 +184,7 @@ def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_
 @pytest.mark.parametrize("name", ["fives", "factorisation_machine"])
 def test_embeddings_with_a_linear_weight_keep_it_when_they_start_at_the_vectors(name, pair_spec, pair_graph, tmp_path):
     _, made, spec = published(pair_spec, pair_graph, tmp_path, initialise_embeddings=True)
-    network = registry.build(name, spec, TRAIN)
+    network: Any = registry.build(name, spec, TRAIN)
     pair_weights.load_into(network, spec, tmp_path)
     row = network.embedding.request.rows(torch.tensor([[3, 4]], dtype=torch.int32))[0, 1]  # city 4
     scaled = (made.scorer.vectors - made.scorer.vectors.mean(0)) / made.scorer.vectors.std(0) * 0.1

@@ -11,7 +11,7 @@ LABEL = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
 
 
 def column(codes: np.ndarray, size: int) -> FieldColumn:
-    return FieldColumn("f", codes, size, (codes > 0).any(axis=1))
+    return FieldColumn("f", codes, size, np.any(codes > 0, axis=1, keepdims=False))
 
 
 def odds(positives: float, rows: float, overall: float) -> float:

@@ -36,6 +36,7 @@ def test_numbers_are_cut_at_quantiles_and_missing_ones_are_no_value(examples: Ex
     assert not price.present[::10].any()
     counts = np.bincount(price.codes[price.present, 0])[1:]
     assert counts.max() - counts.min() <= 2
+    assert price.values is not None
     order = np.argsort(price.values[price.present])
     assert (np.diff(price.codes[price.present, 0][order]) >= 0).all()
 

@@ -108,4 +108,5 @@ def test_nothing_is_ever_not_a_number(
         reached = extend(reached, states[1], layer)
     reached.square().sum().backward()
     assert torch.isfinite(reached).all()
+    assert edges.structure.grad is not None
     assert torch.isfinite(edges.structure.grad).all()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -23,7 +25,7 @@ def test_the_fusion_is_the_bilinear_form_of_each_head(width: int, heads: int) ->
 
 
 def test_open_gates_leave_the_inputs_as_they_are(spec: FeatureSpec, batch: Batch) -> None:
-    network = FinalMlp(spec, 4, (8, 8), 0.0).eval()
+    network: Any = FinalMlp(spec, 4, (8, 8), 0.0).eval()
     for gate in network.gates:
         torch.nn.init.zeros_(gate.layers[-1].weight)
         torch.nn.init.zeros_(gate.layers[-1].bias)
@@ -33,7 +35,7 @@ def test_open_gates_leave_the_inputs_as_they_are(spec: FeatureSpec, batch: Batch
 
 
 def test_a_closed_gate_hides_an_input_from_its_stream_alone(spec: FeatureSpec, batch: Batch) -> None:
-    network = FinalMlp(spec, 4, (8, 8), 0.0).eval()
+    network: Any = FinalMlp(spec, 4, (8, 8), 0.0).eval()
     with torch.no_grad():
         network.gates[0].layers[-1].weight.zero_()
         network.gates[0].layers[-1].bias.fill_(-200.0)

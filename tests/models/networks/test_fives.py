@@ -51,4 +51,5 @@ def test_the_last_layer_alone_reads_a_narrower_input(spec: FeatureSpec, batch: B
 def test_the_structure_gets_a_gradient(spec: FeatureSpec, batch: Batch) -> None:
     model = network(spec)
     model(batch.request, batch.candidate).sum().backward()
+    assert model.edges.structure.grad is not None
     assert (model.edges.structure.grad[0] != 0).any()

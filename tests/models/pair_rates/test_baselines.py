@@ -17,7 +17,8 @@ def test_every_rival_answers_a_rate_for_every_pair(
     name: str, pair_graph: PairGraph, pair_spec: FeatureSpec, pair_rates: np.ndarray
 ) -> None:
     made = made_by(name, pair_graph, pair_spec, SETTINGS, seed=1)
-    city, brand = np.indices(pair_rates.shape) + FIRST_ID
+    indices: np.ndarray = np.indices(pair_rates.shape) + FIRST_ID
+    city, brand = indices[0], indices[1]
     rates = made.rates(0, city, brand)
     assert rates.shape == pair_rates.shape
     assert ((rates > 0) & (rates < 1)).all()

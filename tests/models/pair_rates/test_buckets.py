@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import torch
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.training import Statistics
+from models.examples.batches import ExampleSet
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
 
@@ -22,8 +24,11 @@ def test_counts_are_those_of_the_graph(pair_graph):
     assert seen_together(pair_graph, 0, np.array([1]), np.array([1])).tolist() == [0]
 
 
-class Rows:
-    rows = 3
+class Rows(ExampleSet):
+    """Three rows in memory."""
+
+    def __init__(self):
+        self.rows = 3
 
     def column(self, name):
         return {"city": np.array([2, 2, 3]), "brand": np.array([[2, 3], [2, 0], [2, 2]])}[name]
@@ -49,7 +54,7 @@ def test_every_row_is_in_one_bucket_and_auc_is_its_own(auc):
 def run(tmp_path, pair_graph, pair_spec, write):
     """A pre-trained run with a table of rates, and 400 test rows with the logits of one model."""
     out, random, rows = Artifacts(tmp_path), np.random.default_rng(1), 400
-    columns = {}
+    columns: dict[str, Any] = {}
     for slot in [*pair_spec.block_ids("request"), *pair_spec.block_ids("candidate")]:
         ids = random.integers(2, slot.size, (rows, slot.width)).astype(np.int32)
         columns[slot.name] = ids if slot.width > 1 else ids[:, 0]

@@ -18,7 +18,7 @@ def generator(seed=0):
 
 def edges_into(graph, rows, neighbours, excluded=NONE, seed=0):
     """{row: edge numbers that send to it}"""
-    found = {int(row): [] for row in rows}
+    found: dict[int, list[int]] = {int(row): [] for row in rows}
     for one in sample(graph, rows, neighbours, excluded, generator(seed)):
         for bucket, edge, source in zip(one.bucket, one.edge, one.source, strict=True):
             row = int(rows[one.nodes[bucket // one.relations]])
@@ -50,7 +50,7 @@ def hub():
 
 
 def test_a_hub_gives_as_many_as_asked_all_different_and_each_equally_often(hub):
-    counts = Counter()
+    counts: Counter[int] = Counter()
     for seed in range(600):
         drawn = edges_into(hub, torch.tensor([0]), neighbours=15, seed=seed)[0]
         assert len(set(drawn)) == len(drawn) == 15

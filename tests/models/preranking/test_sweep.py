@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -62,12 +63,13 @@ def test_the_frontier_starts_with_everything_and_the_choice_keeps_the_recall(poi
 def test_a_fresh_network_holds_the_statistics_that_its_spec_names(tmp_path: Path) -> None:
     job, pairs = task(), [("taste", "kind")]
     made = PairStatistics(with_statistics(job.spec, pairs, PairModel(head="dot", dim=3)), PairModel(head="dot", dim=3))
-    torch.nn.init.normal_(made.scorer.vectors)
+    scorer: Any = made.scorer
+    torch.nn.init.normal_(scorer.vectors)
     spec = publish(made, job.spec, pairs, Statistics(), tmp_path)
-    network = replace(job, spec=spec, statistics=tmp_path).network(Fscd)
+    network: Any = replace(job, spec=spec, statistics=tmp_path).network(Fscd)
     assert network.fields[-1] == "taste_x_kind_rate"
-    assert torch.equal(network.embedding.statistics.scorer.vectors, made.scorer.vectors)
-    torch.nn.init.normal_(made.scorer.vectors)
+    assert torch.equal(network.embedding.statistics.scorer.vectors, scorer.vectors)
+    torch.nn.init.normal_(scorer.vectors)
     publish(made, job.spec, pairs, Statistics(), tmp_path)
     with pytest.raises(DataError, match="run `sluice pretrain` again"):
         replace(job, spec=spec, statistics=tmp_path).network(Fscd)

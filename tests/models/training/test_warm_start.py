@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def build(name: str, spec: FeatureSpec, config: Config) -> torch.nn.Module:
 def parent(folder: Path, name: str, made: tuple[FeatureSpec, dict]) -> tuple[Parent, torch.nn.Module]:
     """A network with weights of its own everywhere, as a bundle would hold it."""
     torch.manual_seed(3)
-    network = build(name, made[0], CONFIG)
+    network: Any = build(name, made[0], CONFIG)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=0.3)
@@ -125,7 +126,7 @@ def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     start, old = parent(tmp_path, name, before)
     network, figures = started(start, name, now)
     assert figures["anew"] == []
-    table = network.embedding
+    table: Any = network.embedding
     reader = table.request if side == "user" else table.candidate
     first = int(reader.offsets[reader.places["extra"]]) + 1
     with torch.no_grad():
@@ -144,7 +145,8 @@ def test_a_layer_of_another_shape_and_one_of_doubtful_columns_start_anew(tmp_pat
     assert figures["anew"] == ["mlp.rest.2.weight", "mlp.rest.2.bias", "mlp.rest.5.weight"]
     renamed = FeatureSpec(fields=tuple(
         one.model_copy(update={"name": "cost" if one.name == "price" else one.name}) for one in made[0].fields))
-    width = registry.build("dnn", renamed, CONFIG.train).embedding.candidate.width
+    embedding: Any = registry.build("dnn", renamed, CONFIG.train).embedding
+    width = embedding.candidate.width
     doubtful = CONFIG.train.model_copy(update={"hidden": (width, 5)})
     start = Parent(start.folder, start.manifest, *made, CONFIG.model_copy(update={"train": doubtful}))
     torch.manual_seed(3)

@@ -96,7 +96,7 @@ def ids(name, values):
 
 def by_hand(events):
     """{(relation, left, right): [impressions, clicks]} of the three relations that must come out."""
-    found = Counter(), Counter()
+    found: tuple[Counter[tuple[int, int, int]], ...] = Counter(), Counter()
     for event in events:
         city, brand, region = (ids(name, [event[name]])[0] for name in ("city", "brand", "region"))
         edges = {(0, city, brand), (2, city, region), *((1, city, tag) for tag in ids("tags", event["tags"]))}
@@ -159,7 +159,7 @@ def test_the_order_and_the_files_of_the_rows_change_nothing(spark, tmp_path):
     assert graph(spark, write(tmp_path, "a", events))[0] == graph(spark, write(tmp_path, "b", mixed, files=5))[0]
 
 
-def test_a_value_that_holds_a_third_of_the_rows_is_counted_in_parts(spark, tmp_path):
+def test_a_value_that_holds_a_third_of_the_rows_is_counted_in_parts(spark, tmp_path, capsys):
     """Its rows are summed before the shuffle: a task of the second stage gets one partial sum per partition."""
     events = [{**e, "city": "c0", "region": "r0"} if e["_row"] % 3 == 0 else e for e in rows(3000)]
     out = write(tmp_path, "a", events, files=6)
@@ -169,7 +169,8 @@ def test_a_value_that_holds_a_third_of_the_rows_is_counted_in_parts(spark, tmp_p
     frame = spark.createDataFrame([([2], [2], 1.0, 1.0)], "city array<int>, brand array<int>, _label float, _exposure "
                                                           "double")
     plan = pair_statistics.count_edges(frame, [pair_statistics.Relation("city", "brand", "pair")])
-    text = plan._sc._jvm.PythonSQLUtils.explainString(plan._jdf.queryExecution(), "simple")
+    plan.explain("simple")
+    text = capsys.readouterr().out
     assert text.index("Exchange") < text.rindex("partial_count")
 
 

@@ -12,6 +12,12 @@ from contracts.errors import SchemaError
 from pipelines.features.source_columns import Located, SourceColumns, typed
 
 
+def schema(ddl: str) -> T.StructType:
+    made = T.StructType.fromDDL(ddl)
+    assert isinstance(made, T.StructType)
+    return made
+
+
 def columns() -> SourceColumns:
     config = Config.model_validate(
         {
@@ -23,8 +29,8 @@ def columns() -> SourceColumns:
             "fields": [{"name": "age", "kind": "numeric", "side": "user"}],
         }
     )
-    log = T.StructType.fromDDL("_user string, _item string, age int, place string")
-    users, items = (T.StructType.fromDDL(ddl) for ddl in ("_user string, age bigint", "_item string, price double"))
+    log = schema("_user string, _item string, age int, place string")
+    users, items = (schema(ddl) for ddl in ("_user string, age bigint", "_item string, price double"))
     return SourceColumns(config, log, users, items)
 
 
@@ -51,15 +57,15 @@ def test_a_missing_column_is_named_with_its_field_and_the_nearest_column() -> No
         columns().locate("cost", "item", "prise")
 
 
-VALUES = [("numeric", {}, "int", 3, 3.0), ("numeric", {}, "boolean", True, 1.0), ("categorical", {}, "int", 3, "3")]
-VALUES += [
+VALUES: list[tuple[str, dict[str, str], str, object, object]] = [
+    ("numeric", {}, "int", 3, 3.0), ("numeric", {}, "boolean", True, 1.0), ("categorical", {}, "int", 3, "3"),
     ("categorical", {"key_type": "int64"}, "int", 3, 3),
     ("categorical", {"key_type": "bool"}, "boolean", True, True),
+    ("categorical", {"key_type": "int64"}, "string", "12", 12),
+    ("multi_valued", {"separator": "|"}, "string", "a.b||c", ["a.b", "c"]),
+    ("multi_valued", {"separator": ".", "key_type": "int64"}, "string", "1.2", [1, 2]),
+    ("multi_valued", {}, "array<int>", [1, None, 2], ["1", "2"]),
 ]
-VALUES += [("categorical", {"key_type": "int64"}, "string", "12", 12)]
-VALUES += [("multi_valued", {"separator": "|"}, "string", "a.b||c", ["a.b", "c"])]
-VALUES += [("multi_valued", {"separator": ".", "key_type": "int64"}, "string", "1.2", [1, 2])]
-VALUES += [("multi_valued", {}, "array<int>", [1, None, 2], ["1", "2"])]
 
 
 @pytest.mark.parametrize(("kind", "more", "found", "value", "feature"), VALUES)
@@ -85,6 +91,6 @@ def test_values_get_the_type_of_their_kind(
     ],
 )
 def test_a_type_that_the_kind_cannot_have_is_refused(spark: SparkSession, kind: Any, found: str, cure: str) -> None:
-    kept = T.StructType.fromDDL(f"x {found}")["x"].dataType
+    kept = schema(f"x {found}")["x"].dataType
     with pytest.raises(SchemaError, match=cure):
         typed(FieldConfig(name="x", kind=kind, side="item"), Located("log", "x", "x", kept))

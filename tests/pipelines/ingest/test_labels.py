@@ -80,7 +80,8 @@ def random_log(log: int) -> tuple[list[Impression], list[Click], list[Click]]:
 def test_late_clicks_reopen_labels_only_inside_their_window_and_from_their_arrival_on(spark: SparkSession) -> None:
     """Many random logs in one run; what a label was known to be before the arrival stays so as of that time."""
     logs = [random_log(log) for log in range(30)]
-    shown, clicks, late = ([row for log in logs for row in log[part]] for part in range(3))
+    shown = [impression for log in logs for impression in log[0]]
+    clicks, late = [click for log in logs for click in log[1]], [click for log in logs for click in log[2]]
     events = spark.createDataFrame(
         [(row, key, at(t), at(t + d)) for row, key, t, d in shown],
         "_row bigint, _on_key string, _time timestamp, _known timestamp",

@@ -74,7 +74,7 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def done(spark, data, out):
     """(summary, names of the steps as told)."""
-    told = []
+    told: list[str] = []
     return run(config(), data, out, on_progress=told.append), told
 
 

@@ -37,6 +37,7 @@ def test_tables_are_mapped_not_copied(loaded: LoadedBundle) -> None:
 
 def test_networks_only_answer(loaded: LoadedBundle) -> None:
     for network in (loaded.towers, loaded.pre_ranker, loaded.ranker):
+        assert network is not None
         assert not network.training
         assert not any(parameter.requires_grad for parameter in network.parameters())
 

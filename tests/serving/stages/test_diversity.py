@@ -13,7 +13,7 @@ def by_the_book(
 ) -> tuple[list[int], list[float]]:
     """The formula, one pair at a time."""
     def cosine(i: int, j: int) -> float:
-        lengths = np.linalg.norm(vectors[i]) * np.linalg.norm(vectors[j])
+        lengths = float(np.linalg.norm(vectors[i]) * np.linalg.norm(vectors[j]))
         return max(0.0, float(vectors[i] @ vectors[j]) / lengths) if lengths else 0.0
 
     order: list[int] = []

@@ -43,6 +43,7 @@ def test_the_laws_of_every_answer(funnel: Funnel, loaded: LoadedBundle, user: st
         assert 0 < item.probability < 1
         assert set(item.stage_scores) == {"retrieve", "prerank", "rank"}
         assert item.stage_scores["rank"] == item.probability
+        assert loaded.bids is not None
         bid = float(loaded.bids[loaded.items.row(item.item)])
         assert item.score == pytest.approx(1000 * bid * item.probability if rerank else item.probability)
         assert (item.price is not None) is rerank
@@ -59,8 +60,8 @@ def test_stages_hand_on_what_they_kept(funnel: Funnel, user: str) -> None:
     assert {stage.status for stage in answer.stages} == {StageStatus.COMPLETE}
     for stage in answer.stages[:-1]:
         assert len(trace[stage.name]) == stage.candidates_out
-    for before, after in pairwise(STAGES[:-1]):
-        assert set(trace[after].tolist()) <= set(trace[before].tolist())
+    for larger, smaller in pairwise(STAGES[:-1]):
+        assert set(trace[smaller].tolist()) <= set(trace[larger].tolist())
 
 
 def test_the_trace_ends_with_the_slate(funnel: Funnel, loaded: LoadedBundle) -> None:

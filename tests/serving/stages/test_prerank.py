@@ -33,6 +33,8 @@ def prerank(
 def test_keeps_the_best_by_the_objective(loaded: LoadedBundle, by_value: bool) -> None:
     user, stage = prerank(loaded, Deadline(None), by_value)
     worth = []
+    assert loaded.pre_ranker is not None
+    assert loaded.bids is not None
     for row in range(len(loaded.items)):
         with torch.inference_mode():
             logit = float(loaded.pre_ranker(user, torch.from_numpy(loaded.item_vectors[row : row + 1].copy())))

@@ -45,6 +45,7 @@ def test_broadcasting_equals_one_candidate_at_a_time(loaded: LoadedBundle, name:
 @pytest.mark.parametrize("by_value", [True, False])
 def test_best_first(loaded: LoadedBundle, by_value: bool) -> None:
     candidates = rank(loaded, Deadline(None), by_value).candidates
+    assert loaded.bids is not None
     worth = candidates.scores["rank"] * (loaded.bids[candidates.rows] if by_value else 1.0)
     assert (np.diff(worth) <= 0).all()
     assert sorted(candidates.rows.tolist()) == sorted(ROWS.tolist())

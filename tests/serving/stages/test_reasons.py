@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def score(bundle: LoadedBundle, request: dict[str, list], item: dict[str, list])
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
 def test_changes_against_scoring_raw_values_with_one_left_out(loaded: LoadedBundle, market, name: str) -> None:
     torch.manual_seed(2)
-    network = registry.build(name, loaded.spec, loaded.settings.train).eval()
+    network: Any = registry.build(name, loaded.spec, loaded.settings.train).eval()
     torch.nn.init.normal_(network.embedding.weight)
     bundle = replace(loaded, ranker=network)
     features = RequestFeatures(bundle)

@@ -33,8 +33,9 @@ def test_once_per_combination_is_once_per_candidate(
     torch.manual_seed(0)
     pairs = [("taste", "category"), ("history", "tags")]
     network = Fscd(with_statistics(bundle.spec, pairs, PairModel(head="dot", dim=3)), 4, (8,)).eval()
-    assert network.embedding.statistics is not None
-    for values in network.requires_grad_(False).embedding.statistics.parameters():
+    statistics = network.requires_grad_(False).embedding.statistics
+    assert statistics is not None
+    for values in statistics.parameters():
         torch.nn.init.normal_(values)
     split = FscdSplit(network, network.fields)
     assert len(split.crosses) == 4

@@ -30,9 +30,11 @@ def rerank(
 
 
 def test_auction_where_there_are_bids(loaded: LoadedBundle) -> None:
+    assert loaded.bids is not None
     expected = second_price(loaded.bids[ROWS], PROBABILITIES, ROWS, 5, 20.0)
     slate = rerank(loaded, reserve_price=20.0)
     assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist()
+    assert slate.price is not None
     assert slate.price.tolist() == expected.price.tolist()
     assert slate.score.tolist() == expected.score.tolist()
     assert slate.probability.tolist() == PROBABILITIES[expected.order].tolist()
@@ -73,6 +75,7 @@ def test_without_the_ranker_prices_rest_on_the_pre_rankers_calibrated_probabilit
     unranked = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8), {"prerank": logits})
     bundle = replace(loaded, prerank_calibration=Calibration(np.zeros(1), np.array([-1.0]), 0.25))
     honest = 1 / (1 + np.exp(1.0 - 0.25 * logits))
+    assert loaded.bids is not None
     expected = second_price(loaded.bids[ROWS], honest, ROWS, 5, 20.0)
     naive = second_price(loaded.bids[ROWS], 1 / (1 + np.exp(-logits)), ROWS, 5, 20.0)
     slate = rerank(bundle, unranked, seconds=0.0, reserve_price=20.0)

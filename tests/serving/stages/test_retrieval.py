@@ -43,6 +43,7 @@ def test_two_towers_against_a_plain_sort(loaded: LoadedBundle, by_value: bool) -
     requester, vector, found = retrieve(loaded, by_value=by_value)
     score = loaded.item_vectors @ vector
     if by_value:
+        assert loaded.bids is not None
         score = score + loaded.settings.train.temperature * np.log(loaded.bids)
     order = [row for row in np.argsort(-score).tolist() if row not in requester.recent]
     assert rows_of(found, "two_tower") == order[: loaded.settings.retrieve.two_tower]

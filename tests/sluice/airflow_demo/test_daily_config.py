@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,12 @@ from sluice.airflow_demo.six_days import FIELDS
 
 
 def test_named_keys_change_and_all_others_stay(tmp_path):
-    sections = {"train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}, "statistics": {"pairs": []}}
+    sections: dict[str, dict[str, Any]] = {
+        "train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}, "statistics": {"pairs": []},
+    }
     changed = load(write(tmp_path / "daily.toml", sections, ["device", "item_id"]))
     assert (changed.train.epochs, changed.train.batch_size, changed.label_window) == (9, 1024, 6 * 3600)
+    assert changed.label.clicks is not None
     assert changed.label.clicks.on == ("request_id", "item_id")
     assert {field.name for field in changed.fields} == {"device", "item_id"}
 

@@ -18,14 +18,14 @@ from sluice.run import steps
 from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
 
 
-def console() -> Console:
-    return Console(file=io.StringIO(), width=200)
+def console(text: io.StringIO | None = None) -> Console:
+    return Console(file=text or io.StringIO(), width=200)
 
 
 def test_it_shows_each_column_with_its_reason_and_what_to_do_next(tmp_path: Path) -> None:
-    shown = console()
-    found = init(dates_as_text(tmp_path), tmp_path / "made.toml", None, False, shown)
-    text = shown.file.getvalue()
+    shown = io.StringIO()
+    found = init(dates_as_text(tmp_path), tmp_path / "made.toml", None, False, console(shown))
+    text = shown.getvalue()
     for part in ("user_id", "the user", "each item has one", "d/M/yyyy H:mm", "next: sluice run"):
         assert part in text
     assert found["roles"]["event_time"] == "event_time"

@@ -36,8 +36,8 @@ def test_users_items_their_own_columns_times_and_positions_are_told() -> None:
         column("device", [["phone", "tv"][row % 2] for row in range(ROWS)]),
         column("position", [1 + row % 5 for row in range(ROWS)], "integer"),
     )
-    assert (found.user.name, found.item.name, found.time.name, found.position.name) == (
-        "user_id", "item_id", "shown_at", "position")
+    roles = (found.user, found.item, found.time, found.position)
+    assert [role.name if role else "" for role in roles] == ["user_id", "item_id", "shown_at", "position"]
     assert fields(found) == {
         "user_id": ("categorical", "user"), "item_id": ("categorical", "item"), "city": ("categorical", "user"),
         "price": ("numeric", "item"), "device": ("categorical", "context"),

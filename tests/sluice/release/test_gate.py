@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +16,7 @@ from sluice.release.gate import judge, reasons
 from tests.sluice.market_run import market_run
 
 QUICK = Gate(draws=100, latency_requests=10, max_latency_ratio=100)
-FINE = {
+FINE: dict[str, Any] = {
     "difference": {"figure": "GAUC", "value": 0.001, "low": -0.001, "high": 0.003},
     "calibration": {"value": 1.05, "low": 0.9, "high": 1.3},
     "milliseconds": {"challenger": 2.0, "champion": 1.9},
@@ -47,6 +49,8 @@ def test_a_better_challenger_has_nothing_against_it(good, bad):
     window = read_window(good)
     ours, theirs = (logits(ScoringBundle.load(one.bundle), window) for one in (good, bad))
     exact = [gauc(window.labels, scores, window.users).value for scores in (ours, theirs)]
+    assert exact[0] is not None
+    assert exact[1] is not None
     assert found["difference"]["value"] == pytest.approx(exact[0] - exact[1])
     assert found["difference"]["low"] > 0
     assert found["reasons"] == []

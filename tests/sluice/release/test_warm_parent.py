@@ -68,6 +68,7 @@ def test_folders(world, tmp_path):
     config, first, _, _ = world
     for folder in (first.out, first.bundle):
         found = parent_of(config, Artifacts(tmp_path), Warmth(str(folder)))
+        assert found is not None
         assert Parent.read(found).weights("two_tower") is not None
     with pytest.raises(ConfigError, match="is what this run makes"):
         parent_of(config, first, Warmth(str(first.out)))
@@ -81,8 +82,10 @@ def test_wrong_use_is_said(world, tmp_path):
         parent_of(config, Artifacts(tmp_path), Warmth("models:/market@nobody", registry=store.uri))
     with pytest.raises(ConfigError, match="NAME@ALIAS"):
         parent_of(config, Artifacts(tmp_path), Warmth("models:/market", registry=store.uri))
+    nothing = parent_of(config, Artifacts(tmp_path), Warmth(str(tmp_path / "nothing")))
+    assert nothing is not None
     with pytest.raises(BundleError, match="is no bundle"):
-        Parent.read(parent_of(config, Artifacts(tmp_path), Warmth(str(tmp_path / "nothing"))))
+        Parent.read(nothing)
 
 
 def test_a_version_that_is_gone_is_not_replaced_in_silence(world, tmp_path):

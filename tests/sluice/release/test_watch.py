@@ -128,6 +128,11 @@ def test_clicks_that_have_not_come_in_yet_are_not_held_against_the_bundle(traffi
     assert any("too few clicks: 0.0 predicted" in one for one in found["not_judged"])
 
 
+def champion_number(store: BundleRegistry) -> str | None:
+    champion = store.by_alias("market", CHAMPION)
+    return champion.number if champion else None
+
+
 def test_the_champion_is_rolled_back_in_the_registry_once(traffic, tmp_path):
     store = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
     first, second = (store.register(market_run(tmp_path / name, honest=name == "a").bundle, Lineage()) for name in "ab")
@@ -137,13 +142,13 @@ def test_the_champion_is_rolled_back_in_the_registry_once(traffic, tmp_path):
     traffic.serve(second.version, 2000, truth=0.3)
     code, found, _ = traffic.watch()
     assert (code, found["bundle"], found["previous"]) == (4, second.version, first.version)
-    assert store.by_alias("market", CHAMPION).number == second.number
+    assert champion_number(store) == second.number
     code, found, said = traffic.watch("--roll-back")
     assert (code, found["roll_back"]["champion"]) == (4, first.version)
     assert f"champion is {first.version}" in said
-    assert store.by_alias("market", CHAMPION).number == first.number
+    assert champion_number(store) == first.number
     code, found, _ = traffic.watch("--roll-back")
-    assert (code, found["bundle"], store.by_alias("market", CHAMPION).number) == (0, first.version, first.number)
+    assert (code, found["bundle"], champion_number(store)) == (0, first.version, first.number)
 
 
 def test_wrong_use_is_said(tmp_path):

@@ -24,6 +24,7 @@ def failures(n: int, failed: int) -> np.ndarray:
 def test_the_interval_of_a_share_solves_wilsons_equation(n, share):
     failed = int(share * n)
     found = error_rate(failures(n, failed), SETTINGS)
+    assert found.high is not None
     assert found.low - 1e-12 <= failed / n <= found.high + 1e-12
     for end in {found.low, found.high} - {0.0}:
         assert (failed / n - end) ** 2 == pytest.approx(1.96**2 * end * (1 - end) / n, abs=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_browser_renders_it(page, tmp_path):
 def test_a_federated_run_has_its_tables_and_its_curve(tmp_path):
     history = [{"round": 1}, {"round": 2, "auc": 0.61}, {"round": 4, "auc": 0.6666}]
     per_setting = {"cpp2": 0.6666}
-    found = {
+    found: dict[str, Any] = {
         "name": "films", "seconds": 9.0, "bundle": {"version": "films-abc"},
         "federated": {"auc": {**per_setting, "central": 0.7}, "bytes_per_client_round": {"cpp2": 281234.0},
                       "epsilon": {"cpp2": 2.708}, "epsilon_composed": {"cpp2": 221.5}, "epsilon_noise": {"cpp2": 7.25},
