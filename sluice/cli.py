@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from sluice.commands import run_commands, serving_commands, version_commands  # noqa: F401
-from sluice.commands.command import app, reported
+from sluice.commands.command import app, command
 
 
-@app.command()
-@reported
+@command()
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="the --out folder of a run or demo")]) -> None:
     """One self-contained HTML page with the run's figures and plots.
 
@@ -24,8 +23,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="the --out
     typer.echo(write_report(folder))
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-@reported
+@command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Run a benchmark of benchmarks/, side by side with its peers; further options go to it.
 

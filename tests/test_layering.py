@@ -81,7 +81,7 @@ ROOMS = {
     "serving.server": "bundle request stages",
     "serving.stages": "bundle request",
     "sluice": "commands report",
-    "sluice.airflow_demo": "demo release run",
+    "sluice.airflow_demo": "demo release",
     "sluice.commands": "demo init release report run",
     "sluice.demo": "report run",
     "sluice.dev": "",

@@ -18,8 +18,8 @@ from federated.clients import client_files, prepare
 from federated.clients.row_space import RowSpace
 from federated.flower import simulate
 from federated.jobs import federate_job as federate_step
-from sluice.run import steps
-from sluice.run.progress import step
+from sluice.run import jobs
+from sluice.run.progress import show_progress
 
 KEYS = ("auc", "bytes_per_client_round", "epsilon", "epsilon_composed", "kept", "seconds_per_round", "dropouts")
 UNIONS, ROUNDS_SHOWN = 20, 8
@@ -34,7 +34,7 @@ def with_data(config: Config, data: Path | None, out: Artifacts, console: Consol
 
         simulate(config.simulation, config.seed, out.raw, out.truth)
         data = out.raw
-    steps.features(config, data, out, console)
+    jobs.run_features(config, data, out, console)
 
 
 def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool, seeds: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool, see
     with_data(config, data, out, console)
     found = {}
     for seed in range(config.seed, config.seed + seeds):
-        with step(console, f"federate, seed {seed}") as progress:
+        with show_progress(console, f"federate, seed {seed}") as progress:
             found[seed] = one_seed(config.model_copy(update={"seed": seed}), out, progress.advance, wire)
     first = found[config.seed]
     figures = {key: first["federated"][key] for key in KEYS}

@@ -39,7 +39,7 @@ from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of, with_crosses
 from models.networks import registry
 from models.training import loop as training_loop
-from sluice.run import steps
+from sluice.run import jobs
 
 FILES = {"adult": "adult.data", "bank": "bank-additional-full.csv"}
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -85,7 +85,7 @@ def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, d
     for seed in range(seeds):
         config = load(EXAMPLES / f"{name}.toml").model_copy(update={"seed": seed})
         artifacts = Artifacts(out / f"{name}-{seed}")
-        steps.features(config, data, artifacts, Console(stderr=True))
+        jobs.run_features(config, data, artifacts, Console(stderr=True))
         spec = without_crosses(FeatureSpec.read(artifacts.encoding))
         label = ExampleSet(artifacts.examples("test"), spec).column(LABEL)
         search = searched(config, artifacts, spec, seed)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
-from sluice.run import steps
+from sluice.run import jobs
 
 OUTSIDE = "LightGBM (outside reference)"
 
@@ -29,10 +29,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     config, out, console = load(arguments.config), Artifacts(arguments.out), Console(stderr=True)
-    steps.features(config, arguments.data, out, console)
+    jobs.run_features(config, arguments.data, out, console)
     runs = []
     for seed in range(arguments.seeds):
-        trained = steps.train(config, out, console, config.seed + seed)
+        trained = jobs.run_train(config, out, console, config.seed + seed)
         runs.append({**trained["models"], **({OUTSIDE: trained["outside"]} if trained["outside"] else {})})
     figures = {
         model: {metric: [run[model][metric] for run in runs] for metric in ("auc", "gauc")}

@@ -43,7 +43,7 @@ from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import PAIR
 from sluice.demo.evaluate_pair_rates import Grid, never_seen, true_rates, zero_bucket_mse
 from sluice.dev.kept_figures import KeptFigures
-from sluice.run import steps
+from sluice.run import jobs
 
 WORLD = 1000  # between the seeds of two worlds
 Figures = dict[str, dict[str, list[float]]]
@@ -85,7 +85,7 @@ def prepare(config: Config, out: Artifacts, data: Path | None, events: int | Non
         if data is None and config.simulation is not None:
             asked = {"events": events or config.simulation.events}
             simulate(config.simulation.model_copy(update=asked), config.seed, out.raw, out.truth)
-        steps.features(config, data or out.raw, out, Console(stderr=True))
+        jobs.run_features(config, data or out.raw, out, Console(stderr=True))
     if not (out.statistics / MANIFEST).exists():
         pair_step.run(config, out)
 

@@ -42,7 +42,8 @@ from sluice.demo.live_requests import Visit
 from sluice.release import registration
 from sluice.release.warm_parent import Warmth
 from sluice.report.report import write_report
-from sluice.run import steps
+from sluice.run import jobs
+from sluice.run.bundle_job import build_bundle
 
 CONFIG = Path(__file__).with_suffix(".toml")
 HISTORY, TRAIN = 8, (1, 6)  # days of log a run reads; those of them that it trains on
@@ -72,9 +73,9 @@ def _update(config: Config, folder: Path, day: int, store: BundleRegistry, cold:
     """The daily chain before `day`; the gate's reason where it refused."""
     out, console = Artifacts(folder / f"day-{day:03d}"), Console(quiet=True)
     dated = config.model_copy(update={"windows": _windows(config, day)})
-    steps.features(dated, _known_by(config, folder, day), out, console)
-    steps.train(dated, out, console, warmth=Warmth(cold=cold, registry=store.uri))
-    steps.build_bundle(dated, out, console)
+    jobs.run_features(dated, _known_by(config, folder, day), out, console)
+    jobs.run_train(dated, out, console, warmth=Warmth(cold=cold, registry=store.uri))
+    build_bundle(dated, out, console)
     registration.register(out.out, store.uri, "challenger", "")
     try:
         registration.promote(out.out, store.uri, force=False)

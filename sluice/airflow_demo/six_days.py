@@ -33,9 +33,9 @@ from sluice.airflow_demo.api import AirflowApi
 from sluice.airflow_demo.market_days import MarketDays, read_answers
 from sluice.airflow_demo.process import AirflowProcess
 from sluice.airflow_demo.site_users import SiteUsers
+from sluice.demo import demo_folder
 from sluice.demo.server_process import ServerProcess
 from sluice.release.click_log import read as read_clicks
-from sluice.run import steps
 
 HISTORY, DAYS = 6, 6
 LOG_DAYS = HISTORY + DAYS + 1
@@ -214,7 +214,7 @@ def told(day: dict[str, Any]) -> str:
 def run_demo(folder: Path, events: int, rate: float, console: Console) -> dict[str, Any]:
     """Returns what it writes to FOLDER/summary.json. An earlier demo in the folder gives way."""
     started = time.perf_counter()
-    steps.clear(folder)
+    demo_folder.clear(folder)
     demo = Demo(folder, events, console)
     with AirflowProcess(folder / "airflow", folder / "airflow.log") as airflow:
         console.print(f"Airflow is up: {airflow.api.address}", highlight=False)

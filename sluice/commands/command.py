@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import click
 import typer
+from typer.core import TyperCommand
+from typer.models import ArgumentInfo
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from contracts.artifacts import Artifacts
+    from contracts.config.config import Config
 
 app = typer.Typer(
     name="sluice",
@@ -20,7 +29,9 @@ app = typer.Typer(
 )
 
 ConfigPath = Annotated[Path, typer.Argument(help="the run's TOML file", metavar="CONFIG")]
-Out = Annotated[Path, typer.Option(help="where everything is written")]
+Out = Annotated[
+    Path | None, typer.Option(help="where everything is written; out/NAME of the configuration unless given")
+]
 Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands for in the configuration")]
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
 Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
@@ -51,30 +62,64 @@ def sluice(
     """Options of `sluice` itself."""
 
 
-def reported(command: Callable[..., None]) -> Callable[..., None]:
-    """Turns a SluiceError into its one sentence and its exit code."""
+class Command(TyperCommand):
+    """A command whose --help is plain text with the help of its arguments.
 
-    @wraps(command)
-    def wrapper(*args: Any, **kwargs: Any) -> None:
-        from contracts.errors import SluiceError
+    typer escapes [required] for rich even where rich does not print it, and click 8.5 drops what typer says about an
+    argument.
+    """
 
-        try:
-            command(*args, **kwargs)
-        except SluiceError as error:
-            typer.echo(f"sluice: {error}", err=True)
-            raise typer.Exit(error.exit_code) from None
+    def __init__(self, name: str | None, *, callback: Callable[..., None], **settings: Any) -> None:
+        super().__init__(name, callback=callback, **settings)
+        hints = get_type_hints(callback, include_extras=True)
+        for parameter in self.params:
+            for told in getattr(hints.get(parameter.name or ""), "__metadata__", ()):
+                if isinstance(told, ArgumentInfo) and isinstance(parameter, click.Argument):
+                    parameter.help = told.help
 
-    return wrapper
+    def get_help(self, ctx: click.Context) -> str:
+        return super().get_help(ctx).replace("\\[", "[")
 
 
-def console() -> Any:
+def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function a command of `sluice`; its name is the function's, blanks as "-", unless given.
+
+    A SluiceError becomes its one sentence and its exit code.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def reported(*args: Any, **kwargs: Any) -> None:
+            from contracts.errors import SluiceError
+
+            try:
+                function(*args, **kwargs)
+            except SluiceError as error:
+                typer.echo(f"sluice: {error}", err=True)
+                raise typer.Exit(error.exit_code) from None
+
+        return app.command(name, cls=Command, **settings)(reported)
+
+    return decorate
+
+
+def opened(config: Path, out: Path | None) -> tuple[Config, Artifacts]:
+    """The configuration, and the output folder: out/NAME of the configuration where none is given."""
+    from contracts.artifacts import Artifacts
+    from contracts.config.config import load
+
+    loaded = load(config)
+    return loaded, Artifacts(out or Path("out") / loaded.name)
+
+
+def console() -> Console:
     from rich.console import Console
 
     found = Console(stderr=True)
     return found if found.is_terminal else Console(stderr=True, width=120)
 
 
-def show(result: dict[str, Any], as_json: bool) -> None:
+def show(result: Mapping[str, object], as_json: bool) -> None:
     import json
 
     if as_json:

@@ -19,17 +19,16 @@ from sluice.commands.command import (
     Seed,
     Until,
     Warm,
-    app,
+    command,
     console,
-    reported,
+    opened,
     show,
 )
 
 
-@app.command()
-@reported
+@command()
 def demo(
-    out: Out = Path("out/demo"),
+    out: Annotated[Path, typer.Option(help="where everything is written")] = Path("out/demo"),
     events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
     keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
     as_json: AsJson = False,
@@ -45,8 +44,7 @@ def demo(
     require_sound(found)
 
 
-@app.command()
-@reported
+@command()
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a CSV or Parquet file; .gz is fine")],
     out: Annotated[Path | None, typer.Option(help="the configuration to write; NAME.toml here unless given")] = None,
@@ -63,32 +61,29 @@ def init(
     show(init_file(file, out, label, force, console()), as_json)
 
 
-@app.command()
-@reported
+@command()
 def run(
-    config: ConfigPath, out: Out, data: Data = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
+    config: ConfigPath, out: Out = None, data: Data = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
     registry: Registry = None, as_json: AsJson = False,
 ) -> None:
     """Logs to bundle: features, crosses, pretrain, train, bundle. Training starts from the champion, if there is one.
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
     from sluice.release.warm_parent import Warmth
     from sluice.report.tables import print_models
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    result = steps.run(load(config), data, Artifacts(out), console(), seed, Warmth(warm, cold, registry))
+    loaded, artifacts = opened(config, out)
+    result = jobs.run_all(loaded, data, artifacts, console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], console())
     show(result, as_json)
 
 
-@app.command()
-@reported
+@command()
 def features(
     config: ConfigPath,
-    out: Out,
+    out: Out = None,
     data: Data = None,
     day: Annotated[
         str | None, typer.Option(help="re-run exactly this day (YYYY-MM-DD), with the fitted encoding")
@@ -100,18 +95,16 @@ def features(
 
     Example: sluice features examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    show(steps.features(load(config), data, Artifacts(out), console(), day, until), as_json)
+    loaded, artifacts = opened(config, out)
+    show(jobs.run_features(loaded, data, artifacts, console(), day, until), as_json)
 
 
-@app.command()
-@reported
+@command()
 def quality(
     config: ConfigPath,
-    out: Out,
+    out: Out = None,
     day: Annotated[str | None, typer.Option(help="YYYY-MM-DD; the last one without it")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -119,102 +112,92 @@ def quality(
 
     Example: sluice quality examples/marketplace.toml --out out/demo
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
-    from sluice.run import quality as gate
+    from sluice.run.quality_gate import check_quality
 
-    found = gate.run(load(config), Artifacts(out), console(), day)
+    loaded, artifacts = opened(config, out)
+    found = check_quality(loaded, artifacts, console(), day)
     typer.echo(f"{found['day']}: {found['judged']} figures within their limits, learned from "
                f"{len(found['history'])} days")
     show(found, as_json)
 
 
-@app.command()
-@reported
+@command()
 def crosses(
     config: ConfigPath,
-    out: Out,
+    out: Out = None,
     seed: Seed = None,
     force: Annotated[bool, typer.Option(help="search again where the same search has been done")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search cross features (FIVES), compare them with rivals, and encode the examples with them.
+    """Search cross features (FIVES), compare them with baselines, and encode the examples with them.
 
     Example: sluice crosses examples/movielens_100k.toml --out out/movielens
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
     from sluice.report.tables import print_crosses
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    result = steps.crosses(load(config), Artifacts(out), console(), seed, force)
+    loaded, artifacts = opened(config, out)
+    result = jobs.run_crosses(loaded, artifacts, console(), seed, force)
     print_crosses(result, console())
     show(result, as_json)
 
 
-@app.command()
-@reported
-def pretrain(config: ConfigPath, out: Out, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Cross statistics: the co-occurrence graph of the configured pairs, and a model of its rates.
+@command()
+def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: AsJson = False) -> None:
+    """Pair rates: the co-occurrence graph of the configured pairs, and a model of its click rates.
 
     Example: sluice pretrain examples/marketplace.toml --out out/demo
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    show(steps.pretrain(load(config), Artifacts(out), console(), seed), as_json)
+    loaded, artifacts = opened(config, out)
+    show(jobs.run_pretrain(loaded, artifacts, console(), seed), as_json)
 
 
-@app.command()
-@reported
+@command()
 def train(
-    config: ConfigPath, out: Out, seed: Seed = None, warm: Warm = None, cold: Cold = False, registry: Registry = None,
-    as_json: AsJson = False,
+    config: ConfigPath, out: Out = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
+    registry: Registry = None, as_json: AsJson = False,
 ) -> None:
     """Train and evaluate every configured model and the two towers, starting from the champion if there is one.
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
     from sluice.release.warm_parent import Warmth
     from sluice.report.tables import print_models
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    result = steps.train(load(config), Artifacts(out), console(), seed, Warmth(warm, cold, registry))
+    loaded, artifacts = opened(config, out)
+    result = jobs.run_train(loaded, artifacts, console(), seed, Warmth(warm, cold, registry))
     print_models(result["models"], console())
     show(result, as_json)
 
 
-@app.command()
-@reported
+@command()
 def prerank(
     config: ConfigPath,
-    out: Out,
+    out: Out = None,
     costs: Annotated[
         Path | None, typer.Option(help="a file of `sluice measure-costs`; without it the configured costs count")
     ] = None,
     seed: Seed = None,
-    force: Annotated[bool, typer.Option(help="train again where the same step has been done")] = False,
+    force: Annotated[bool, typer.Option(help="train again where the same job has been done")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Choose the pre-ranker's fields (FSCD): sweep the penalty, write the frontier, pick the point for the budget.
 
     Example: sluice prerank examples/movielens_100k.toml --out out/movielens --costs out/movielens/costs.json
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
     from sluice.report.tables import print_prerank
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    result = steps.prerank(load(config), Artifacts(out), console(), costs, seed, force)
+    loaded, artifacts = opened(config, out)
+    result = jobs.run_prerank(loaded, artifacts, console(), costs, seed, force)
     print_prerank(result, console())
     show(result, as_json)
 
 
-@app.command(name="measure-costs")
-@reported
+@command("measure-costs")
 def measure_costs(
     bundle: BundlePath,
     repetitions: Annotated[int, typer.Option(min=10, help="paired runs per field and number of candidates")] = 100,
@@ -232,22 +215,19 @@ def measure_costs(
     show(measured.model_dump(mode="json"), as_json)
 
 
-@app.command()
-@reported
-def bundle(config: ConfigPath, out: Out, as_json: AsJson = False) -> None:
+@command()
+def bundle(config: ConfigPath, out: Out = None, as_json: AsJson = False) -> None:
     """Assemble and publish the bundle of a trained run.
 
     Example: sluice bundle examples/movielens_100k.toml --out out/movielens
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
-    from sluice.run import steps
+    from sluice.run.bundle_job import build_bundle
 
-    show(steps.build_bundle(load(config), Artifacts(out), console()), as_json)
+    loaded, artifacts = opened(config, out)
+    show(build_bundle(loaded, artifacts, console()), as_json)
 
 
-@app.command()
-@reported
+@command()
 def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     """Checksums, parity, index recall against exact search.
 
@@ -267,20 +247,18 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
     show(result, as_json)
 
 
-@app.command()
-@reported
+@command()
 def federate(
-    config: ConfigPath, out: Out, data: Data = None, until: Until = None, as_json: AsJson = False
+    config: ConfigPath, out: Out = None, data: Data = None, until: Until = None, as_json: AsJson = False
 ) -> None:
     """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
 
     Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
     """
-    from contracts.artifacts import Artifacts
-    from contracts.config.config import load
     from sluice.report.tables import print_federated
-    from sluice.run import steps
+    from sluice.run import jobs
 
-    result = steps.federate(load(config), data, Artifacts(out), console(), until)
+    loaded, artifacts = opened(config, out)
+    result = jobs.run_federate(loaded, data, artifacts, console(), until)
     print_federated(result["federated"], console())
     show(result, as_json)

@@ -1,17 +1,23 @@
-"""The server and the smallest client."""
+"""The server, of a bundle's folder in this process or of an alias of the registry under a supervisor; and the smallest
+client, printed for people or as JSON."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.commands.command import AsJson, app, reported
+from sluice.commands.command import AsJson, command
+
+if TYPE_CHECKING:
+    from serving.proto.sluice_pb2 import RankResponse
+    from serving.request.query import ContextValue
 
 
-@app.command()
-@reported
+@command()
 def serve(
     bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="a bundle's folder, or models:/NAME@ALIAS")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 50051,
@@ -31,13 +37,42 @@ def serve(
 
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
-    from sluice.commands.serve_command import serve as serve_bundle
+    from models.tracking.bundle_registry import SCHEME
+    from serving.server.worker import log_to_stderr
 
-    serve_bundle(bundle, host, port, log_answers, registry, poll_seconds, connection_seconds)
+    log_to_stderr()
+    if bundle.startswith(SCHEME):
+        serve_alias(bundle, host, port, log_answers, registry, poll_seconds, connection_seconds)
+    else:
+        serve_folder(Path(bundle), host, port, log_answers)
 
 
-@app.command()
-@reported
+def serve_folder(folder: Path, host: str, port: int, answers: Path | None) -> None:
+    """Until a signal; refuses what is no bundle, or one whose parity differs."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
+    from serving.server.server import ServerSettings, run
+
+    settings = ServerSettings(host=host, port=port, answers=answers)
+    run(folder, settings, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
+
+
+def serve_alias(
+    reference: str, host: str, port: int, answers: Path | None, registry: str | None, poll: float, connection: float
+) -> None:
+    """Until a signal. Bundles lie in a temporary folder while they are served."""
+    from models.tracking.bundle_registry import BundleRegistry, parse_reference, registry_uri
+    from serving.server.registry_source import RegistrySource
+    from serving.server.supervisor import Supervisor, SupervisorSettings
+
+    name, alias = parse_reference(reference)
+    store = BundleRegistry(registry_uri(registry))
+    settings = SupervisorSettings(host, port, answers, poll, connection)
+    with tempfile.TemporaryDirectory(prefix="sluice-bundles-") as cache:
+        source = RegistrySource(store, name, alias, Path(cache))
+        Supervisor(source, settings).run(lambda version, bound: typer.echo(f"serving {version} on {host}:{bound}"))
+
+
+@command()
 def rank(
     user: Annotated[str, typer.Option(help="user id; an unknown one is answered too")],
     target: Annotated[str, typer.Option(help="HOST:PORT")] = "127.0.0.1:50051",
@@ -51,6 +86,59 @@ def rank(
 
     Example: sluice rank --user u_00017 --context device=phone --limit 5 --json
     """
-    from sluice.commands.rank_command import rank_once
+    from google.protobuf.json_format import MessageToJson
 
-    rank_once(user, target, limit, context or [], recent, timeout, as_json)
+    from contracts.errors import SluiceError
+    from serving.server.client import RankingClient, RankingFailed
+
+    values = parse_context(context or [])
+    with RankingClient(target) as client:
+        try:
+            answer = client.rank(user, limit=limit, context=values, recent_items=recent, seconds=timeout)
+        except RankingFailed as error:
+            raise SluiceError(f"{target} answered {error}") from None
+    typer.echo(MessageToJson(answer, indent=None) if as_json else describe(answer))
+
+
+def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
+    """ "hour=7" -> {"hour": 7}; quotes keep a number as text: "zip='02139'". Raises ConfigError for no NAME=VALUE."""
+    from contracts.errors import ConfigError
+
+    context: dict[str, ContextValue] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"--context {pair!r} is not NAME=VALUE")
+        context[name] = _typed(text)
+    return context
+
+
+def _typed(text: str) -> ContextValue:
+    if text in ("true", "false"):
+        return text == "true"
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return text[1:-1]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def describe(answer: RankResponse) -> str:
+    """One line per item with probability, price and reasons, then one per stage with its cause where it was cut."""
+    lines = [f"{answer.bundle_version}  {'known' if answer.known_user else 'unknown'} user"]
+    for place, item in enumerate(answer.items, start=1):
+        price = f"  price {item.price:.4f}" if item.HasField("price") else ""
+        reasons = ", ".join(f"{reason.field} {reason.logit_change:+.2f}" for reason in item.reasons)
+        lines.append(
+            f"{place:>3}  {item.item_id:<12} p {item.probability:.4f}  score {item.score:.4f}{price}  "
+            f"[{item.channel}]  {reasons}"
+        )
+    lines += [
+        f"     {stage.name}: {stage.candidates_in} -> {stage.candidates_out} in {stage.microseconds} us"
+        + (f" ({stage.cause})" if stage.cause else "")
+        for stage in answer.stages
+    ]
+    return "\n".join(lines)

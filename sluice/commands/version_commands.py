@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from sluice.commands.command import AsJson, ConfigPath, Data, Out, Registry, RunFolder, app, reported, show
+from sluice.commands.command import AsJson, ConfigPath, Data, Out, Registry, RunFolder, command, opened, show
 
 Instant = Annotated[str | None, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")]
 
 
-@app.command()
-@reported
+@command()
 def register(
     out: RunFolder,
     registry: Registry = None,
@@ -34,8 +33,7 @@ def register(
     show(found, as_json)
 
 
-@app.command()
-@reported
+@command()
 def promote(
     out: RunFolder,
     registry: Registry = None,
@@ -53,8 +51,7 @@ def promote(
     show(found, as_json)
 
 
-@app.command()
-@reported
+@command()
 def rollback(
     name: Annotated[str, typer.Argument(metavar="NAME", help="of the registered model")],
     registry: Registry = None,
@@ -72,12 +69,11 @@ def rollback(
     show(found, as_json)
 
 
-@app.command()
-@reported
+@command()
 def watch(
     config: ConfigPath,
-    out: Out,
     answers: Annotated[Path, typer.Option(help="the response log of `sluice serve --log-answers`")],
+    out: Out = None,
     clicks: Annotated[Path | None, typer.Option(help="instead of the configured table of clicks")] = None,
     data: Data = None,
     since: Instant = None,
@@ -91,14 +87,14 @@ def watch(
 
     Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
     """
-    from contracts.config.config import load
     from contracts.config.section import instant
     from contracts.errors import RollBackWanted
     from sluice.release.watch import Watched, lines
     from sluice.release.watch import watch as judge
 
-    asked = Watched(out, answers, clicks, data, instant(since), instant(until), registry, bundle)
-    found = judge(load(config), asked, roll_back)
+    loaded, artifacts = opened(config, out)
+    asked = Watched(artifacts.out, answers, clicks, data, instant(since), instant(until), registry, bundle)
+    found = judge(loaded, asked, roll_back)
     for line in lines(found):
         typer.echo(line)
     show(found, as_json)

@@ -13,10 +13,11 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
+from sluice.demo import demo_folder
 from sluice.demo.server_process import ServerProcess
 from sluice.report.tables import print_models, print_pairs
-from sluice.run import steps
-from sluice.run.progress import step
+from sluice.run import jobs
+from sluice.run.progress import show_progress
 
 VISITS = 400
 CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
@@ -37,16 +38,16 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
     """Returns what it writes to FOLDER/summary.json, whatever it found. An earlier demo in the folder gives way."""
     started = time.perf_counter()
     config, out = demo_config(events), Artifacts(folder)
-    steps.clear(folder)
+    demo_folder.clear(folder)
     simulated = _simulate(config, out, console)
-    result = steps.run(config, out.raw, out, console)
+    result = jobs.run_all(config, out.raw, out, console)
     server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
     try:
         from sluice.demo.evaluate_slates import judge
 
-        with step(console, "requests and slates"):
+        with show_progress(console, "requests and slates"):
             judged = judge(config, out, server.target, VISITS)
-        with step(console, "statistics and their rivals"):
+        with show_progress(console, "statistics and their rivals"):
             from sluice.demo import evaluate_pair_rates as pair_judge
 
             judged["statistics"] = pair_judge.judge(config, out)
@@ -83,7 +84,7 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any
     from pipelines.marketplace.marketplace import simulate
 
     assert config.simulation is not None
-    with step(console, "simulate"):
+    with show_progress(console, "simulate"):
         return simulate(config.simulation, config.seed, out.raw, out.truth)
 
 
@@ -91,7 +92,7 @@ def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, An
     """A few secure rounds over some users of the log, with their figures; what is served stays as it is."""
     from federated.jobs import federate_job as federate_step
 
-    with step(console, "federated rounds") as progress:
+    with show_progress(console, "federated rounds") as progress:
         found = federate_step.run(config, out, progress.advance, bundle=False)
     return {"federated": found["federated"], "settings": found["settings"]}
 
@@ -99,7 +100,7 @@ def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, An
 def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, console: Console) -> None:
     from sluice.report.report import write_report
 
-    with step(console, "report"):
+    with show_progress(console, "report"):
         page = write_report(folder)
     print_models(merged["models"], console)
     crosses = {key: merged["crosses"][key] for key in CROSSES}

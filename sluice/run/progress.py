@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 
-class StepProgress:
-    """One step's lines. `note(text)` names what is being done, `advance(text, done, total)` moves the bar."""
+class JobProgress:
+    """One job's lines. `note(text)` names what is being done, `advance(text, done, total)` moves the bar."""
 
     def __init__(self, console: Console, name: str, bar: Progress | None) -> None:
         self._console, self._name, self._bar = console, name, bar
@@ -34,14 +34,14 @@ class StepProgress:
 
 
 @contextmanager
-def step(console: Console, name: str) -> Iterator[StepProgress]:
-    """Runs one step under a progress display and prints its seconds."""
+def show_progress(console: Console, name: str) -> Iterator[JobProgress]:
+    """Shows what the work in its block says, and in the end its seconds."""
     started = time.perf_counter()
     if console.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            yield StepProgress(console, name, bar)
+            yield JobProgress(console, name, bar)
     else:
         console.print(f"{name} ...", highlight=False)
-        yield StepProgress(console, name, None)
+        yield JobProgress(console, name, None)
     console.print(f"{name}: {time.perf_counter() - started:.1f} s", highlight=False)

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Any
 
 HEAVY = ("torch", "faiss", "pyspark.sql", "mlflow.tracking", "mlflow.models", "sklearn.linear_model",
-         "sluice.run.steps",
+         "sluice.run.jobs",
          "models.jobs.train_job", "models.cross_search.job", "models.pair_rates.job", "pipelines.jobs.feature_job",
-         "sluice.run.prerank", "pipelines.jobs.quality_job", "sluice.release.registration", "sluice.release.gate",
+         "sluice.run.prerank_job", "pipelines.jobs.quality_job", "sluice.release.registration", "sluice.release.gate",
          "sluice.release.warm_parent", "models.leakage.leak_check",
          "sqlalchemy", "alembic.command", "mlflow.store.tracking.sqlalchemy_store", "matplotlib.pyplot")
 

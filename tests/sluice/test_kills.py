@@ -53,7 +53,7 @@ POINTS: dict[str, tuple[Kill, ...]] = {
     "bundle": (
         Kill("open", r"\.build/\S*vectors\.npy"),
         Kill("call", PLACED + r"/bundle( |$)"),
-        Kill("os.rename", r"bundle_step/summary\.json"),
+        Kill("os.rename", r"bundle_job/summary\.json"),
     ),
     "register": (
         Kill("open", r"mlartifacts/\S+manifest\.json"),

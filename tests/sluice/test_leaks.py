@@ -15,7 +15,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load, parse
 from pipelines.marketplace.marketplace import simulate
 from sluice.report.report import write_report
-from sluice.run import steps
+from sluice.run import jobs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DWELL = '\n[[fields]]\nname = "dwell_seconds"\nkind = "numeric"\nside = "context"\n'
@@ -24,7 +24,7 @@ DWELL = '\n[[fields]]\nname = "dwell_seconds"\nkind = "numeric"\nside = "context
 def features(config: Config, data: Path, folder: Path) -> tuple[dict, str]:
     shown = io.StringIO()
     console = Console(file=shown, width=300)
-    found = steps.features(config, data, Artifacts(folder), console)
+    found = jobs.run_features(config, data, Artifacts(folder), console)
     return found["leaks"], shown.getvalue()
 
 
@@ -70,10 +70,10 @@ def test_real_tables(example: str, variable: str, suspected: list[str], tmp_path
 def test_a_machine_for_spark_alone_says_that_the_check_was_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(jobs.importlib.util, "find_spec", lambda name: None)
     shown = io.StringIO()
     console = Console(file=shown, width=300)
-    found = steps.leaks(load(EXAMPLES / "bank.toml"), Artifacts(tmp_path), console)
+    found = jobs.check_leaks(load(EXAMPLES / "bank.toml"), Artifacts(tmp_path), console)
     assert "install sluice[models]" in found["skipped"]
     assert "leak check left out" in shown.getvalue()
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.features.feature_spec import FeatureSpec
-from sluice.run import steps
+from sluice.run import jobs
+from sluice.run.bundle_job import build_bundle
 from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,13 +30,13 @@ def quick(example: str) -> Config:
 def made(example: str, data: Path, out: Artifacts, *, bundle: bool = False) -> dict[str, Any]:
     """Summaries of features, training and, where asked for, the bundle."""
     config, console = quick(example), Console(file=io.StringIO())
-    found = {"features": steps.features(config, data, out, console)}
-    found["pretrain"] = steps.pretrain(config, out, console)
-    found["train"] = steps.train(config, out, console)
+    found = {"features": jobs.run_features(config, data, out, console)}
+    found["pretrain"] = jobs.run_pretrain(config, out, console)
+    found["train"] = jobs.run_train(config, out, console)
     if bundle:
         if config.prerank_kind == "fscd":
-            found["prerank"] = steps.prerank(config, out, console)
-        found["bundle"] = steps.build_bundle(config, out, console)
+            found["prerank"] = jobs.run_prerank(config, out, console)
+        found["bundle"] = build_bundle(config, out, console)
     return found
 
 

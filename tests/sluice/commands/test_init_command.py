@@ -14,7 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError, DataError
 from sluice.commands.init_command import init
-from sluice.run import steps
+from sluice.run import jobs
 from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
 
 
@@ -72,7 +72,7 @@ def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> Non
     init(make(tmp_path), tmp_path / "made.toml", None, False, console())
     config, out = load(tmp_path / "made.toml"), Artifacts(tmp_path / "out")
     quick = config.train.model_copy(update={"tower_epochs": 1, "models": ("logistic_regression",), "outside_rows": 0})
-    found = steps.features(config.model_copy(update={"train": quick}), None, out, console())
+    found = jobs.run_features(config.model_copy(update={"train": quick}), None, out, console())
     assert found["ingest"]["quarantined"] == 0
-    trained = steps.train(config.model_copy(update={"train": quick}), out, console())
+    trained = jobs.run_train(config.model_copy(update={"train": quick}), out, console())
     assert trained["models"]["logistic_regression"]["auc"] > 0.6

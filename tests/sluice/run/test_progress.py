@@ -4,12 +4,12 @@ import io
 
 from rich.console import Console
 
-from sluice.run.progress import step
+from sluice.run.progress import show_progress
 
 
 def output(terminal: bool) -> str:
     sink = io.StringIO()
-    with step(Console(file=sink, force_terminal=terminal, width=80), "train") as progress:
+    with show_progress(Console(file=sink, force_terminal=terminal, width=80), "train") as progress:
         progress.note("dnn")
         progress.advance("dnn", 1, 2)
         progress.advance("dnn", 2, 2)

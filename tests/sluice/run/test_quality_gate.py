@@ -16,8 +16,8 @@ from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from contracts.errors import DataError, GateRefused
 from pipelines.engine.session import open_session
-from pipelines.jobs import quality_job as quality_step
-from sluice.run import quality
+from pipelines.jobs import quality_job
+from sluice.run import quality_gate
 
 DAYS, ROWS = 6, 400
 LAST = f"2026-01-{DAYS:02d}"
@@ -58,41 +58,41 @@ def out(tmp_path_factory) -> Artifacts:
 
 
 def test_a_quiet_day_passes_a_poisoned_one_is_refused_and_its_repair_passes(out):
-    found = quality.run(CONFIG, out, CONSOLE)
+    found = quality_gate.check_quality(CONFIG, out, CONSOLE)
     assert (found["day"], found["refused"], len(found["history"])) == (LAST, [], DAYS - 1)
     assert found["judged"] > 0
 
     write_day(out, DAYS, poisoned=True)
     with pytest.raises(GateRefused, match="column 'city': the share of nulls") as caught:
-        quality.run(CONFIG, out, CONSOLE)
-    picture = out.quality / f"day={LAST}" / quality.PICTURE
+        quality_gate.check_quality(CONFIG, out, CONSOLE)
+    picture = out.quality / f"day={LAST}" / quality_gate.PICTURE
     assert str(picture) in str(caught.value)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "city" in summary.read(picture.parent)["columns"]
 
     write_day(out, DAYS + 1)  # a refused day teaches the next one nothing
-    assert LAST not in quality.run(CONFIG, out, CONSOLE)["history"]
+    assert LAST not in quality_gate.check_quality(CONFIG, out, CONSOLE)["history"]
 
     write_day(out, DAYS)
-    assert quality.run(CONFIG, out, CONSOLE, LAST)["refused"] == []
+    assert quality_gate.check_quality(CONFIG, out, CONSOLE, LAST)["refused"] == []
     assert not picture.exists()
-    assert LAST in quality.run(CONFIG, out, CONSOLE)["history"]
+    assert LAST in quality_gate.check_quality(CONFIG, out, CONSOLE)["history"]
 
 
 def test_a_day_that_did_not_change_is_not_profiled_again(out):
     said: list[str] = []
-    quality_step.run(CONFIG, out, LAST, said.append)
+    quality_job.run(CONFIG, out, LAST, said.append)
     said.clear()
-    quality_step.run(CONFIG, out, LAST, said.append)
+    quality_job.run(CONFIG, out, LAST, said.append)
     assert said == []
     write_day(out, 2, poisoned=True)
-    quality_step.run(CONFIG, out, LAST, said.append)
+    quality_job.run(CONFIG, out, LAST, said.append)
     write_day(out, 2)
     assert said == ["2026-01-02"]
 
 
 def test_what_cannot_be_judged_is_an_error(out, tmp_path: Path):
     with pytest.raises(DataError, match="no days to judge"):
-        quality_step.run(CONFIG, Artifacts(tmp_path))
+        quality_job.run(CONFIG, Artifacts(tmp_path))
     with pytest.raises(DataError, match="no day 2025-01-01"):
-        quality_step.run(CONFIG, out, "2025-01-01")
+        quality_job.run(CONFIG, out, "2025-01-01")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from contracts.config.config import Config
-from sluice.run.skipped import skipped
+from sluice.run.jobs import skipped
 
 
 def config(**roles: str) -> Config:

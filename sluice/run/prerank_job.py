@@ -20,7 +20,7 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
-from models.preranking import job as prerank_step
+from models.preranking import job as fscd_job
 from models.preranking import plot as prerank_plot
 from models.preranking.fscd_scorer import FscdSplit
 from models.preranking.job import Outcome
@@ -40,7 +40,7 @@ TRACKED = ("recall", "hit_rate", "auc", "cost", "us_per_1000", "fields_kept")
 PICTURE = "frontier.png"
 
 
-def run(
+def choose_pre_ranker(
     config: Config, out: Artifacts, costs: Path | None, seed: int | None, progress: OnStep, force: bool = False
 ) -> dict[str, Any]:
     """Writes OUT/candidates, OUT/models/fscd and OUT/prerank/summary.json, which it also returns."""
@@ -55,8 +55,8 @@ def run(
     spec = FeatureSpec.read(out.encoding)
     loaded, asked = candidates(config, out, spec, chosen, progress)
     measured = None if costs is None else MeasuredCosts.read(costs)
-    task = prerank_step.make_task(config, out, spec, measured, chosen, progress)
-    outcome = prerank_step.run(task, config, out, loaded.settings.ranker)
+    task = fscd_job.make_task(config, out, spec, measured, chosen, progress)
+    outcome = fscd_job.run(task, config, out, loaded.settings.ranker)
     progress("timing", 0, 1)
     found = {**outcome.figures, "digest": digest, "cost_file": None if costs is None else costs.name}
     found = with_times(found, outcome, loaded, asked)

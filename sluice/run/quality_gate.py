@@ -10,24 +10,24 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import GateRefused
-from sluice.run.progress import step
+from sluice.run.progress import show_progress
 from sluice.run.quality_plot import draw
 
 PICTURE = "refused.png"
 
 
-def run(config: Config, out: Artifacts, console: Console, day: str | None = None) -> dict[str, Any]:
+def check_quality(config: Config, out: Artifacts, console: Console, day: str | None = None) -> dict[str, Any]:
     """Raises GateRefused that names the columns, the limits and the picture."""
-    from pipelines.jobs import quality_job as quality_step
+    from pipelines.jobs import quality_job
 
-    with step(console, "quality") as progress:
-        found = quality_step.run(config, out, day, progress.note)
-    folder = quality_step.folder_of(out, found["day"])
+    with show_progress(console, "quality") as progress:
+        found = quality_job.run(config, out, day, progress.note)
+    folder = quality_job.folder_of(out, found["day"])
     if not found["refused"]:
         (folder / PICTURE).unlink(missing_ok=True)
         return found
-    today = quality_step.read_profile(out, found["day"])
-    history = [quality_step.read_profile(out, one) for one in found["history"]]
+    today = quality_job.read_profile(out, found["day"])
+    history = [quality_job.read_profile(out, one) for one in found["history"]]
     picture = draw(folder / PICTURE, today, history, found["figures"], found["columns"])
     raise GateRefused(_sentence(found, picture))
 

@@ -1,0 +1,159 @@
+"""The jobs of a run, each alone, restartable, and with a summary beside its output; and all of them in a row."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from contracts import summary
+from contracts.artifacts import Artifacts
+from contracts.config.config import Config
+from sluice.run.bundle_job import build_bundle
+from sluice.run.needed_folder import need
+from sluice.run.progress import show_progress
+
+if TYPE_CHECKING:  # the registry is asked by training alone
+    from sluice.release.warm_parent import Warmth
+
+NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
+NO_TIMES = "the log has no times: rows were dealt out by hash, and no drift over time can be seen; set log.event_time"
+NO_USERS = "the log has no users; set log.user_id"
+NO_ITEMS = "the log has no items to choose from; set log.item_id"
+
+
+def run_features(
+    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None,
+    until: str | None = None,
+) -> dict[str, Any]:
+    """Log to encoded examples, then the leak check; without it where one `day` is made again. `until`: as that day
+    ended."""
+    from pipelines.jobs import feature_job
+
+    with show_progress(console, "features") as progress:
+        found = feature_job.run(config, data, out, day=day, on_progress=progress.note, until=until)
+    return found if day else {**found, "leaks": check_leaks(config, out, console)}
+
+
+def check_leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+    """Which fields may know the label; a warning each, and no more: the run goes on with them."""
+    from sluice.report.tables import print_leaks
+
+    if importlib.util.find_spec("torch") is None:
+        found: dict[str, Any] = {"skipped": NO_TORCH, "suspected": {}, "fields": {}}
+    else:
+        from models.leakage import leak_check
+
+        with show_progress(console, "leak check"):
+            found = leak_check.run(config, out)
+    print_leaks(found, console)
+    return found
+
+
+def run_crosses(
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False
+) -> dict[str, Any]:
+    """Searches cross features, then encodes the examples with them unless they already hold them."""
+    need(out.encoding, "sluice features")
+    from models.cross_search import job as cross_job
+    from pipelines.jobs import feature_job
+
+    with show_progress(console, "crosses") as progress:
+        found = cross_job.run(config, out, seed=seed, on_progress=progress.advance, force=force)
+    if not feature_job.has_found_crosses(config, out):
+        with show_progress(console, "features with crosses") as progress:
+            feature_job.encode_again(config, out, on_progress=progress.note)
+    return found
+
+
+def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+    """Pair rates from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
+    need(out.encoding, "sluice features")
+    from models.pair_rates import job as pretrain_job
+    from pipelines.jobs import pair_job
+
+    with show_progress(console, "pretrain") as progress:
+        progress.note("graph")
+        graph = pair_job.run(config, out)
+        return pretrain_job.run(config, out, graph, seed=seed, on_progress=progress.advance)
+
+
+def run_train(
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, warmth: Warmth | None = None
+) -> dict[str, Any]:
+    """Every configured ranker and the two towers; `warmth` None starts from nothing."""
+    need(out.encoding, "sluice features")
+    from models.jobs import train_job
+    from models.training.warm_start import Parent
+    from sluice.release.warm_parent import parent_of
+
+    folder = parent_of(config, out, warmth) if warmth else None
+    with show_progress(console, "train") as progress:
+        return train_job.run(config, out, seed=seed, on_progress=progress.advance,
+                             parent=Parent.read(folder) if folder else None)
+
+
+def run_prerank(
+    config: Config, out: Artifacts, console: Console, costs: Path | None = None, seed: int | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Chooses the pre-ranker's fields; `costs` is a file of `sluice measure-costs`, None the configured costs."""
+    need(out.out / "models", "sluice train")
+    from sluice.run.prerank_job import choose_pre_ranker
+
+    with show_progress(console, "prerank") as progress:
+        return choose_pre_ranker(config, out, costs, seed, progress.advance, force)
+
+
+def run_federate(
+    config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None
+) -> dict[str, Any]:
+    """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
+    from federated.jobs import federate_job
+
+    if not out.encoding.exists():
+        run_features(config, data, out, console, until=until)
+    with show_progress(console, "federate") as progress:
+        found = federate_job.run(config, out, progress.advance)
+    parts = Artifacts(out.out / federate_job.FOLDER / "parts")
+    found["bundle"] = build_bundle(federate_job.served_config(config), parts, console, out)
+    summary.write(out.out, {"name": config.name, **found})
+    return found
+
+
+def run_all(
+    config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
+    warmth: Warmth | None = None,
+) -> dict[str, Any]:
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
+    started = time.perf_counter()
+    merged: dict[str, Any] = {"name": config.name, "features": run_features(config, data, out, console)}
+    merged["leaks"] = merged["features"].pop("leaks")
+    if config.crosses.budget:
+        merged["crosses"] = run_crosses(config, out, console, seed)
+        merged["features"] = summary.read(out.features)
+    merged["pretrain"] = run_pretrain(config, out, console, seed)
+    trained = run_train(config, out, console, seed, warmth)
+    merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
+    if config.prerank_kind == "fscd":
+        merged["prerank"] = run_prerank(config, out, console, seed=seed)
+    merged["bundle"] = build_bundle(config, out, console)
+    merged["skipped"] = skipped(config)
+    merged["seconds"] = round(time.perf_counter() - started, 1)
+    summary.write(out.out, merged)
+    return merged
+
+
+def skipped(config: Config) -> dict[str, str]:
+    """What a run leaves out because its log has no times, users or items: name -> reason with the cure."""
+    log, reasons = config.log, {}
+    if log.event_time is None:
+        reasons["split_in_time"] = NO_TIMES
+    if log.user_id is None:
+        reasons |= dict.fromkeys(("gauc", "online_users"), NO_USERS)
+    if log.item_id is None:
+        reasons |= dict.fromkeys(("online_items", "two_tower", "pre_ranker", "item_index", "serving"), NO_ITEMS)
+    return reasons
