@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
+TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 
 .PHONY: demo test test-all test-airflow kill-test check types airflow airflow-up airflow-demo java chromium proto clean
 
@@ -14,10 +15,10 @@ demo: $(READY) java
 	$(BIN)/sluice demo --out out/demo
 
 test: $(READY) java
-	$(BIN)/pytest -q -m "not slow"
+	$(TESTS) -m "not slow"
 
 test-all: $(READY) java chromium test-airflow
-	$(BIN)/pytest -q
+	$(TESTS)
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
 	AIRFLOW_HOME=$(CURDIR)/build/airflow-tests $(AIRFLOW)/bin/python -m pytest -q tests/airflow_dags

@@ -16,6 +16,8 @@ TEST_SETTINGS = SparkSettings(
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",  # a test's few rows cost less interpreted than compiled
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # short jobs: compile less; then the code cache is 48 MiB by default, which a whole suite fills
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
     },
