@@ -30,6 +30,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.pair_graph import MANIFEST, GraphManifest
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairStatistics
@@ -37,7 +38,6 @@ from models.pair_rates.baselines import RIVALS, downstream, made_by
 from models.pair_rates.buckets import alone, auc_by_bucket, of_rows
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.memory import NUMBER, TABLE_ENTRY, memory
-from pipelines.cooccurrence.pair_statistics import MANIFEST
 from pipelines.jobs import pair_job as pair_step
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import PAIR
@@ -92,7 +92,7 @@ def prepare(config: Config, out: Artifacts, data: Path | None, events: int | Non
 
 def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], rivals: list[str]) -> dict[str, Any]:
     data = Data.read(config, out)
-    kept = KeptFigures(out.statistics / "rivals.jsonl", config.model_dump(mode="json"), data.manifest)
+    kept = KeptFigures(out.statistics / "rivals.jsonl", config.model_dump(mode="json"), data.manifest.plain())
     figures: Figures = {name: {} for name in (*rivals, "mean")}
     buckets: dict[str, Any] = {}
     about = _about(data.graph, data.truth)
@@ -143,7 +143,7 @@ class Data:
 
     graph: PairGraph
     spec: FeatureSpec
-    manifest: dict[str, Any]
+    manifest: GraphManifest
     test: ExampleSet
     labels: np.ndarray
     seen: list[np.ndarray]
@@ -152,7 +152,7 @@ class Data:
     @classmethod
     def read(cls, config: Config, out: Artifacts) -> Data:
         graph, spec = PairGraph.read(out.statistics), FeatureSpec.read(out.encoding)
-        manifest, test = json.loads((out.statistics / MANIFEST).read_text()), ExampleSet(out.examples("test"), spec)
+        manifest, test = GraphManifest.read(out.statistics), ExampleSet(out.examples("test"), spec)
         seen = [of_rows(graph, pair, test) for pair in graph.pairs]
         truth = true_rates(out, graph) if out.truth.exists() and PAIR in _pairs(graph) else None
         return cls(graph, spec, manifest, test, test.column(LABEL), seen, truth)

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from contracts.config.training import Statistics
+from contracts.features.pair_graph import Relation
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
-from models.pair_rates.graph import PairGraph, Relation
+from models.pair_rates.graph import PairGraph
 
 
 def synthetic(nodes: int, edges: int, seed: int = 0) -> PairGraph:

@@ -7,7 +7,6 @@ Memory: 32 bytes an edge; neighbour lists hold edge numbers only.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,15 +19,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from contracts.errors import DataError
-
-
-class Relation(NamedTuple):
-    """kind "pair": has a statistic; "link": `right` values describe `left` ones."""
-
-    left: str
-    right: str
-    kind: str
+from contracts.features.pair_graph import EDGES, GraphManifest, Relation
 
 
 class Edges(NamedTuple):
@@ -130,18 +121,12 @@ class PairGraph:
     @classmethod
     def read(cls, folder: Path) -> PairGraph:
         """Edges in one order, whatever their files' order. Raises DataError without a graph."""
-        try:
-            manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"no co-occurrence graph in {folder} ({error.strerror}); run `sluice pretrain`") from None
-        table = pq.read_table(folder / "edges")
+        manifest = GraphManifest.read(folder)
+        table = pq.read_table(folder / EDGES)
         names = ("relation", "left", "right", "impressions", "clicks", "exposure")
         columns = {name: table.column(name).to_numpy() for name in names}
         order = np.lexsort((columns["right"], columns["left"], columns["relation"]))
-        return cls.of(
-            manifest["slots"], [Relation(**relation) for relation in manifest["relations"]],
-            *(columns[name][order] for name in names),
-        )
+        return cls.of(manifest.slots, manifest.relations, *(columns[name][order] for name in names))
 
     @classmethod
     def of(

@@ -22,6 +22,7 @@ from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel
+from contracts.features.pair_graph import GraphManifest
 from models.layers.pair_rate_features import PairStatistics
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
@@ -35,7 +36,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 def run(
-    config: Config, out: Artifacts, manifest: dict[str, Any] | None, *, seed: int | None = None,
+    config: Config, out: Artifacts, manifest: GraphManifest | None, *, seed: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """Writes OUT/statistics/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
@@ -55,7 +56,7 @@ def run(
 
 
 def _pretrain(
-    config: Config, out: Artifacts, spec: FeatureSpec, manifest: dict[str, Any], seed: int,
+    config: Config, out: Artifacts, spec: FeatureSpec, manifest: GraphManifest, seed: int,
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
     graph, settings = PairGraph.read(out.statistics), config.statistics
@@ -116,14 +117,14 @@ def fit(
     return pair_weights.from_network(network, graph, spec), figures
 
 
-def _digest(settings: Statistics, manifest: dict[str, Any], seed: int) -> str:
+def _digest(settings: Statistics, manifest: GraphManifest, seed: int) -> str:
     """Changes with whatever the weights depend on."""
-    parts = [settings.model_dump(mode="json"), manifest, seed]
+    parts = [settings.model_dump(mode="json"), manifest.plain(), seed]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _described(manifest: dict[str, Any], graph: PairGraph) -> dict[str, Any]:
+def _described(manifest: GraphManifest, graph: PairGraph) -> dict[str, Any]:
     return {
         "nodes": graph.nodes, "edges": len(graph.edges.relation), "pairs_observed": len(graph.targets),
-        "relations": manifest["relations"], "rows": manifest["rows"], "clicks": manifest["clicks"],
+        "relations": manifest.plain()["relations"], "rows": manifest.rows, "clicks": manifest.clicks,
     }

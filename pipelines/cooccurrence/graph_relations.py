@@ -1,4 +1,4 @@
-"""The relations of the co-occurrence graph: pairs that get a statistic, and links to what describes their values.
+"""The relations of the co-occurrence graph: pairs whose rate is learned, and links to what describes their values.
 
     U(A | G) = 1 - H(A | G) / H(A)      Theil's uncertainty coefficient: the share of A's entropy that G takes away
 
@@ -11,24 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.pair_graph import Relation
 from pipelines.cooccurrence.chosen_pairs import Pair
 
 LEAST_UNCERTAINTY = 0.3
-
-
-class Relation(NamedTuple):
-    """Slots `left` and `right`; kind "pair" has a statistic, kind "link" says which `right` values describe `left`."""
-
-    left: str
-    right: str
-    kind: str
 
 
 def relations_to_count(config: Config, spec: FeatureSpec, pairs: Sequence[Pair]) -> list[Relation]:
@@ -47,7 +39,7 @@ def relations_to_count(config: Config, spec: FeatureSpec, pairs: Sequence[Pair])
     return [*(Relation(*pair, "pair") for pair in pairs), *(r for r in links if frozenset(r[:2]) not in paired)]
 
 
-def telling(edges: DataFrame, relations: Sequence[Relation]) -> list[int]:
+def informative_relations(edges: DataFrame, relations: Sequence[Relation]) -> list[int]:
     """The pairs and the links with U(right | left) >= LEAST_UNCERTAINTY, as indices in their order."""
     found = uncertainty(edges)
     return [i for i, one in enumerate(relations) if one.kind == "pair" or found.get(i, 0.0) >= LEAST_UNCERTAINTY]

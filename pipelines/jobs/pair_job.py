@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from pipelines.cooccurrence import pair_statistics
+from contracts.features.pair_graph import GraphManifest
+from pipelines.cooccurrence import edge_counts
 from pipelines.cooccurrence.chosen_pairs import chosen_pairs
 from pipelines.jobs.feature_job import session
 
 
-def run(config: Config, out: Artifacts) -> dict[str, Any] | None:
-    """The graph's manifest; None where no pair is configured or found. Raises what the parts raise."""
+def run(config: Config, out: Artifacts) -> GraphManifest | None:
+    """Returns the graph's manifest; None where no pair is configured or found. Raises what the parts raise."""
     pairs = chosen_pairs(config, out)
     if not pairs:
         return None
     spec, vocabularies = FeatureSpec.read(out.encoding), vocabulary.read_all(out.encoding)
     with session(config) as spark:
-        return pair_statistics.write(spark, config, out, spec, vocabularies, pairs)
+        return edge_counts.write(spark, config, out, spec, vocabularies, pairs)

@@ -96,7 +96,7 @@ def test_any_values(spark, spec, vocabularies, rows):
 
 
 @pytest.fixture
-def telling_rows():
+def every_value():
     """Every listed value of every kind at least once."""
     count = max(len(WORDS), len(NUMBERS), len(FLOATS)) + 1
     lists = [None, [], [None], WORDS[:2], WORDS[:9], ["never seen", "a", None, ""]]
@@ -108,19 +108,19 @@ def telling_rows():
     } for i in range(count)]
 
 
-def test_telling_values(spark, spec, vocabularies, telling_rows):
-    assert_parity(spark, spec, vocabularies, telling_rows)
+def test_every_listed_value(spark, spec, vocabularies, every_value):
+    assert_parity(spark, spec, vocabularies, every_value)
 
 
-def test_lists_with_a_vocabulary_too_large_to_be_a_constant(spark, spec, vocabularies, telling_rows, monkeypatch):
+def test_lists_with_a_vocabulary_too_large_to_be_a_constant(spark, spec, vocabularies, every_value, monkeypatch):
     monkeypatch.setattr(key_lookup, "CONSTANT_KEYS", 0)
-    assert_parity(spark, spec, vocabularies, telling_rows)
+    assert_parity(spark, spec, vocabularies, every_value)
 
 
-def test_numbers_with_too_many_edges_to_write_out(spark, spec, vocabularies, telling_rows, monkeypatch):
+def test_numbers_with_too_many_edges_to_write_out(spark, spec, vocabularies, every_value, monkeypatch):
     monkeypatch.setattr(encode_examples, "WRITTEN_OUT", 0)
-    assert_parity(spark, spec, vocabularies, telling_rows)
+    assert_parity(spark, spec, vocabularies, every_value)
 
 
-def test_empty_vocabularies_know_nothing(spark, spec, vocabularies, telling_rows):
-    assert_parity(spark, spec, {name: keys[:0] for name, keys in vocabularies.items()}, telling_rows)
+def test_empty_vocabularies_know_nothing(spark, spec, vocabularies, every_value):
+    assert_parity(spark, spec, {name: keys[:0] for name, keys in vocabularies.items()}, every_value)

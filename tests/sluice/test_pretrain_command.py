@@ -16,7 +16,7 @@ from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from models.pair_rates.job import CHECKPOINT
-from tests.pipelines.cooccurrence.test_pair_statistics import VOCABULARIES, rows, spec, write
+from tests.pipelines.cooccurrence.paired_log import VOCABULARIES, rows, spec, write
 
 ROOT = Path(__file__).parents[2]
 TEXT = """

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-import torch
 
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.bundle import bundle
@@ -15,6 +11,7 @@ from contracts.config.training import Statistics
 from models.examples.batches import ExampleSet
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
+from tests.models.stored_graph import store
 
 
 def test_counts_are_those_of_the_graph(pair_graph):
@@ -64,14 +61,7 @@ def run(tmp_path, pair_graph, pair_spec, write):
     write(out.examples("test"), columns)
     logits = random.normal(size=rows)
     bundle.save_array(out.model("dnn") / TEST_LOGITS, logits)
-    edges, relation = pair_graph.edges, pair_graph.edges.relation.long()
-    starts = torch.tensor([[pair_graph.starts[one[side]] for one in pair_graph.relations] for side in (0, 1)])
-    local = {"left": edges.left - starts[0][relation], "right": edges.right - starts[1][relation]}
-    (out.statistics / "edges").mkdir(parents=True)
-    pq.write_table(pa.table({name: part.numpy() for name, part in (edges._asdict() | local).items()}),
-                   out.statistics / "edges" / "part.parquet")
-    manifest = {"slots": pair_graph.slots, "relations": [one._asdict() for one in pair_graph.relations]}
-    (out.statistics / "manifest.json").write_text(json.dumps(manifest))
+    store(pair_graph, out.statistics)
     made = pair_weights.table(pair_graph, pair_spec, Statistics())
     pairs = pair_weights.pairs_of(pair_graph)
     return out, pair_weights.publish(made, pair_spec, pairs, Statistics(), out.statistics), columns, logits, made

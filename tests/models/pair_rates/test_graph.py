@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,13 +7,14 @@ import pytest
 import torch
 
 from contracts.errors import DataError
+from contracts.features.pair_graph import Relation
 from models.pair_rates.graph import PairGraph
+from tests.models.stored_graph import manifest
 
 
 def write(folder, columns, order):
     (folder / "edges").mkdir(parents=True)
-    manifest = {"slots": {"a": 4, "b": 5}, "relations": [{"left": "a", "right": "b", "kind": "pair"}]}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    manifest({"a": 4, "b": 5}, [Relation("a", "b", "pair")]).write(folder)
     for number, part in enumerate(np.array_split(order, 2)):
         pq.write_table(pa.table({name: values[part] for name, values in columns.items()}),
                        folder / "edges" / f"{number}.parquet")

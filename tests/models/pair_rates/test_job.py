@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import json
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-import torch
 
 from contracts import summary
 from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.config.config import parse
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.pair_graph import GraphManifest
 from models.pair_rates import job as pretrain_step
+from tests.models.stored_graph import store
 
 TEXT = """
 name = "t"
@@ -33,23 +30,13 @@ def out(tmp_path, pair_graph, pair_spec):
     found = Artifacts(tmp_path)
     found.encoding.mkdir()
     pair_spec.write(found.encoding)
-    edges, relation = pair_graph.edges, pair_graph.edges.relation.long()
-    starts = torch.tensor([[pair_graph.starts[one[side]] for one in pair_graph.relations] for side in (0, 1)])
-    columns = {**edges._asdict(), "left": edges.left - starts[0][relation], "right": edges.right - starts[1][relation]}
-    (found.statistics / "edges").mkdir(parents=True)
-    pq.write_table(pa.table({name: part.numpy() for name, part in columns.items()}),
-                   found.statistics / "edges" / "part.parquet")
-    (found.statistics / "manifest.json").write_text(json.dumps(manifest(pair_graph)))
+    store(pair_graph, found.statistics)
     return found
-
-
-def manifest(graph, rows=4880):
-    return {"slots": graph.slots, "relations": [one._asdict() for one in graph.relations], "rows": rows, "clicks": 800}
 
 
 @pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower", "table"])
 def test_statistics_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
-    found = pretrain_step.run(config(model), out, manifest(pair_graph))
+    found = pretrain_step.run(config(model), out, GraphManifest.read(out.statistics))
     spec = FeatureSpec.read(out.encoding)
     assert [field.parts for field in spec.statistics()] == [("city", "brand")]
     assert spec.pair_model is not None
@@ -62,27 +49,27 @@ def test_statistics_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
 
 def test_progress_counts_the_batches_of_all_epochs(out, pair_graph):
     seen = []
-    pretrain_step.run(config(), out, manifest(pair_graph), on_progress=lambda *count: seen.append(count))
+    pretrain_step.run(config(), out, GraphManifest.read(out.statistics), on_progress=lambda *count: seen.append(count))
     batches = len(seen) // 3
     assert [done for _, done, _ in seen] == list(range(1, 3 * batches + 1))
     assert {(name, whole) for name, _, whole in seen} == {("pcf_gnn", 3 * batches)}
 
 
 def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph, pair_spec):
-    pretrain_step.run(config(), out, manifest(pair_graph))
+    pretrain_step.run(config(), out, GraphManifest.read(out.statistics))
     weights = (out.statistics / WEIGHTS).read_bytes()
     named = FeatureSpec.read(out.encoding)
     pair_spec.write(out.encoding)  # as after `sluice features`
     seen = []
-    pretrain_step.run(config(), out, manifest(pair_graph), on_progress=lambda *count: seen.append(count))
+    pretrain_step.run(config(), out, GraphManifest.read(out.statistics), on_progress=lambda *count: seen.append(count))
     assert seen == []
     assert FeatureSpec.read(out.encoding) == named
-    pretrain_step.run(config(), out, manifest(pair_graph), seed=4)
+    pretrain_step.run(config(), out, GraphManifest.read(out.statistics), seed=4)
     assert (out.statistics / WEIGHTS).read_bytes() != weights
 
 
 def test_without_pairs_the_spec_loses_its_statistics(out, pair_graph, pair_spec):
-    pretrain_step.run(config(), out, manifest(pair_graph))
+    pretrain_step.run(config(), out, GraphManifest.read(out.statistics))
     found = pretrain_step.run(config(), out, None)
     assert found["pairs"] == []
     assert FeatureSpec.read(out.encoding) == pair_spec

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.pair_rates.graph import PairGraph, Relation
+from contracts.features.pair_graph import Relation
+from models.pair_rates.graph import PairGraph
 from models.pair_rates.neighbour_sampling import sample
 
 NONE = torch.empty(0, dtype=torch.int64)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from contracts.errors import SluiceError
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates.pretraining import hold_out
+from tests.models.stored_graph import store
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = Statistics(dim=8, epochs=40, patience=40, batch_size=16, learning_rate=5e-3, neighbours=30)
@@ -126,27 +126,9 @@ pair_pretraining.fit(network, graph, settings, 1, checkpoint=Path({folder!r}) / 
 """
 
 
-def stored(graph, folder):
-    """The graph as Spark leaves it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    starts = torch.tensor([[graph.starts[one[side]] for one in graph.relations] for side in (0, 1)])
-    edges, relation = graph.edges, graph.edges.relation.long()
-    columns = {
-        "relation": edges.relation, "left": edges.left - starts[0][relation],
-        "right": edges.right - starts[1][relation], "impressions": edges.impressions, "clicks": edges.clicks,
-        "exposure": edges.exposure,
-    }
-    (folder / "edges").mkdir(parents=True)
-    pq.write_table(pa.table({name: part.numpy() for name, part in columns.items()}), folder / "edges" / "part.parquet")
-    manifest = {"slots": graph.slots, "relations": [one._asdict() for one in graph.relations]}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 def test_a_killed_run_goes_on_and_ends_in_the_same_weights(pair_graph, tmp_path):
     settings = SETTINGS.model_copy(update={"epochs": 6})
-    stored(pair_graph, tmp_path)
+    store(pair_graph, tmp_path)
     code = KILLED.format(folder=str(tmp_path), settings=settings.model_dump_json())
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT,
                                env={**os.environ, "PYTHONPATH": str(ROOT)})

@@ -5,7 +5,8 @@ import pytest
 
 from contracts.config.config import parse
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines.cooccurrence.graph_relations import Relation, relations_to_count, telling, uncertainty
+from contracts.features.pair_graph import Relation
+from pipelines.cooccurrence.graph_relations import informative_relations, relations_to_count, uncertainty
 
 SCHEMA = "relation int, left int, right int, impressions bigint"
 
@@ -33,8 +34,9 @@ def test_an_attribute_says_all_chance_says_nothing(spark):
     found = uncertainty(spark.createDataFrame(rows, SCHEMA))
     assert found == pytest.approx({0: 1.0, 1: 0.0, 2: by_counting(mixed), 3: 0.0}, abs=1e-9)
     relations = [Relation("a", "b", "link")] * 4
-    assert telling(spark.createDataFrame(rows, SCHEMA), relations) == [0]
-    assert telling(spark.createDataFrame(rows, SCHEMA), [*relations[:3], Relation("a", "b", "pair")]) == [0, 3]
+    edges = spark.createDataFrame(rows, SCHEMA)
+    assert informative_relations(edges, relations) == [0]
+    assert informative_relations(edges, [*relations[:3], Relation("a", "b", "pair")]) == [0, 3]
 
 
 def test_links_are_smaller_fields_of_the_same_side_and_never_the_key_itself():

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import numpy as np
-import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from contracts import summary
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
-from contracts.config.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
@@ -20,45 +16,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, FoundCrosses, cross_name
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, run
 from pipelines.windows import windows
-
-START = datetime(2026, 1, 5, tzinfo=UTC)
-DAYS, ROWS = 10, 1500
-FIELDS = [
-    {"name": "user", "kind": "categorical", "side": "user", "column": "user_id"},
-    {"name": "item", "kind": "categorical", "side": "item", "column": "item_id", "min_count": 1},
-    {"name": "place", "kind": "categorical", "side": "context", "min_count": 1},
-    {"name": "price", "kind": "numeric", "side": "item", "granularities": [4]},
-    {"name": "recent", "kind": "sequence", "side": "user", "of": "item", "length": 3},
-    {"name": "of_item", "kind": "counter", "side": "item", "by": ["item_id"], "windows": ["2d"]},
-    {"name": "pair", "kind": "cross", "side": "cross", "parts": ["place", "price#4"]},
-]
-
-
-def config(**features):
-    return Config.model_validate({
-        "name": "small", "fields": FIELDS, "features": {"also_fresh": True} | features, "serve": {"parity_rows": 40},
-        "log": {"path": "{data}/log.parquet", "user_id": "user_id", "item_id": "item_id", "event_time": "time",
-                "position": "position", "key": ["id"]},
-        "label": {"clicks": {"path": "{data}/clicks.parquet", "on": ["id"], "event_time": "time", "window": "6h"}},
-    })
-
-
-def write_log(folder, click_rate=0.3):
-    """The last day alone knows the place "late"."""
-    random = np.random.default_rng(7)
-    hours = np.sort(random.uniform(0, 24 * DAYS, ROWS))
-    times = [START + timedelta(hours=float(hour)) for hour in hours]
-    item = random.integers(0, 12, ROWS)
-    place = np.where(hours > 24 * (DAYS - 2), "late", random.choice(["x", "y"], ROWS))
-    folder.mkdir(parents=True, exist_ok=True)
-    log = {"id": np.arange(ROWS), "user_id": [f"u{u}" for u in random.integers(0, 20, ROWS)],
-           "item_id": [f"i{i}" for i in item], "time": times, "position": random.integers(1, 6, ROWS), "place": place,
-           "price": item * 1.5}
-    pq.write_table(pa.table(log), folder / "log.parquet")
-    clicked = np.flatnonzero(random.random(ROWS) < click_rate)
-    moments = pa.array([times[i] + timedelta(minutes=5) for i in clicked], pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table({"id": clicked, "time": moments}), folder / "clicks.parquet")
-    return folder
+from tests.pipelines.jobs.small_log import config, write_log
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ import pytest
 
 from contracts.config.training import Statistics
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.pair_graph import Relation
 from models.pair_rates import weights as pair_weights
-from models.pair_rates.graph import PairGraph, Relation
+from models.pair_rates.graph import PairGraph
 from sluice.demo.evaluate_pair_rates import zero_bucket_mse
 
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import Artifacts
 from contracts.config.config import parse
 from contracts.errors import EmptyLogError, WindowError
-from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.pair_graph import Relation
 from models.pair_rates.graph import PairGraph
-from pipelines.cooccurrence import pair_statistics
+from pipelines.cooccurrence import edge_counts
 from pipelines.engine.content_hash import content_hash
 from pipelines.windows import windows
+from tests.pipelines.cooccurrence.paired_log import DAY, START, VOCABULARIES, rows, spec, write
 
-START, DAY = datetime(2026, 1, 5, tzinfo=UTC), timedelta(days=1)
-INSTANT = pa.timestamp("us", tz="UTC")
 CONFIG = parse("""
 name = "t"
 log = { path = "p", event_time = "t" }
@@ -31,61 +27,10 @@ fields = [
   { name = "brand", kind = "categorical", side = "item" }, { name = "tags", kind = "multi_valued", side = "item" },
 ]
 """)
-VOCABULARIES = {
-    name: np.array(values, dtype=np.bytes_) for name, values in
-    {"city": [b"c0", b"c1", b"c2", b"c3"], "region": [b"r0", b"r1"], "brand": [b"b0", b"b1", b"b2"],
-     "tags": [b"t0", b"t1"]}.items()
-}
-
-
-def spec():
-    def field(name, kind, side, length=1):
-        return FeatureField(name=name, kind=kind, side=side, vocabulary=name, length=length,
-                            size=len(VOCABULARIES[name]) + 2)
-
-    return FeatureSpec(fields=(
-        field("city", "categorical", "user"), field("region", "categorical", "user"),
-        field("brand", "categorical", "item"), field("tags", "multi_valued", "item", 3),
-    ))
-
-
-def row(number, random, hour):
-    city = int(random.integers(0, 5))  # c4 is in no vocabulary
-    tags = [None, [], ["t0"], ["t1", "t0"], ["t1", "t1", "t9"]][int(random.integers(0, 5))]
-    clicked = bool(random.random() < 0.3)
-    time = START + hour * timedelta(hours=1)
-    label_time = time + timedelta(minutes=int(random.integers(1, 50))) if clicked else time
-    return {
-        "_row": number, "_time": time, "_known": time, "_label": float(clicked), "_label_time": label_time,
-        "_position": int(random.integers(1, 3)), "city": f"c{city}", "region": f"r{city % 2}",
-        "brand": f"b{random.integers(0, 3)}", "tags": tags,
-    }
-
-
-def rows(count=400, seed=0, hours=23.0):
-    random = np.random.default_rng(seed)
-    return [row(number, random, float(random.random() * hours)) for number in range(count)]
-
-
-def write(tmp_path, name, events, files=1):
-    out = Artifacts(tmp_path / name)
-    kinds = {"_row": pa.int64(), "_label": pa.float32(), "_position": pa.int32(), "tags": pa.list_(pa.string())}
-    kinds |= dict.fromkeys(("_time", "_known", "_label_time"), INSTANT)
-    for day in sorted({event["_time"].date() for event in events}):
-        folder = out.features / f"day={day.isoformat()}"
-        folder.mkdir(parents=True)
-        own = [event for event in events if event["_time"].date() == day]
-        for number, part in enumerate(np.array_split(np.arange(len(own)), files)):
-            table = pa.Table.from_pylist([own[i] for i in part])
-            table = pa.table({key: table[key].cast(kinds[key]) if key in kinds else table[key]
-                              for key in table.column_names})
-            pq.write_table(table, folder / f"part-{number}.parquet")
-    windows.write(out.windows, {"statistics": (START, START + DAY), "train": (START + DAY, START + 3 * DAY)})
-    return out
 
 
 def graph(spark, out, config=CONFIG):
-    manifest = pair_statistics.write(spark, config, out, spec(), VOCABULARIES, config.statistics.pairs)
+    manifest = edge_counts.write(spark, config, out, spec(), VOCABULARIES, config.statistics.pairs)
     return manifest, spark.read.parquet(str(out.statistics / "edges")).collect()
 
 
@@ -112,9 +57,9 @@ def test_edges_are_what_counting_by_hand_gives(spark, tmp_path):
     inside = [event for event in events if event["_time"] < START + DAY - timedelta(hours=1)]
     found = {(e["relation"], e["left"], e["right"]): (e["impressions"], e["clicks"]) for e in edges}
     assert found == by_hand(inside)
-    assert [tuple(one.values()) for one in manifest["relations"]] == [
+    assert list(manifest.relations) == [
         ("city", "brand", "pair"), ("city", "tags", "pair"), ("city", "region", "link")]
-    assert (manifest["rows"], manifest["clicks"]) == (len(inside), sum(int(e["_label"]) for e in inside))
+    assert (manifest.rows, manifest.clicks) == (len(inside), sum(int(e["_label"]) for e in inside))
     nodes = spark.read.parquet(str(tmp_path / "a" / "statistics" / "nodes")).collect()
     cities = Counter(ids("city", [event["city"]])[0] for event in inside)
     assert {n["id"]: n["impressions"] for n in nodes if n["slot"] == "city"} == cities
@@ -168,7 +113,7 @@ def test_a_value_that_holds_a_third_of_the_rows_is_counted_in_parts(spark, tmp_p
     assert {(e["relation"], e["left"], e["right"]): (e["impressions"], e["clicks"]) for e in edges} == by_hand(inside)
     frame = spark.createDataFrame([([2], [2], 1.0, 1.0)], "city array<int>, brand array<int>, _label float, _exposure "
                                                           "double")
-    plan = pair_statistics.count_edges(frame, [pair_statistics.Relation("city", "brand", "pair")])
+    plan = edge_counts.count_edges(frame, [Relation("city", "brand", "pair")])
     plan.explain("simple")
     text = capsys.readouterr().out
     assert text.index("Exchange") < text.rindex("partial_count")
@@ -190,4 +135,4 @@ def test_no_statistics_window_is_refused(spark, tmp_path):
 def test_manifests_name_the_content(spark, tmp_path):
     out = write(tmp_path, "a", rows())
     manifest, _ = graph(spark, out)
-    assert manifest["edges"]["content_hash"] == content_hash(spark.read.parquet(str(out.statistics / "edges")))
+    assert manifest.edges.content_hash == content_hash(spark.read.parquet(str(out.statistics / "edges")))

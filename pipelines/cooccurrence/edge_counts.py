@@ -1,4 +1,4 @@
-"""The co-occurrence graph of field values, from the statistics window alone: statistics/nodes, edges, manifest.json.
+"""Counts the co-occurrence graph of field values in the statistics window; writes its nodes, edges and manifest.
 
     node (slot, id)                a value; `id` is its encoded id, so that a request needs no look-up to find it
     edge (relation, left, right)   two values that stood in one row: impressions, clicks, exposure,
@@ -15,9 +15,8 @@ others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,16 +26,16 @@ from contracts.artifacts import ID_PREFIX, LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.features.feature_spec import PADDING, FeatureSpec
+from contracts.features.pair_graph import EDGES, NODES, GraphManifest, Relation, StoredTable
 from pipelines.cooccurrence.chosen_pairs import Pair
 from pipelines.cooccurrence.exposure import EXPOSURE, with_exposure
-from pipelines.cooccurrence.graph_relations import Relation, relations_to_count, telling
+from pipelines.cooccurrence.graph_relations import informative_relations, relations_to_count
 from pipelines.encoding.encode_examples import with_ids
 from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.day_partitions import write_whole
 from pipelines.engine.step import step
 
-MANIFEST = "manifest.json"
 MILLION = 1_000_000
 COUNTS = {"impressions": "bigint", "clicks": "bigint", "exposure": "double"}
 EDGE = {"relation": "int", "left": "int", "right": "int", **COUNTS}
@@ -47,24 +46,32 @@ ROW_NEEDS = {LABEL: "float", EXPOSURE: "double"}
 def write(
     spark: SparkSession, config: Config, out: Artifacts, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray],
     pairs: Sequence[Pair],
-) -> dict[str, Any]:
-    """Replaces the graph; answers its manifest. Raises EmptyLogError when the window has no decided impression."""
+) -> GraphManifest:
+    """Replaces the graph and returns its manifest. Raises EmptyLogError when the window has no decided impression."""
     relations = relations_to_count(config, spec, pairs)
-    slots = list(dict.fromkeys(slot for relation in relations for slot in relation[:2]))
     window = with_exposure(statistics_rows(spark, config, out))
-    rows = encoded_rows(window, spec, vocabularies, slots).persist()
+    rows = encoded_rows(window, spec, vocabularies, _slots(relations)).persist()
     try:
         counted = count_edges(rows, relations).persist()
-        kept = telling(counted, relations)
-        manifest = _manifest(rows, [relations[number] for number in kept], spec, config)
+        kept = informative_relations(counted, relations)
+        window_rows, clicks = _rows_and_clicks(rows)
+        informative = tuple(relations[number] for number in kept)
         edges = with_rates(renumbered(counted, kept), config.statistics.smoothing)
-        nodes = count_nodes(rows, list(manifest["slots"]))
-        manifest |= {"edges": _store(edges, out, "edges"), "nodes": _store(nodes, out, "nodes")}
+        slots = _slots(informative)
+        manifest = GraphManifest(
+            slots={slot: spec.slot(slot).size for slot in slots}, relations=informative,
+            smoothing=config.statistics.smoothing, rows=window_rows, clicks=clicks, rate=clicks / window_rows,
+            edges=_store(edges, out.statistics / EDGES), nodes=_store(count_nodes(rows, slots), out.statistics / NODES),
+        )
         counted.unpersist()
     finally:
         rows.unpersist()
-    (out.statistics / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    manifest.write(out.statistics)
     return manifest
+
+
+def _slots(relations: Sequence[Relation]) -> list[str]:
+    return list(dict.fromkeys(slot for relation in relations for slot in relation[:2]))
 
 
 def encoded_rows(
@@ -138,22 +145,16 @@ def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
     return edges.join(F.broadcast(totals), "relation").withColumn("rate", smoothed).drop("prior")
 
 
-def _store(frame: DataFrame, out: Artifacts, name: str) -> dict[str, Any]:
-    folder = out.statistics / name
+def _store(frame: DataFrame, folder: Path) -> StoredTable:
     write_whole(frame, folder)
     written = frame.sparkSession.read.parquet(str(folder))
-    return {"rows": written.count(), "content_hash": content_hash(written)}
+    return StoredTable(rows=written.count(), content_hash=content_hash(written))
 
 
-def _manifest(rows: DataFrame, relations: Sequence[Relation], spec: FeatureSpec, config: Config) -> dict[str, Any]:
+def _rows_and_clicks(rows: DataFrame) -> tuple[int, int]:
+    """Raises EmptyLogError when there is no row."""
     count, clicks = rows.agg(F.count("*"), F.sum(LABEL)).collect()[0]
     if not count:
         raise EmptyLogError("the statistics window has no impression whose label was decided inside it; lengthen "
                             "windows.statistics")
-    slots = dict.fromkeys(slot for relation in relations for slot in relation[:2])
-    return {
-        "slots": {slot: spec.slot(slot).size for slot in slots},
-        "relations": [relation._asdict() for relation in relations],
-        "smoothing": config.statistics.smoothing,
-        "rows": int(count), "clicks": int(clicks), "rate": float(clicks / count),
-    }
+    return int(count), int(clicks)
