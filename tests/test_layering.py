@@ -45,7 +45,7 @@ ROOMS = {
     "contracts.bundle": "contracts",
     "contracts.config": "contracts",
     "contracts.features": "config contracts",
-    "contracts.summaries": "contracts",
+    "contracts.summaries": "config contracts",
     "federated.averaging": "",
     "federated.clients": "protocol secure_aggregation",
     "federated.flower": "clients privacy protocol rounds secure_aggregation",

@@ -40,7 +40,7 @@ from serving.stages.funnel import Funnel
 from sluice.demo.evaluate_slates import market
 from sluice.demo.live_requests import Visit
 from sluice.release import registration
-from sluice.release.warm_parent import Warmth
+from sluice.release.warm_parent import WarmStartSource
 from sluice.report.report import write_report
 from sluice.run import jobs
 from sluice.run.bundle_job import build_bundle
@@ -74,7 +74,7 @@ def _update(config: Config, folder: Path, day: int, store: BundleRegistry, cold:
     out, console = Artifacts(folder / f"day-{day:03d}"), Console(quiet=True)
     dated = config.model_copy(update={"windows": _windows(config, day)})
     jobs.run_features(dated, _known_by(config, folder, day), out, console)
-    jobs.run_train(dated, out, console, warmth=Warmth(cold=cold, registry=store.uri))
+    jobs.run_train(dated, out, console, warm_start=WarmStartSource(cold=cold, registry=store.uri))
     build_bundle(dated, out, console)
     registration.register(out.out, store.uri, "challenger", "")
     try:

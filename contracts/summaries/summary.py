@@ -23,13 +23,13 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-
-class Summary(Record):
-    """The whole of one job's `summary.json`."""
-
     def plain(self) -> dict[str, object]:
         """As JSON has it: no None, times as text."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+class Summary(Record):
+    """The whole of one job's `summary.json`."""
 
 
 Kind = TypeVar("Kind", bound=Summary)

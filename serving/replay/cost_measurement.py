@@ -12,7 +12,6 @@ with 95% intervals from resampled pairs. Written to costs.json beside the bundle
 from __future__ import annotations
 
 import platform
-import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from contracts.commit import present_commit
 from contracts.features.field_costs import FILE, FieldCost, Interval, MeasuredCosts, Regime, field_bytes, field_keys
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
@@ -60,8 +60,9 @@ def measured(bundle: LoadedBundle, repetitions: int, seed: int) -> MeasuredCosts
     network = Fscd(bundle.spec, settings.embedding_dim, settings.hidden).eval().requires_grad_(False)
     regimes: tuple[Regime, ...] = ("precomputed", "fresh")
     bench = {regime: _Bench(bundle, network, rows, regime, repetitions, rng) for regime in regimes}
+    source = present_commit(digits=7) or f"version {version('sluice')}"
     return MeasuredCosts(
-        date=datetime.now(UTC), machine=machine(), commit=commit(), bundle=bundle.version, candidates=count,
+        date=datetime.now(UTC), machine=machine(), commit=source, bundle=bundle.version, candidates=count,
         lookup_us=_lookup(bundle, rows, repetitions),
         whole={regime: one.whole() for regime, one in bench.items()},
         fields={regime: {name: one.field(name) for name in network.fields} for regime, one in bench.items()},
@@ -156,8 +157,3 @@ def _cpu_lines() -> list[str]:
     return info.read_text(encoding="utf-8").splitlines() if info.exists() else []
 
 
-def commit() -> str:
-    """Of the source tree; the installed version where there is none."""
-    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True,
-                           text=True, check=False)
-    return asked.stdout.strip() if asked.returncode == 0 else f"version {version('sluice')}"

@@ -28,15 +28,17 @@ class AirflowApi:
     def healthy(self) -> bool:
         """Whether scheduler and DAG processor beat, and the API answers."""
         try:
-            found = self.call("GET", "monitor/health")
+            health = self.call("GET", "monitor/health")
         except (OSError, SluiceError):
             return False
-        return all((found[part] or {}).get("status") == "healthy" for part in ("scheduler", "dag_processor"))
+        return all((health[part] or {}).get("status") == "healthy" for part in ("scheduler", "dag_processor"))
 
     def dags(self) -> set[str]:
-        return {one["dag_id"] for one in self.call("GET", "dags?limit=100")["dags"]}
+        """Ids of all that the DAG processor has read."""
+        return {entry["dag_id"] for entry in self.call("GET", "dags?limit=100")["dags"]}
 
     def set_variables(self, variables: Mapping[str, str]) -> None:
+        """Changes those that are there, makes the others."""
         for key, value in variables.items():
             body = {"key": key, "value": value}
             try:
@@ -47,8 +49,8 @@ class AirflowApi:
     def unpause(self, dag: str) -> None:
         self.call("PATCH", f"dags/{dag}?update_mask=is_paused", {"is_paused": False})
 
-    def trigger(self, dag: str, day: str, conf: Mapping[str, Any]) -> str:
-        """A run over the data of `day`; answers its id."""
+    def trigger(self, dag: str, day: str, conf: Mapping[str, int | str]) -> str:
+        """Starts a run over the data of `day` and returns its id."""
         start = datetime.fromisoformat(day).replace(tzinfo=UTC)
         body = {
             "dag_run_id": f"day_{day}", "logical_date": start.isoformat(), "data_interval_start": start.isoformat(),
@@ -73,16 +75,17 @@ class AirflowApi:
         return self.states(dag, run)
 
     def states(self, dag: str, run: str) -> dict[str, str]:
-        found = self.call("GET", f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}/taskInstances?limit=200")
-        return {one["task_id"]: str(one["state"]) for one in found["task_instances"]}
+        """By task; "None" for one that has not been looked at yet."""
+        answer = self.call("GET", f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}/taskInstances?limit=200")
+        return {entry["task_id"]: str(entry["state"]) for entry in answer["task_instances"]}
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
         """Raises SluiceError on any answer but a good one, OSError where nobody answers."""
         if not self._token:
             self._token = self._ask("GET", "/auth/token", None)["access_token"]
         return self._ask(method, f"/api/v2/{path}", body)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def _ask(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {self._token}"} if self._token else {})

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from contracts.atomic_write import aside
 from contracts.config.simulation import Simulation
 from pipelines.marketplace.marketplace import build_world, simulate
 from pipelines.marketplace.truth import Truth
@@ -23,7 +24,7 @@ from sluice.demo.slates import Market
 
 TABLES = ("impressions", "clicks")
 READ_SECONDS, CLICK_SECONDS = 2, 40
-JUDGED_ANSWERS = 400
+EVALUATED_ANSWERS = 400
 
 
 class MarketDays:
@@ -39,10 +40,12 @@ class MarketDays:
             (self._undelivered / name).rename(self.raw / name)
 
     def date(self, number: int) -> str:
+        """Of day `number`, as in 2026-01-18."""
         return (self.settings.start + timedelta(days=number)).date().isoformat()
 
     def deliver(self, number: int, answers: pa.Table | None = None, clicks: pa.Table | None = None) -> int:
-        """Day `number` of the log, with the server's answers and the clicks on them where there are any; its rows."""
+        """Day `number` of the log, with the server's answers and the clicks on them where there are any. Returns
+        the number of its impressions."""
         shown = {name: pq.read_table(self._undelivered / name / f"part-{number:03d}.parquet") for name in TABLES}
         if answers is not None and clicks is not None:
             served = self._served(number, answers, clicks)
@@ -66,18 +69,15 @@ class MarketDays:
         truth, bids = self.world[2], self.world[0].bid
         code = {item: number for number, item in enumerate(truth.values["item"])}
         reached = possible = 0.0
-        for row in _spread(answers, JUDGED_ANSWERS).to_pylist():
+        for row in _spread(answers, EVALUATED_ANSWERS).to_pylist():
             market = _market(truth, bids, row["user"], dict(row["context"]), len(row["items"]))
             reached += market.total("value", np.array([code[item] for item in row["items"]]))
             possible += market.total("value", market.best("value"))
         return reached / possible if possible else 0.0
 
     def _write(self, table: pa.Table, name: str, number: int) -> None:
-        folder = self.raw / name
-        folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".part-{number:03d}.parquet"
-        pq.write_table(table, aside, coerce_timestamps="us")
-        aside.rename(folder / f"part-{number:03d}.parquet")
+        with aside(self.raw / name / f"part-{number:03d}.parquet") as draft:
+            pq.write_table(table, draft, coerce_timestamps="us")
 
     def _served(self, number: int, answers: pa.Table, clicks: pa.Table) -> dict[str, pa.Table]:
         rng = np.random.default_rng([self._seed, 1, number])

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.atomic_write import aside
 from pipelines.marketplace.click_stream import Policy
 from pipelines.marketplace.truth import Truth
 from pipelines.marketplace.world import HOUR_WEIGHTS, Population
@@ -31,20 +32,22 @@ CLICKS = pa.schema([
 
 
 class SiteUsers(SteadyLoad):
-    """`weary` maps bundle versions to the share of their clicks that users still make; 1 where it names none."""
+    """`click_dropoff` maps bundle versions to the share of their clicks that users no longer make; 0 for any other.
+
+    `clicks` is the folder that clicks are appended to; `weekday` (0 Monday) that of the simulated day."""
 
     def __init__(
         self, target: str, per_second: float, world: tuple[Population, Policy, Truth], clicks: Path, seed: int
     ) -> None:
         self._population, self._policy, self._truth = world
         super().__init__(target, self._population.values["user"], per_second, seed)
-        self._rng, self._clicks = np.random.default_rng([seed, 1]), clicks
+        self._rng, self.clicks = np.random.default_rng([seed, 1]), clicks
         self._codes = {name: {value: code for code, value in enumerate(self._truth.values[name])}
                        for name in ("user", "item", "device", "placement", "hour")}
         self._context: dict[str, dict[str, int]] = {}
         self._waiting: list[dict[str, Any]] = []
         self._lock, self._flushed = threading.Lock(), time.monotonic()
-        self.weary: dict[str, float] = {}
+        self.click_dropoff: dict[str, float] = {}
         self.weekday = 0
         clicks.mkdir(parents=True, exist_ok=True)
 
@@ -66,15 +69,16 @@ class SiteUsers(SteadyLoad):
                               request_id=request_id, skip_reasons=True)
 
     def answered(self, request: Any, answer: Any) -> None:
+        """Clicks on each shown item with its true probability at its position, less what drops off."""
         codes = self._context.pop(request.request_id)
         items = np.array([self._codes["item"][item.item_id] for item in answer.items], dtype=np.int64)
         users = np.full(len(items), self._codes["user"][request.user_id])
         context = {name: np.full(len(items), code) for name, code in codes.items()}
         logit = self._truth.logit(self._truth.codes(users, items, context, np.arange(1, len(items) + 1)))
         noisy = logit + self._truth.noise_std * self._rng.normal(0, 1, len(items))
-        wish = self.weary.get(answer.bundle_version, 1.0) / (1 + np.exp(-noisy))
+        probability = (1 - self.click_dropoff.get(answer.bundle_version, 0.0)) / (1 + np.exp(-noisy))
         now = datetime.now(UTC)
-        hits = np.flatnonzero(self._rng.random(len(items)) < wish)
+        hits = np.flatnonzero(self._rng.random(len(items)) < probability)
         with self._lock:
             self._waiting += [
                 {"request_id": request.request_id, "user_id": request.user_id, "item_id": answer.items[hit].item_id,
@@ -83,10 +87,9 @@ class SiteUsers(SteadyLoad):
             self.flush()
 
     def flush(self) -> None:
-        """Writes the clicks that wait, aside first."""
+        """Writes the clicks that wait."""
         with self._lock:
             rows, self._waiting, self._flushed = self._waiting, [], time.monotonic()
         if rows:
-            name = f"clicks-{uuid.uuid4().hex}.parquet"
-            pq.write_table(pa.Table.from_pylist(rows, CLICKS), self._clicks / f".{name}")
-            (self._clicks / f".{name}").rename(self._clicks / name)
+            with aside(self.clicks / f"clicks-{uuid.uuid4().hex}.parquet") as draft:
+                pq.write_table(pa.Table.from_pylist(rows, CLICKS), draft)

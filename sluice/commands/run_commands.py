@@ -70,12 +70,12 @@ def run(
 
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
-    from sluice.release.warm_parent import Warmth
+    from sluice.release.warm_parent import WarmStartSource
     from sluice.report.tables import print_models
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_all(loaded, data, artifacts, console(), seed, Warmth(warm, cold, registry))
+    result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
     print_models(result["models"], console())
     show(result, as_json)
 
@@ -163,12 +163,12 @@ def train(
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
-    from sluice.release.warm_parent import Warmth
+    from sluice.release.warm_parent import WarmStartSource
     from sluice.report.tables import print_models
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_train(loaded, artifacts, console(), seed, Warmth(warm, cold, registry))
+    result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
     print_models(result["models"], console())
     show(result, as_json)
 

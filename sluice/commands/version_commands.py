@@ -29,8 +29,8 @@ def register(
     from sluice.release import registration
 
     found = registration.register(out, registry, alias, commit)
-    typer.echo(f"{found['tags']['bundle_version']} is version {found['number']} of {found['name']}, {alias}")
-    show(found, as_json)
+    typer.echo(f"{found.tags.bundle_version} is version {found.number} of {found.name}, {alias}")
+    show(found.plain(), as_json)
 
 
 @command()
@@ -47,8 +47,8 @@ def promote(
     from sluice.release import registration
 
     found = registration.promote(out, registry, force)
-    typer.echo(f"version {found['number']} {'is now champion' if found['promoted'] else 'was champion already'}")
-    show(found, as_json)
+    typer.echo(f"version {found.number} {'is now champion' if found.promoted else 'was champion already'}")
+    show(found.plain(), as_json)
 
 
 @command()
@@ -65,8 +65,8 @@ def rollback(
     from sluice.release import registration
 
     found = registration.rollback(name, registry, only)
-    typer.echo(f"champion of {name} is version {found['number']}, {found['champion']}")
-    show(found, as_json)
+    typer.echo(f"champion of {name} is version {found.number}, {found.champion}")
+    show(found.plain(), as_json)
 
 
 @command()
@@ -79,24 +79,24 @@ def watch(
     since: Instant = None,
     until: Instant = None,
     registry: Registry = None,
-    bundle: Annotated[str | None, typer.Option(help="judge this version, not the registry's champion")] = None,
+    bundle: Annotated[str | None, typer.Option(help="watch this version, not the registry's champion")] = None,
     roll_back: Annotated[bool, typer.Option("--roll-back", help="do so where it is wanted")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge the champion by its answers and the clicks on them; exit code 4 when it should be rolled back.
+    """Watch the champion by its answers and the clicks on them; exit code 4 when it should be rolled back.
 
     Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
     """
     from contracts.config.section import instant
     from contracts.errors import RollBackWanted
-    from sluice.release.watch import Watched, lines
-    from sluice.release.watch import watch as judge
+    from sluice.release import watch as release_watch
 
     loaded, artifacts = opened(config, out)
-    asked = Watched(artifacts.out, answers, clicks, data, instant(since), instant(until), registry, bundle)
-    found = judge(loaded, asked, roll_back)
-    for line in lines(found):
+    watched = release_watch.Watched(
+        artifacts.out, answers, clicks, data, instant(since), instant(until), registry, bundle)
+    found = release_watch.watch(loaded, watched, roll_back)
+    for line in release_watch.lines(found):
         typer.echo(line)
-    show(found, as_json)
-    if found["reasons"]:
-        raise RollBackWanted(f"{found['bundle']} should be rolled back: " + "; ".join(found["reasons"]))
+    show(found.plain(), as_json)
+    if found.reasons:
+        raise RollBackWanted(f"{found.bundle} should be rolled back: " + "; ".join(found.reasons))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
-from typing import Any
 
-from contracts import summary
+from contracts import commit as code
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import read_manifest
 from contracts.config.days import Gate
 from contracts.errors import BundleError, GateRefused
+from contracts.summaries import gate, registration, summary
+from contracts.summaries.gate import GateSummary, GateVerdict, Promotion
+from contracts.summaries.registration import RegistrationSummary, RollbackResult, VersionTags
 from models.tracking.bundle_registry import (
     CHAMPION,
     ROLLED_BACK,
@@ -21,21 +22,20 @@ from models.tracking.bundle_registry import (
     registry_uri,
 )
 
-GATE = "gate"
 
-
-def register(folder: Path, registry: str | None, alias: str, commit: str | None) -> dict[str, Any]:
-    """Registers OUT/bundle. A second run of the same content changes nothing."""
+def register(folder: Path, registry: str | None, alias: str, commit: str | None) -> RegistrationSummary:
+    """Registers OUT/bundle and writes OUT/registration. A second run of the same content changes nothing."""
     out = Artifacts(folder)
     store = BundleRegistry(registry_uri(registry, folder))
-    found = store.register(out.bundle, lineage(out, commit or present_commit()), alias)
-    result = {"name": found.name, "number": found.number, "alias": alias, "registry": store.uri, "tags": found.tags}
-    summary.write(folder / "registration", result)
+    version = store.register(out.bundle, lineage(out, commit or code.present_commit() or "unknown"), alias)
+    result = RegistrationSummary(
+        name=version.name, number=version.number, alias=alias, registry=store.uri, tags=VersionTags(**version.tags))
+    summary.write(folder / registration.FOLDER, result)
     return result
 
 
 def lineage(out: Artifacts, commit: str) -> Lineage:
-    """The data interval spans all windows of the run."""
+    """The data interval spans all windows of the run; it is empty where windows are no times."""
     if not out.windows.exists():
         return Lineage(commit=commit)
     spans = [span for span in json.loads(out.windows.read_text(encoding="utf-8")).values() if isinstance(span, list)]
@@ -44,19 +44,11 @@ def lineage(out: Artifacts, commit: str) -> Lineage:
     return Lineage(min(start for start, _ in spans), max(end for _, end in spans), commit)
 
 
-def present_commit() -> str:
-    """Of the code that runs, "-dirty" where it was changed; "unknown" outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+def promote(folder: Path, registry: str | None, force: bool) -> Promotion:
+    """Evaluates OUT/bundle, registered before, against the champion, and makes it champion.
 
-
-def promote(folder: Path, registry: str | None, force: bool) -> dict[str, Any]:
-    """Judges OUT/bundle, registered before, against the champion, and makes it champion.
-
-    Raises GateRefused with the reasons, which OUT/gate/summary.json also holds; `force` promotes in spite of them.
+    Raises GateRefused with the reasons, which OUT/gate also holds; `force` promotes in spite of them. BundleError when
+    the bundle is not registered.
     """
     out = Artifacts(folder)
     store = BundleRegistry(registry_uri(registry, folder))
@@ -66,37 +58,43 @@ def promote(folder: Path, registry: str | None, force: bool) -> dict[str, Any]:
         raise BundleError(f"{manifest.version} is not registered in {store.uri}; run `sluice register {folder}` first")
     champion = store.by_alias(version.name, CHAMPION)
     if champion and champion.number == version.number:
-        return {"promoted": False, "reasons": [], "champion": version.version, "number": version.number}
-    found = _judged(out, store, version, champion)
-    summary.write(folder / GATE, found | {"forced": force})
-    if found["reasons"] and not force:
-        store.tag(version, refused="; ".join(found["reasons"]))
+        return Promotion(challenger=version.version, champion=version.version, promoted=False, number=version.number)
+    verdict = _verdict(out, store, version, champion)
+    found = GateSummary(**dict(verdict), forced=force)
+    summary.write(folder / gate.FOLDER, found)
+    if found.reasons and not force:
+        store.tag(version, refused="; ".join(found.reasons))
         raise GateRefused(
-            f"{version.version} stays challenger: " + "; ".join(found["reasons"])
+            f"{version.version} stays challenger: " + "; ".join(found.reasons)
             + ". Look at the data and the training of the day, or promote in spite of it with --force"
         )
     store.promote(version)
-    return found | {"promoted": True, "number": version.number}
+    return Promotion(**dict(found), promoted=True, number=version.number)
 
 
-def _judged(
+def _verdict(
     out: Artifacts, store: BundleRegistry, version: RegisteredBundle, champion: RegisteredBundle | None
-) -> dict[str, Any]:
-    from sluice.release.gate import judge
+) -> GateVerdict:
+    """A version that was rolled back is refused unseen."""
+    from sluice.release.gate import evaluate_challenger
 
     if version.tags.get(ROLLED_BACK):
-        return {"challenger": version.version, "reasons": [
-            f"it was rolled back on {version.tags[ROLLED_BACK]}, and nothing about it has changed since"]}
+        return GateVerdict(challenger=version.version, reasons=(
+            f"it was rolled back on {version.tags[ROLLED_BACK]}, and nothing about it has changed since",))
     settings = read_manifest(out.bundle).settings
-    rival = store.fetch(champion, out.out / "registry_cache") if champion else None
-    return judge(out, out.bundle, rival, Gate.model_validate(settings.get("gate", {})), settings.get("seed", 0))
+    before = store.fetch(champion, out.out / "registry_cache") if champion else None
+    limits = Gate.model_validate(settings.get("gate", {}))
+    return evaluate_challenger(out, out.bundle, before, limits, settings.get("seed", 0))
 
 
-def rollback(name: str, registry: str | None, only: str | None) -> dict[str, Any]:
-    """`only` names the bundle version to leave: where another is champion by now, nothing happens."""
+def rollback(name: str, registry: str | None, only: str | None) -> RollbackResult:
+    """`only` names the bundle version to leave: where another is champion by now, nothing happens.
+
+    Raises BundleError when there is nothing to go back to.
+    """
     store = BundleRegistry(registry_uri(registry))
     champion = store.by_alias(name, CHAMPION)
     if only and champion and champion.version != only:
-        return {"rolled_back": False, "champion": champion.version, "number": champion.number}
+        return RollbackResult(rolled_back=False, champion=champion.version, number=champion.number)
     left, restored = store.rollback(name)
-    return {"rolled_back": True, "left": left.version, "champion": restored.version, "number": restored.number}
+    return RollbackResult(rolled_back=True, left=left.version, champion=restored.version, number=restored.number)

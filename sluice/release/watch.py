@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
-from contracts import summary
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
+from contracts.summaries import summary
+from contracts.summaries.watch import FOLDER, WatchFigure, WatchSummary
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
 from serving.replay import response_history
 from serving.replay.response_history import LoggedResponses
 from sluice.release import click_log, registration, watch_figures
-from sluice.release.watch_figures import Figure
-
-FOLDER = "watch"
 
 
 @dataclass(frozen=True)
@@ -35,47 +32,48 @@ class Watched:
     version: str | None = None
 
 
-def watch(config: Config, asked: Watched, roll_back: bool = False) -> dict[str, Any]:
-    """Judges and writes OUT/watch/summary.json, which it answers. `reasons` not empty: the champion should go back.
+def watch(config: Config, watched: Watched, roll_back: bool = False) -> WatchSummary:
+    """Evaluates and writes OUT/watch, which it returns. `reasons` not empty: the champion should go back.
 
-    Raises DataError without a response log; BundleError without a champion, or when there is nothing to go back to.
+    Raises DataError without an response log; BundleError without a champion, or when there is nothing to go back to.
     """
-    until = asked.until or datetime.now(UTC)
-    since = asked.since or until - timedelta(seconds=config.watch.span)
+    until = watched.until or datetime.now(UTC)
+    since = watched.since or until - timedelta(seconds=config.watch.span)
     if since >= until:
         raise ConfigError(f"the stretch to watch is empty: {since.isoformat()} is not before {until.isoformat()}")
-    version, before = _versions(config, asked)
-    log = response_history.read(asked.answers, since, until)
+    version, before = _versions(config, watched)
+    log = response_history.read(watched.answers, since, until)
     before = before or _served_before(log, version)
-    figures, silent = _judged(config, asked, log, version, before, until)
-    found: dict[str, Any] = {
-        "bundle": version, "previous": before, "since": since.isoformat(), "until": until.isoformat(),
-        "answers": len(log.of(version)), "figures": [asdict(one) for one in figures], "not_judged": silent,
-        "reasons": [one.sentence for one in figures if one.against], "settings": config.watch.model_dump(),
-    }
-    summary.write(asked.out / FOLDER, found)
-    if found["reasons"] and roll_back:
-        found["roll_back"] = registration.rollback(config.name, registry_uri(asked.registry, asked.out), version)
-        summary.write(asked.out / FOLDER, found)
-    return found
+    figures, missing = _figures(config, watched, log, version, before, until)
+    verdict = WatchSummary(
+        bundle=version, previous=before, since=since.isoformat(), until=until.isoformat(),
+        answers=len(log.of(version)), figures=tuple(figures), not_judged=tuple(missing),
+        reasons=tuple(figure.sentence for figure in figures if figure.against), settings=config.watch,
+    )
+    summary.write(watched.out / FOLDER, verdict)
+    if verdict.reasons and roll_back:
+        done = registration.rollback(config.name, registry_uri(watched.registry, watched.out), version)
+        verdict = verdict.model_copy(update={"roll_back": done})
+        summary.write(watched.out / FOLDER, verdict)
+    return verdict
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(verdict: WatchSummary) -> list[str]:
     """The verdict as people read it."""
-    said = [f"{found['bundle']}: {found['answers']} answers from {found['since']} to {found['until']}"]
-    said += [f"{'WRONG' if one['against'] else 'fine '}  {one['sentence']}" for one in found["figures"]]
-    said += [f"       {one}" for one in found["not_judged"]]
-    back = found.get("roll_back")
+    text = [f"{verdict.bundle}: {verdict.answers} answers from {verdict.since} to {verdict.until}"]
+    text += [f"{'WRONG' if figure.against else 'fine '}  {figure.sentence}" for figure in verdict.figures]
+    text += [f"       {sentence}" for sentence in verdict.not_judged]
+    back = verdict.roll_back
     if back:
-        said.append(f"champion is {back['champion']}" + ("" if back["rolled_back"] else " by now; nothing was changed"))
-    return said
+        text.append(f"champion is {back.champion}" + ("" if back.rolled_back else " by now; nothing was changed"))
+    return text
 
 
-def _versions(config: Config, asked: Watched) -> tuple[str, str | None]:
-    """The bundle that is judged, and the one that it replaced where the registry says so."""
-    if asked.version:
-        return asked.version, None
-    store = BundleRegistry(registry_uri(asked.registry, asked.out))
+def _versions(config: Config, watched: Watched) -> tuple[str, str | None]:
+    """The bundle that is watched, and the one that it replaced where the registry says so."""
+    if watched.version:
+        return watched.version, None
+    store = BundleRegistry(registry_uri(watched.registry, watched.out))
     champion = store.by_alias(config.name, CHAMPION)
     if champion is None:
         raise BundleError(f"{config.name!r} has no champion in {store.uri}; give --registry, or --bundle VERSION")
@@ -90,14 +88,14 @@ def _served_before(log: LoggedResponses, version: str) -> str | None:
     return seen[place - 1] if place else None
 
 
-def _judged(
-    config: Config, asked: Watched, log: LoggedResponses, version: str, before: str | None, until: datetime
-) -> tuple[list[Figure], list[str]]:
+def _figures(
+    config: Config, watched: Watched, log: LoggedResponses, version: str, before: str | None, until: datetime
+) -> tuple[list[WatchFigure], list[str]]:
     """Figures, and why others are missing."""
     settings, ours = config.watch, log.of(version)
     if len(ours) < settings.min_answers:
         return [], [f"too few answers: {len(ours)} of {settings.min_answers}"]
-    figures, silent = [watch_figures.error_rate(ours.failed, settings)], []
+    figures, missing = [watch_figures.error_rate(ours.failed, settings)], []
     spent = ours.milliseconds
     if len(spent):
         figures.append(watch_figures.slowness(spent, settings))
@@ -105,17 +103,18 @@ def _judged(
     if len(spent) and len(earlier) >= settings.min_answers:
         figures.append(watch_figures.slowness_against(spent, earlier, settings))
     else:
-        silent.append(f"p99 over the bundle's before: {len(earlier)} of {settings.min_answers} answers in the log")
-    clicks = _clicks(config, asked, ours, until)
-    return (figures, [*silent, clicks]) if isinstance(clicks, str) else ([*figures, clicks], silent)
+        missing.append(f"p99 over the bundle's before: {len(earlier)} of {settings.min_answers} answers in the log")
+    clicks = _clicks(config, watched, ours, until)
+    return (figures, [*missing, clicks]) if isinstance(clicks, str) else ([*figures, clicks], missing)
 
 
-def _clicks(config: Config, asked: Watched, answers: LoggedResponses, until: datetime) -> Figure | str:
-    """The figure, or why there is none. Answers after the newest click are left out: their clicks may yet come."""
+def _clicks(config: Config, watched: Watched, answers: LoggedResponses, until: datetime) -> WatchFigure | str:
+    """The figure, or why there is none. Answers after the newest click of all are left out: their clicks may yet come.
+    """
     settings, what = config.watch, "predicted over observed clicks"
     if config.label.clicks is None:
         return f"{what}: the configuration has no table of clicks"
-    folder = asked.clicks or Path(config.path(config.label.clicks, asked.data))
+    folder = watched.clicks or Path(config.path(config.label.clicks, watched.data))
     if not folder.exists():
         return f"{what}: no clicks at {folder}"
     clicks, wait = click_log.read(config, folder), min(settings.click_wait, config.label_window)

@@ -17,7 +17,7 @@ from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
 
 if TYPE_CHECKING:  # the registry is asked by training alone
-    from sluice.release.warm_parent import Warmth
+    from sluice.release.warm_parent import WarmStartSource
 
 NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
 NO_TIMES = "the log has no times: rows were dealt out by hash, and no drift over time can be seen; set log.event_time"
@@ -82,15 +82,15 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
 
 
 def run_train(
-    config: Config, out: Artifacts, console: Console, seed: int | None = None, warmth: Warmth | None = None
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, warm_start: WarmStartSource | None = None
 ) -> dict[str, Any]:
-    """Every configured ranker and the two towers; `warmth` None starts from nothing."""
+    """Every configured ranker and the two towers; `warm_start` None starts from nothing."""
     need(out.encoding, "sluice features")
     from models.jobs import train_job
     from models.training.warm_start import Parent
     from sluice.release.warm_parent import parent_of
 
-    folder = parent_of(config, out, warmth) if warmth else None
+    folder = parent_of(config, out, warm_start) if warm_start else None
     with show_progress(console, "train") as progress:
         return train_job.run(config, out, seed=seed, on_progress=progress.advance,
                              parent=Parent.read(folder) if folder else None)
@@ -126,7 +126,7 @@ def run_federate(
 
 def run_all(
     config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
-    warmth: Warmth | None = None,
+    warm_start: WarmStartSource | None = None,
 ) -> dict[str, Any]:
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
@@ -136,7 +136,7 @@ def run_all(
         merged["crosses"] = run_crosses(config, out, console, seed)
         merged["features"] = summary.read(out.features)
     merged["pretrain"] = run_pretrain(config, out, console, seed)
-    trained = run_train(config, out, console, seed, warmth)
+    trained = run_train(config, out, console, seed, warm_start)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     if config.prerank_kind == "fscd":
         merged["prerank"] = run_prerank(config, out, console, seed=seed)

@@ -22,15 +22,15 @@ import sys, tomllib
 from pathlib import Path
 from rich.console import Console
 from sluice.airflow_demo import daily_config
-from sluice.airflow_demo import HISTORY, Demo
-demo = Demo(Path(sys.argv[1]), int(sys.argv[2]), Console(stderr=True))
+from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
+world = DemoWorld(Path(sys.argv[1]), int(sys.argv[2]), Console(stderr=True))
 for number in range(HISTORY):
-    demo.days.deliver(number)
+    world.days.deliver(number)
 path = Path(sys.argv[1]) / "daily.toml"
 few_clicks = {"gate": {"max_miscalibration": 9.0}}  # the calibration of so small a day is what it may be
 config = daily_config.merged(tomllib.loads(path.read_text()), few_clicks)
 path.write_text("".join(f"{key} = {daily_config.toml(value)}\\n" for key, value in config.items()))
-print(demo.days.date(HISTORY - 1))
+print(world.days.date(HISTORY - 1))
 """
 
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from contracts.config.config import load
-from sluice.airflow_demo import six_days as airflow_demo
 from sluice.airflow_demo.daily_config import merged, toml, write
-from sluice.airflow_demo.six_days import FIELDS
+from sluice.airflow_demo.demo_world import FIELDS, sections
 
 
 def test_named_keys_change_and_all_others_stay(tmp_path):
-    sections: dict[str, dict[str, Any]] = {
+    changes: dict[str, dict[str, Any]] = {
         "train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}, "statistics": {"pairs": []},
     }
-    changed = load(write(tmp_path / "daily.toml", sections, ["device", "item_id"]))
+    changed = load(write(tmp_path / "daily.toml", changes, ["device", "item_id"]))
     assert (changed.train.epochs, changed.train.batch_size, changed.label_window) == (9, 1024, 6 * 3600)
     assert changed.label.clicks is not None
     assert changed.label.clicks.on == ("request_id", "item_id")
@@ -26,7 +25,7 @@ def test_named_keys_change_and_all_others_stay(tmp_path):
 
 
 def test_the_configuration_of_the_demo_is_one(tmp_path):
-    found = load(write(tmp_path / "daily.toml", airflow_demo.sections(6_000), FIELDS))
+    found = load(write(tmp_path / "daily.toml", sections(6_000), FIELDS))
     assert {field.name for field in found.fields} == set(FIELDS)
     assert found.log.history == 7 * 86_400
 

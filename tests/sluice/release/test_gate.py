@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -9,18 +7,20 @@ import pytest
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError
+from contracts.summaries.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
 from models.evaluation.metrics import gauc
 from serving.bundle.scoring_bundle import ScoringBundle
 from serving.replay.bundle_comparison import logits, read_window
-from sluice.release.gate import judge, reasons
+from sluice.release.gate import evaluate_challenger, reasons
 from tests.sluice.market_run import market_run
 
 QUICK = Gate(draws=100, latency_requests=10, max_latency_ratio=100)
-FINE: dict[str, Any] = {
-    "difference": {"figure": "GAUC", "value": 0.001, "low": -0.001, "high": 0.003},
-    "calibration": {"value": 1.05, "low": 0.9, "high": 1.3},
-    "milliseconds": {"challenger": 2.0, "champion": 1.9},
-}
+FINE = GateVerdict(
+    challenger="market-2", champion="market-1",
+    difference=RankingGain(figure="GAUC", value=0.001, standard_error=0.001, low=-0.001, high=0.003),
+    calibration=Estimate(value=1.05, standard_error=0.1, low=0.9, high=1.3),
+    milliseconds=MedianMilliseconds(challenger=2.0, champion=1.9),
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,33 +45,34 @@ def test_the_window_is_scored_as_training_scored_it(good):
 
 
 def test_a_better_challenger_has_nothing_against_it(good, bad):
-    found = judge(good, good.bundle, bad.bundle, QUICK, seed=0)
+    found = evaluate_challenger(good, good.bundle, bad.bundle, QUICK, seed=0)
     window = read_window(good)
     ours, theirs = (logits(ScoringBundle.load(one.bundle), window) for one in (good, bad))
     exact = [gauc(window.labels, scores, window.users).value for scores in (ours, theirs)]
     assert exact[0] is not None
     assert exact[1] is not None
-    assert found["difference"]["value"] == pytest.approx(exact[0] - exact[1])
-    assert found["difference"]["low"] > 0
-    assert found["reasons"] == []
+    assert found.difference is not None
+    assert found.difference.value == pytest.approx(exact[0] - exact[1])
+    assert found.difference.low > 0
+    assert found.reasons == ()
 
 
 def test_a_worse_challenger_is_refused_with_its_figures(good, bad):
-    found = judge(good, bad.bundle, good.bundle, QUICK, seed=0)
-    assert len(found["reasons"]) == 1
-    assert "GAUC" in found["reasons"][0]
-    assert "below -0.002" in found["reasons"][0]
+    found = evaluate_challenger(good, bad.bundle, good.bundle, QUICK, seed=0)
+    assert len(found.reasons) == 1
+    assert "GAUC" in found.reasons[0]
+    assert "below -0.002" in found.reasons[0]
 
 
-def test_the_first_one_has_no_rival(good):
-    found = judge(good, good.bundle, None, QUICK, seed=0)
-    assert (found["champion"], found["reasons"]) == (None, [])
+def test_the_first_one_has_no_champion_to_beat(good):
+    found = evaluate_challenger(good, good.bundle, None, QUICK, seed=0)
+    assert (found.champion, found.reasons) == (None, ())
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path, good):
     alone = market_run(tmp_path / "alone", users=3000)  # one row a user: no ranking to compare
-    found = judge(alone, alone.bundle, good.bundle, QUICK, seed=0)
-    assert ["cannot be compared" in reason for reason in found["reasons"]] == [True]
+    found = evaluate_challenger(alone, alone.bundle, good.bundle, QUICK, seed=0)
+    assert ["cannot be compared" in reason for reason in found.reasons] == [True]
 
 
 def test_rows_without_features_are_an_error(tmp_path, good):
@@ -89,11 +90,12 @@ def test_rows_without_features_are_an_error(tmp_path, good):
     ],
 )
 def test_each_limit_refuses_alone(part, change, word):
-    assert reasons(FINE, Gate()) == []
-    said = reasons({**FINE, part: {**FINE[part], **change}}, Gate())
-    assert [reason.startswith(word) for reason in said] == [True]
+    assert reasons(FINE, Gate()) == ()
+    worse = FINE.model_copy(update={part: getattr(FINE, part).model_copy(update=change)})
+    assert [reason.startswith(word) for reason in reasons(worse, Gate())] == [True]
 
 
 def test_the_margin_is_a_setting():
-    worse = {**FINE, "difference": {**FINE["difference"], "low": -0.004}}
-    assert reasons(worse, Gate(margin=0.005)) == []
+    assert FINE.difference is not None
+    worse = FINE.model_copy(update={"difference": FINE.difference.model_copy(update={"low": -0.004})})
+    assert reasons(worse, Gate(margin=0.005)) == ()

@@ -12,7 +12,7 @@ from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
 from models.tracking.bundle_registry import BundleRegistry, Lineage
 from models.training.warm_start import Parent
-from sluice.release.warm_parent import Warmth, parent_of
+from sluice.release.warm_parent import WarmStartSource, parent_of
 from tests.serving.conftest import make_config
 from tests.sluice.market_run import market_run
 
@@ -38,7 +38,7 @@ def version(found) -> str | None:
 
 def test_a_run_starts_again_where_it_started(world, tmp_path):
     config, first, second, store = world
-    out, asked = Artifacts(tmp_path), Warmth(registry=store.uri)
+    out, asked = Artifacts(tmp_path), WarmStartSource(registry=store.uri)
     one, two = (store.by_hash("market", read_manifest(run.bundle).content_hash) for run in (first, second))
     store.promote(one)
     assert version(parent_of(config, out, asked)) == one.version
@@ -47,7 +47,7 @@ def test_a_run_starts_again_where_it_started(world, tmp_path):
     out.windows.parent.mkdir(parents=True)
     out.windows.write_text(json.dumps({"train": ["2026-01-02", "2026-01-09"]}))
     assert version(parent_of(config, out, asked)) == two.version
-    assert parent_of(config, out, Warmth(cold=True, registry=store.uri)) is None
+    assert parent_of(config, out, WarmStartSource(cold=True, registry=store.uri)) is None
     store.promote(one)
     assert version(parent_of(config, out, asked)) == one.version
 
@@ -55,34 +55,35 @@ def test_a_run_starts_again_where_it_started(world, tmp_path):
 def test_a_first_run_started_cold_and_its_repetition_does_too(world, tmp_path):
     config, first, _, _ = world
     store = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    out, asked = Artifacts(tmp_path), Warmth()
+    out, asked = Artifacts(tmp_path), WarmStartSource()
     assert parent_of(config, out, asked) is None
     store.promote(store.register(first.bundle, Lineage()))
     assert parent_of(config, out, asked) is None
     assert parent_of(config.model_copy(update={"train": config.train.model_copy(update={"warm_start": ""})}), out,
                      asked) is None
-    assert version(parent_of(config, out, Warmth("models:/market@challenger"))) == read_manifest(first.bundle).version
+    challenger = parent_of(config, out, WarmStartSource("models:/market@challenger"))
+    assert version(challenger) == read_manifest(first.bundle).version
 
 
 def test_folders(world, tmp_path):
     config, first, _, _ = world
     for folder in (first.out, first.bundle):
-        found = parent_of(config, Artifacts(tmp_path), Warmth(str(folder)))
+        found = parent_of(config, Artifacts(tmp_path), WarmStartSource(str(folder)))
         assert found is not None
         assert Parent.read(found).weights("two_tower") is not None
     with pytest.raises(ConfigError, match="is what this run makes"):
-        parent_of(config, first, Warmth(str(first.out)))
+        parent_of(config, first, WarmStartSource(str(first.out)))
 
 
 def test_wrong_use_is_said(world, tmp_path):
     config, first, _, store = world
     with pytest.raises(ConfigError, match="one of them"):
-        parent_of(config, first, Warmth("models:/market@champion", cold=True))
+        parent_of(config, first, WarmStartSource("models:/market@champion", cold=True))
     with pytest.raises(BundleError, match="names no version"):
-        parent_of(config, Artifacts(tmp_path), Warmth("models:/market@nobody", registry=store.uri))
+        parent_of(config, Artifacts(tmp_path), WarmStartSource("models:/market@nobody", registry=store.uri))
     with pytest.raises(ConfigError, match="NAME@ALIAS"):
-        parent_of(config, Artifacts(tmp_path), Warmth("models:/market", registry=store.uri))
-    nothing = parent_of(config, Artifacts(tmp_path), Warmth(str(tmp_path / "nothing")))
+        parent_of(config, Artifacts(tmp_path), WarmStartSource("models:/market", registry=store.uri))
+    nothing = parent_of(config, Artifacts(tmp_path), WarmStartSource(str(tmp_path / "nothing")))
     assert nothing is not None
     with pytest.raises(BundleError, match="is no bundle"):
         Parent.read(nothing)
@@ -91,7 +92,7 @@ def test_wrong_use_is_said(world, tmp_path):
 def test_a_version_that_is_gone_is_not_replaced_in_silence(world, tmp_path):
     config, _, _, store = world
     out = Artifacts(tmp_path)
-    parent_of(config, out, Warmth("models:/market@champion", registry=store.uri))
+    parent_of(config, out, WarmStartSource("models:/market@champion", registry=store.uri))
     empty = BundleRegistry(f"sqlite:///{tmp_path / 'other.db'}")
     with pytest.raises(BundleError, match="no longer has"):
-        parent_of(config, out, Warmth("models:/market@champion", registry=empty.uri))
+        parent_of(config, out, WarmStartSource("models:/market@champion", registry=empty.uri))

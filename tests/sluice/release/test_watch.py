@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts import summary
+from contracts.summaries import summary
+from contracts.summaries.watch import WatchSummary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
 from serving.server.response_log import ResponseLog
 from serving.server.response_record import ResponseRecord
@@ -68,7 +69,7 @@ class Traffic:
                 self.clicks.append((name, items[0], when + timedelta(seconds=float(self.draw.uniform(0, 300)))))
         log.close()
 
-    def watch(self, *options: str) -> tuple[int, dict, str]:
+    def watch(self, *options: str) -> tuple[int, WatchSummary | None, str]:
         (self.folder / "clicks").mkdir(exist_ok=True)
         columns = dict(zip(("request_id", "item", "clicked"), map(list, zip(*self.clicks, strict=True)), strict=True))
         pq.write_table(pa.table(columns), self.folder / "clicks" / "part.parquet")
@@ -78,7 +79,7 @@ class Traffic:
         done = subprocess.run([sys.executable, "-m", "sluice.cli", *map(str, command)], capture_output=True, text=True,
                               cwd=ROOT, timeout=120)
         assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, summary.read(self.folder / "watch"), done.stdout + done.stderr
+        return done.returncode, summary.read(self.folder / "watch", WatchSummary), done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -91,9 +92,9 @@ def traffic(tmp_path):
 def test_a_sound_bundle_is_left_alone(traffic):
     traffic.serve("market-now", 2000)
     code, found, said = traffic.watch("--bundle", "market-now")
-    assert (code, found["reasons"], found["not_judged"]) == (0, [], [])
-    assert [one["name"] for one in found["figures"]] == ["error_rate", "p99_ms", "p99_ratio", "predicted_over_observed"]
-    assert found["previous"] == BEFORE
+    assert (code, found.reasons, found.not_judged) == (0, (), ())
+    assert [figure.name for figure in found.figures] == ["error_rate", "p99_ms", "p99_ratio", "predicted_over_observed"]
+    assert found.previous == BEFORE
     assert said.count("fine ") == 4
     assert json.loads(said.splitlines()[-1])["bundle"] == "market-now"
 
@@ -106,26 +107,26 @@ def test_each_fault_is_found_by_its_figure(traffic, wrong, figure):
     traffic.serve("market-now", 2000, **wrong)
     code, found, said = traffic.watch("--bundle", "market-now")
     assert code == 4
-    assert figure in [one["name"] for one in found["figures"] if one["against"]]
+    assert figure in [entry.name for entry in found.figures if entry.against]
     assert "WRONG" in said
     assert "should be rolled back" in said
 
 
-def test_too_little_to_judge_is_said(traffic):
+def test_too_little_to_go_by_is_said(traffic):
     traffic.serve("market-now", 120, failed=1.0)
     code, found, said = traffic.watch("--bundle", "market-now")
-    assert (code, found["figures"], found["not_judged"]) == (0, [], ["too few answers: 120 of 300"])
+    assert (code, found.figures, found.not_judged) == (0, (), ("too few answers: 120 of 300",))
     assert "too few answers: 120 of 300" in said
     traffic.serve("market-now", 300)
     code, found, _ = traffic.watch("--bundle", "market-now", "--clicks", str(traffic.folder / "nowhere"))
-    assert any("no clicks at" in one for one in found["not_judged"])
+    assert any("no clicks at" in sentence for sentence in found.not_judged)
 
 
 def test_clicks_that_have_not_come_in_yet_are_not_held_against_the_bundle(traffic):
     traffic.serve("market-now", 2000, truth=0.0)
     code, found, _ = traffic.watch("--bundle", "market-now")
     assert code == 0
-    assert any("too few clicks: 0.0 predicted" in one for one in found["not_judged"])
+    assert any("too few clicks: 0.0 predicted" in sentence for sentence in found.not_judged)
 
 
 def champion_number(store: BundleRegistry) -> str | None:
@@ -141,14 +142,14 @@ def test_the_champion_is_rolled_back_in_the_registry_once(traffic, tmp_path):
     traffic.serve(first.version, 700)
     traffic.serve(second.version, 2000, truth=0.3)
     code, found, _ = traffic.watch()
-    assert (code, found["bundle"], found["previous"]) == (4, second.version, first.version)
+    assert (code, found.bundle, found.previous) == (4, second.version, first.version)
     assert champion_number(store) == second.number
     code, found, said = traffic.watch("--roll-back")
-    assert (code, found["roll_back"]["champion"]) == (4, first.version)
+    assert (code, found.roll_back.champion) == (4, first.version)
     assert f"champion is {first.version}" in said
     assert champion_number(store) == first.number
     code, found, _ = traffic.watch("--roll-back")
-    assert (code, found["bundle"], champion_number(store)) == (0, first.version, first.number)
+    assert (code, found.bundle, champion_number(store)) == (0, first.version, first.number)
 
 
 def test_wrong_use_is_said(tmp_path):

@@ -1,0 +1,79 @@
+"""What the demo's days are made of: configuration, log, clicks, registry, and the folders they lie in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+
+from contracts.config.config import Config, load
+from models.tracking.bundle_registry import CHAMPION, BundleRegistry
+from sluice.airflow_demo import daily_config
+from sluice.airflow_demo.market_days import MarketDays
+
+HISTORY, DAYS = 6, 6
+LOG_DAYS = HISTORY + DAYS + 1
+USERS_PER_EVENT, ITEMS = 10, 1_000
+SERVED_SHARE = 0.04  # answers of a day that enter the log, per organic event: eight items each, a quarter of the log
+FIELDS = (
+    "age_band", "gender", "city", "occupation", "income_band", "tenure_days", "recent_clicks", "category", "brand",
+    "brand_tier", "format", "price", "item_id", "item_clicks", "device", "placement", "hour", "weekday",
+)
+Sections = dict[str, dict[str, Any]]  # as in a configuration file
+
+
+def sections(events: int) -> Sections:
+    """What differs from examples/marketplace.toml: days that roll, and models small enough for two cores."""
+    return {
+        "simulation": {"events": events * LOG_DAYS, "days": LOG_DAYS, "items": ITEMS,
+                       "users": max(events // USERS_PER_EVENT, 400)},
+        "log": {"history": "7d"},
+        "label": {"clicks": {"window": "6h"}},
+        "windows": {"statistics": 0.2, "train": 0.45, "validation": 0.15, "test": 0.2},
+        "spark": {"master": "local[2]", "settings": {
+            "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},  # short jobs: compile less
+        "statistics": {"pairs": []},
+        "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "outside_rows": 0, "tower_epochs": 2},
+        "crosses": {"budget": 6, "compare_rows": 0, "epochs": 1, "proposals": 300},
+        "prerank": {"requests": 300, "judged_requests": 50, "final_steps": 150, "penalties": [0.03, 0.25, 1.2]},
+        "retrieve": {"candidates": 400, "two_tower": 300, "item_to_item": 50, "popularity": 50},
+        "serve": {"default_limit": 8},
+        "gate": {"margin": 0.012},  # a GAUC of so few rows is known to about 0.007
+        "quality": {"psi_floor": 0.5, "limits": {"label_rate": [0.01, 0.3]}},
+        "watch": {"click_wait": "3s", "min_answers": 200, "max_p99_ms": 2000.0, "max_p99_ratio": 50.0,
+                  "max_miscalibration": 0.6},
+    }
+
+
+class DemoWorld:
+    """`days` delivers the log; `last_log` is (answers, clicks) of the newest day that visitors saw."""
+
+    def __init__(self, folder: Path, events: int, console: Console) -> None:
+        self.folder, self.console = folder, console
+        self.config_file = daily_config.write(folder / "daily.toml", sections(events), FIELDS)
+        self.config: Config = load(self.config_file)
+        assert self.config.simulation is not None
+        self.days = MarketDays(self.config.simulation, self.config.seed, folder)
+        self.answers, self.clicks, self.runs = folder / "answers", folder / "clicks", folder / "runs"
+        self.registry = BundleRegistry(f"sqlite:///{(folder / 'registry.db').resolve()}")
+        self.events, self.most_answers = events, round(events * SERVED_SHARE)
+        self.last_log: tuple[pa.Table, pa.Table] | None = None
+
+    def variables(self) -> dict[str, str]:
+        """The DAGs' settings, as Airflow Variables."""
+        return {
+            "sluice_config": str(self.config_file.resolve()), "sluice_data": str(self.days.raw.resolve()),
+            "sluice_runs": str(self.runs.resolve()), "sluice_registry": self.registry.uri, "sluice_serving": "",
+            "sluice_answers": str(self.answers.resolve()), "sluice_clicks": str(self.clicks.resolve()),
+        }
+
+    def champion(self) -> str:
+        """The bundle's version; empty before the first."""
+        found = self.registry.by_alias(self.config.name, CHAMPION)
+        return found.version if found else ""
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False)

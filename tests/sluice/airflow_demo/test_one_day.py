@@ -1,0 +1,111 @@
+"""A day of the demo against an HTTP server that speaks as Airflow does: what its run came to, and how it is told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from contracts.errors import SluiceError
+from contracts.summaries import gate, summary, watch
+from contracts.summaries.gate import GateSummary
+from contracts.summaries.watch import WatchSummary
+from serving.server.response_log import ResponseLog
+from serving.server.response_record import ResponseRecord
+from serving.server.translation import to_query
+from sluice.airflow_demo.api import AirflowApi
+from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
+from sluice.airflow_demo.one_day import Day, RunOutcome, describe, first_champion
+from sluice.airflow_demo.site_users import SHOWN_ITEMS, SiteUsers
+from sluice.airflow_demo.steady_load import Outcome
+from tests.sluice.airflow_demo.airflow_page import airflow_page
+from tests.sluice.airflow_demo.planned_days import planned_days
+from tests.sluice.airflow_demo.visits import visit
+
+GOOD = {"quality": "success", "promote": "success", "watch": "success", "roll_back": "skipped"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> DemoWorld:
+    """A market of a few hundred impressions a day."""
+    return DemoWorld(tmp_path_factory.mktemp("world"), 100, Console(quiet=True))
+
+
+@pytest.fixture
+def users(world) -> SiteUsers:
+    """They visit nobody."""
+    return SiteUsers("127.0.0.1:1", 1.0, world.days.world, world.clicks, 5)
+
+
+def outcome(world: DemoWorld, users: SiteUsers, number: int, *states: dict[str, str]) -> tuple[RunOutcome, list]:
+    with airflow_page(*states) as page:
+        page.run_states = ["success"]
+        return Day(number, world, AirflowApi(page.address), users).run(), page.requests
+
+
+def test_the_history_is_searched_and_run_over_before_anybody_visits(world):
+    with airflow_page({"features": "success"}) as page:
+        page.run_states = ["success"]
+        first_champion(world, AirflowApi(page.address))
+        triggered = [path for method, path, _ in page.requests if method == "POST"]
+        assert triggered == ["dags/weekly_cross_search/dagRuns", "dags/daily_ranking/dagRuns"]
+        page.task_states = [{"features": "failed"}]
+        with pytest.raises(SluiceError, match="failed in features"):
+            first_champion(world, AirflowApi(page.address))
+    assert len(list((world.days.raw / "impressions").glob("*.parquet"))) == HISTORY + 1
+
+
+def test_a_day_that_goes_well_is_neither_refused_nor_rolled_back(world, users):
+    assert outcome(world, users, 1, GOOD)[0] == RunOutcome()
+
+
+def test_a_refused_bundle_is_told_in_the_gates_words(world, users):
+    summary.write(world.runs / world.days.date(HISTORY + 1) / gate.FOLDER,
+                  GateSummary(challenger="m-2", reasons=("GAUC: worse",)))
+    assert outcome(world, users, 2, GOOD | {"promote": "failed"})[0] == RunOutcome(refused="promotion: GAUC: worse")
+
+
+def test_a_roll_back_is_told_in_the_watchs_words(world, users):
+    verdict = WatchSummary(bundle="m-3", since="", until="", answers=9, figures=(), not_judged=(),
+                           reasons=("too few clicks",), settings=world.config.watch)
+    summary.write(world.runs / world.days.date(HISTORY + 2) / watch.FOLDER, verdict)
+    assert outcome(world, users, 3, GOOD | {"roll_back": "success"})[0] == RunOutcome(rolled_back="too few clicks")
+
+
+def test_the_wrong_ranker_is_put_into_a_configuration_of_its_own(world, users):
+    _, requests = outcome(world, users, 5, GOOD)
+    conf = next(body["conf"] for method, path, body in requests if path == "dags/daily_ranking/dagRuns")
+    assert conf["config"] == str((world.folder / "day-5.toml").resolve())
+    assert "popularity" in (world.folder / "day-5.toml").read_text()
+
+
+def test_any_other_failure_ends_the_demo(world, users):
+    with pytest.raises(SluiceError, match="day 1: train failed"):
+        outcome(world, users, 1, GOOD | {"train": "failed"})
+
+
+def test_a_day_ends_with_its_figures_and_the_next_ones_log(world, users):
+    with airflow_page(GOOD) as page:
+        day = Day(1, world, AirflowApi(page.address), users)
+    log, truth = ResponseLog(world.answers), world.days.world[2]
+    for number in range(30):
+        request, items = visit(users, truth, best=number % 2 == 0)
+        context = {name: str(value) for name, value in to_query(request, SHOWN_ITEMS).context.items()}
+        log.append(ResponseRecord(
+            request.request_id, day.started + timedelta(seconds=1), request.user_id, context, items, list(range(1, 9)),
+            [1.0] * 8, [0.1] * 8, [1.0] * 8, "m-1", datetime.now(UTC), "OK", 900))
+    log.close()
+    users.outcomes += [Outcome(0.0, "kept", "OK", 0.1, "m-1"), Outcome(0.0, "new", "UNAVAILABLE: gone", 0.1, "")]
+    figures = day.close(RunOutcome(refused="quality: nulls"))
+    assert (figures.requests, figures.failed_requests, figures.failures) == (2, 1, ("UNAVAILABLE: gone",))
+    assert (figures.served_bundles, figures.refused) == (("m-1",), "quality: nulls")
+    assert 0 < figures.share_of_oracle < 1
+    assert figures.logged_rows == world.days.deliver(day.log_day + 1) + world.most_answers * SHOWN_ITEMS
+
+
+def test_a_day_is_one_line_that_says_what_happened():
+    lines = [describe(day) for day in planned_days()]
+    assert "refused: quality" in lines[3]
+    assert "rolled back: clicks" in lines[5]
+    assert "promoted; champion m-1, 9 requests, 0 failed" in lines[0]
