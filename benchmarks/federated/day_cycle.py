@@ -1,12 +1,12 @@
 """FedLaAvg, FedAvg and FedProx on a marketplace whose users come at hours of their own: test AUC of the last rounds.
 
-    sluice bench day_cycle --out OUT [--rounds 400] [--seeds 2] [--methods fedlaavg fedavg ...] [--json]
+    sluice bench day_cycle --out OUT [--rounds 400] [--seeds 2] [--methods fedlaavg fedavg ...] [--config FILE] [--json]
 
-benchmarks/day_cycle.toml: 200 users are clients, 20 a round. Three cases: all are there; each is there at random,
-whatever its data; a day of 20 rounds in which users of one occupation, who share a taste, come together for a quarter
-of it. Mean and minimum of the test AUC over the last fifth of the rounds, mean over seeds. The learning rate of each
-method is the best of RATES by the mean validation AUC of the same rounds, with all clients there. No wire: masks change
-no sum.
+benchmarks/federated/day_cycle.toml: 200 users are clients, 20 a round. Three cases: all are there; each is there at
+random, whatever its data; a day of 20 rounds in which users of one occupation, who share a taste, come together for a
+quarter of it. Mean and minimum of the test AUC over the last fifth of the rounds, mean over seeds. The learning rate of
+each method is the best of RATES by the mean validation AUC of the same rounds, with all clients there. No wire: masks
+change no sum.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import json
 import shutil
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -31,7 +32,7 @@ CONFIG = Path(__file__).with_suffix(".toml")
 METHODS = {"fedlaavg": "cpp5-none-latest", "fedlaavg_full": "all-none-latest", "fedavg": "fedavg", "fedprox": "fedprox"}
 CASES = ("always", "random", "day_cycle")
 RATES = (0.1, 0.3, 1.0)
-LAST = 5  # the last fifth of the rounds is judged
+LAST = 5  # the last fifth of the rounds is evaluated
 
 
 def last_rounds(
@@ -55,20 +56,21 @@ def last_rounds(
 
 
 def best_rate(config: Config, out: Artifacts, setting: str, rounds: int) -> float:
-    judged = {rate: statistics.fmean(last_rounds(config, out, setting, "always", rate, rounds, "validation"))
-              for rate in RATES}
-    return max(judged, key=lambda rate: judged[rate])
+    reached = {rate: statistics.fmean(last_rounds(config, out, setting, "always", rate, rounds, "validation"))
+               for rate in RATES}
+    return max(reached, key=lambda rate: reached[rate])
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    config, out = load(CONFIG), Artifacts(arguments.out)
+    arguments = parser.parse_args(argv)
+    config, out = load(arguments.config), Artifacts(arguments.out)
     with_data(config, None, out, Console(stderr=True))
     figures: dict[str, dict[str, dict[str, float]]] = {}
     print("| method | learning rate | " + " | ".join(CASES) + " |\n|---|---|" + "---|" * len(CASES))

@@ -1,7 +1,8 @@
 """Test AUC of every federated setting on the same clients, beside central training: the second table of `federated`.
 
 Values of training come from the configuration and were chosen on validation (benchmarks/federated/federated_choice.py);
-so is the round whose model is judged. The configuration may be of a simulated marketplace, whose log is then simulated.
+so is the round whose model is evaluated. The configuration may be of a simulated marketplace, whose log is then
+simulated.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def with_data(config: Config, data: Path | None, out: Artifacts, console: Consol
 
 
 def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool, seeds: int) -> dict[str, Any]:
-    """Prints the table as the runs end; answers the figures, those of the first seed with the keys of `sluice
+    """Prints the table as the runs end; returns the figures, those of the first seed with the keys of `sluice
     federate`. A seed draws clients, weights and answers anew; the log stays. Runs go on where they were stopped."""
     console = Console(stderr=True)
     with_data(config, data, out, console)
@@ -79,7 +80,7 @@ def _row(name: str, seeds: list[dict[str, Any]]) -> str:
 
 
 def _against_rounds(histories: dict[str, list[list[dict[str, Any]]]]) -> str:
-    """Mean test AUC over seeds at some of the rounds that were judged."""
+    """Mean test AUC over seeds at some of the rounds that were evaluated."""
     lines = ["| setting | test AUC after rounds |", "|---|---|"]
     for name, runs in histories.items():
         judged = [entry["round"] for entry in runs[0] if "auc" in entry]

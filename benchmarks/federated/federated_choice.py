@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,7 +91,7 @@ class Search:
         return overrides
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", type=Path)
     parser.add_argument("--data", type=Path)
@@ -99,7 +100,7 @@ def main() -> None:
     parser.add_argument("--settings", nargs="+", default=list(SEARCHED), choices=list(SEARCHED))
     parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--what", nargs="+", default=list(WHAT), choices=list(WHAT))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     config, out = load(arguments.config), Artifacts(arguments.out)
     with_data(config, arguments.data, out, Console(stderr=True))
     search = Search(config, out, arguments.rounds, tuple(arguments.what), tuple(arguments.rates))

@@ -7,7 +7,7 @@ clients holds 301 goods, 117 categories and its user row; 87% of the goods in a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,31 +24,56 @@ from federated.protocol.plan import Plan
 from federated.protocol.round_client import RoundClient
 from federated.secure_aggregation.identity import Identity
 
-GOODS, CATEGORIES, USERS = 143_534, 4_815, 49_023
-WIDTH, DENSE, CLIENTS = 18, 64_327, 100
-GOODS_EACH, CATEGORIES_EACH, SAMPLES = 301, 117, 323
+WIDTH, SAMPLES = 18, 323
 SINGLE_SHARE, SHARED_BY = 0.87, 3  # of the union's goods have one holder; the others three on average
-SPACE = GOODS + CATEGORIES + USERS
+LEAST_CLIENTS, LEAST_NEIGHBOURS = 10, 6
 MEMORY = "round"
 
 
-def index_sets(seed: int) -> list[np.ndarray]:
+@dataclass(frozen=True)
+class CostSetting:
+    """Rows of one space by kind, dense parameters, clients of a round and the masks of each, and what a client holds:
+    that many goods and categories, and its user row."""
+
+    goods: int = 143_534
+    categories: int = 4_815
+    users: int = 49_023
+    dense: int = 64_327
+    clients: int = 100
+    neighbours: int = 40
+    goods_each: int = 301
+    categories_each: int = 117
+    union: int = 30_000
+
+    @property
+    def space(self) -> int:
+        return self.goods + self.categories + self.users
+
+    def scaled(self, share: float) -> CostSetting:
+        """Every count times `share`, with clients enough for a round."""
+        counts = {name: max(round(share * count), 1) for name, count in asdict(self).items()}
+        least = {"clients": LEAST_CLIENTS, "neighbours": LEAST_NEIGHBOURS}
+        return CostSetting(**{name: max(count, least.get(name, 1)) for name, count in counts.items()})
+
+
+def index_sets(setting: CostSetting, seed: int) -> list[np.ndarray]:
     """Sorted places of each client."""
-    generator = np.random.default_rng(seed)
-    each = CLIENTS * GOODS_EACH
+    generator, clients = np.random.default_rng(seed), setting.clients
+    each = clients * setting.goods_each
     shared = round(each * (1 - SINGLE_SHARE) / (SHARED_BY - (SHARED_BY - 1) * SINGLE_SHARE))
-    goods = generator.permutation(GOODS)
-    left = np.full(CLIENTS, GOODS_EACH)
-    held: list[list[int]] = [[] for _ in range(CLIENTS)]
+    goods = generator.permutation(setting.goods)
+    left = np.full(clients, setting.goods_each)
+    held: list[list[int]] = [[] for _ in range(clients)]
     for row in goods[:shared]:
         for client in _takers(generator, left):
             held[client].append(int(row))
             left[client] -= 1
     single = iter(goods[shared:])
-    for client in range(CLIENTS):
+    for client in range(clients):
         held[client] += [int(next(single)) for _ in range(left[client])]
-    categories = [GOODS + generator.choice(CATEGORIES, CATEGORIES_EACH, replace=False) for _ in range(CLIENTS)]
-    users = GOODS + CATEGORIES + generator.choice(USERS, CLIENTS, replace=False)
+    categories = [setting.goods + generator.choice(setting.categories, setting.categories_each, replace=False)
+                  for _ in range(clients)]
+    users = setting.goods + setting.categories + generator.choice(setting.users, clients, replace=False)
     return [np.unique(np.concatenate([goods_, cats, [user]]))
             for goods_, cats, user in zip(held, categories, users, strict=True)]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -118,12 +118,12 @@ def pattern(classes: int, seed: int) -> Availability:
     return alternating([0 if client % CLASSES < classes else -1 for client in range(CLIENTS)], PERIOD)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     figures: dict[str, dict[str, dict[str, float]]] = {}
     print("| classes alternating | " + " | ".join(METHODS) + " |\n|---|" + "---|" * len(METHODS))
     for classes in (0, 1, 3, 5):

@@ -1,14 +1,17 @@
 """Rows per second of reading encoded examples, beside a plain pyarrow read of the same columns (the floor).
 
-    python -m benchmarks.models.batches [--rows 1000000]
+    sluice bench batches [--rows 1000000]
+
+The last line is JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +21,7 @@ import pyarrow.parquet as pq
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.examples.batches import ExampleSet
 
-CATEGORICAL, NUMERIC, HISTORY = 30, 9, 10
+CATEGORICAL, NUMERIC, HISTORY, BATCH = 30, 9, 10, 4096
 
 
 def spec() -> FeatureSpec:
@@ -58,20 +61,28 @@ def rate(rows: int, read: Callable[[], object], rounds: int = 3) -> float:
     return rows / min(seconds)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    rows = parser.parse_args().rows
+def measure(rows: int) -> dict[str, float]:
+    """Rows per second and core: batches in file order, shuffled, and the floor."""
     with tempfile.TemporaryDirectory() as folder:
         layout = spec()
         path = write(Path(folder), layout, rows)
         examples = ExampleSet(path, layout)
-        floor = rate(rows, lambda: [pq.read_table(file) for file in path.glob("day=*/*.parquet")])
-        plain = rate(rows, lambda: sum(1 for _ in examples.batches(4096)))
-        mixed = rate(rows, lambda: sum(1 for _ in examples.batches(4096, shuffle=True)))
-        print(f"batches in file order {plain:12,.0f} rows/s per core   {plain / floor:.2f} of the floor")
-        print(f"batches shuffled      {mixed:12,.0f} rows/s per core   {mixed / floor:.2f} of the floor")
-        print(f"plain pyarrow read    {floor:12,.0f} rows/s per core")
+        return {
+            "in_order": rate(rows, lambda: sum(1 for _ in examples.batches(BATCH))),
+            "shuffled": rate(rows, lambda: sum(1 for _ in examples.batches(BATCH, shuffle=True))),
+            "floor": rate(rows, lambda: [pq.read_table(file) for file in path.glob("day=*/*.parquet")]),
+        }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    reached = measure(parser.parse_args(argv).rows)
+    for name, what in (("in_order", "batches in file order"), ("shuffled", "batches shuffled")):
+        share = reached[name] / reached["floor"]
+        print(f"{what:21s} {reached[name]:12,.0f} rows/s per core   {share:.2f} of the floor")
+    print(f"plain pyarrow read    {reached['floor']:12,.0f} rows/s per core")
+    print(json.dumps(reached))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     sluice bench cross_search --rows 1000000 --fields 40 --layers 3
 
-One epoch of the search (network step and structure step per batch) and one of the DNN with its default layers, on
-synthetic examples with equal batches. Prints a Markdown table with the process's largest memory; the last line is JSON.
+One epoch of the search (an update of the network and one of the edges per batch) and one of the DNN with its default
+layers, on synthetic examples with equal batches. Prints a Markdown table with the process's largest memory; the last
+line is JSON.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import argparse
 import json
 import resource
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +32,12 @@ from models.training import loop as training_loop
 VALUES, DAYS, ROW_GROUP = 100, 8, 65_536
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--fields", type=int, nargs="+", default=[10, 20, 40])
     parser.add_argument("--layers", type=int, nargs="+", default=[1, 2, 3])
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     found = []
     print("| fields | layers | search, s an epoch | rows/s | DNN, s an epoch | factor | memory, MiB |")
     print("|---|---|---|---|---|---|---|")
@@ -55,8 +56,8 @@ def write(folder: Path, fields: int, rows: int) -> FeatureSpec:
     named = [FeatureField(name=f"f{i}", kind="categorical", side="user" if i % 2 else "item", vocabulary=f"f{i}",
                           size=VALUES + FIRST_ID) for i in range(fields)]
     for number, part in enumerate(np.array_split(np.arange(rows), DAYS), start=1):
-        columns: dict[str, Any] = {one.name: generator.integers(FIRST_ID, one.size, len(part), dtype=np.int32)
-                                   for one in named}
+        columns: dict[str, np.ndarray] = {
+            field.name: generator.integers(FIRST_ID, field.size, len(part), dtype=np.int32) for field in named}
         rate = 0.03 + 0.1 * ((columns["f0"] % 4 == 0) & (columns["f1"] % 4 == 0))
         columns |= {LABEL: (generator.random(len(part)) < rate).astype(np.float32), ROW: part}
         day = folder / f"day=2026-01-{number:02d}"
@@ -66,7 +67,7 @@ def write(folder: Path, fields: int, rows: int) -> FeatureSpec:
 
 
 def dnn_seconds(folder: Path, spec: FeatureSpec) -> float:
-    """Per epoch over as many rows as the search's network steps see."""
+    """Per epoch over as many rows as the search's updates of the network see."""
     settings = Train(epochs=1, batch_size=Crosses().batch_size)
     fit, held = (WindowPart(folder, spec, part, Crosses().held_share) for part in ("fit", "held"))
     torch.manual_seed(0)

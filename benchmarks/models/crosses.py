@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,13 @@ DRAWS = 200
 Logits = dict[str, np.ndarray]
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tables", nargs="+", choices=list(PAPER), default=list(PAPER))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     folders = {name: folder_of(arguments.data, FILES[name]) for name in arguments.tables}
     found = {name: bench(name, folder, arguments.out, arguments.seeds) for name, folder in folders.items()}
     for name, tables in found.items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,11 +162,11 @@ def on_the_real_log(log: RealLog) -> dict[str, dict[str, Estimate]]:
     return found
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--repeats", type=int, default=200)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     found: dict[str, Any] = {"marketplace": against_truth(arguments.repeats)}
     print("| marketplace | truth | mean | deviation | standard error | covered |\n|---|---|---|---|---|---|")
     for name, row in found["marketplace"].items():

@@ -1,8 +1,8 @@
-"""FSCD beside its rivals on one frontier, over seeds: recall, hit rate, AUC, microseconds, milliseconds.
+"""FSCD beside its baselines on one frontier, over seeds: recall, hit rate, AUC, microseconds, milliseconds.
 
     sluice bench prerank CONFIG=OUT [CONFIG=OUT ...] [--seeds 5] [--item-part fresh] [--costs] [--laws]
 
-OUT is a run with trained models; with --costs its costs.json counts. Rivals order the fields, and every order is cut
+OUT is a run with trained models; with --costs its costs.json counts. Baselines order the fields, and every order is cut
 at the prices of FSCD's own points; all sets of fields are fine-tuned alike, from a network with as many steps behind
 it. --laws adds what batch size and cost weight do to the kept fields. Prints Markdown; the last line is JSON.
 """
@@ -24,7 +24,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import FILE, MeasuredCosts, costs
-from models.preranking import baselines as prerank_rivals
+from models.preranking import baselines as prerank_baselines
 from models.preranking import job as prerank_step
 from models.preranking import sweep as prerank_sweep
 from models.preranking.job import Outcome
@@ -50,21 +50,21 @@ def bench(config: Config, out: Artifacts, asked: argparse.Namespace) -> dict[str
         outcome, _ = prerank_step.outcome_of(task, config, out, loaded.settings.ranker)
         figures = prerank_job.with_times(outcome.figures, outcome, loaded, requests)
         figures["decoys_kept"] = sorted(DECOYS & set(figures["kept"]))
-        runs.append({**figures, "rivals": rivals(task, outcome), **(laws(task, config) if asked.laws else {})})
+        runs.append({**figures, "baselines": baselines(task, outcome), **(laws(task, config) if asked.laws else {})})
         print(f"{config.name}, seed {seed}: {figures['fields_kept']} of {figures['fields_all']} fields, decoys "
               f"{figures['decoys_kept']}: {', '.join(figures['kept'])}", flush=True)
     report(runs)
     return {"runs": runs}
 
 
-def rivals(task: Task, outcome: Outcome) -> dict[str, dict[str, Any]]:
-    """Per rival its curve, and its recall less FSCD's at the chosen price with a 95% interval over requests."""
+def baselines(task: Task, outcome: Outcome) -> dict[str, dict[str, Any]]:
+    """Per baseline its curve, and its recall less FSCD's at the chosen price with a 95% interval over requests."""
     network, gates, trainer = prerank_sweep.gated(task)
     trainer.run(task.settings.sweep_steps * len(task.settings.penalties))
     everything = prerank_sweep.tuned(task, network, network.fields, None, gates)
     own = prerank_sweep.choose(outcome.points, task.settings)
     found = {}
-    for name, order in prerank_rivals.orders(task, everything.network).items():
+    for name, order in prerank_baselines.orders(task, everything.network).items():
         points = [point_of(task, network, order, price) for price in sorted({p.price for p in outcome.points})]
         curve = [point for point in points if point is not None]
         affordable = [p for p in curve if p.price <= own.price + 1e-9]
@@ -118,8 +118,8 @@ def report(runs: Sequence[dict[str, Any]]) -> None:
         penalty = f"{point['reg_scale'] or 0:.2g}{', chosen' if point['chosen'] else ''}"
         print(f"| {penalty} | {' | '.join(cells)} |")
     print("\n| order of fields | recall less FSCD's at its chosen price | per seed, ± standard error |\n|---|---|---|")
-    for name in runs[0]["rivals"]:
-        gaps = [run["rivals"][name] for run in runs]
+    for name in runs[0]["baselines"]:
+        gaps = [run["baselines"][name] for run in runs]
         each = ", ".join(f"{gap['gap']:+.4f} ± {gap['gap_error']:.4f}" for gap in gaps)
         print(f"| {name} | {spread(gap['gap'] for gap in gaps)} | {each} |")
     if "cost_by_weight" in runs[0]:
@@ -129,14 +129,14 @@ def report(runs: Sequence[dict[str, Any]]) -> None:
     print(flush=True)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="CONFIG=OUT")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--item-part", choices=("precomputed", "fresh"), default="precomputed")
     parser.add_argument("--costs", action="store_true", help=f"count OUT/{FILE} of `sluice measure-costs`")
     parser.add_argument("--laws", action="store_true", help="also what batch size and cost weight do")
-    asked = parser.parse_args()
+    asked = parser.parse_args(argv)
     torch.set_num_threads(1)
     found = {}
     for pair in asked.runs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -21,13 +22,13 @@ from sluice.run import jobs
 OUTSIDE = "LightGBM (outside reference)"
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     config, out, console = load(arguments.config), Artifacts(arguments.out), Console(stderr=True)
     jobs.run_features(config, arguments.data, out, console)
     runs = []

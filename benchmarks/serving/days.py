@@ -1,6 +1,6 @@
 """Days with drifting tastes: a platform that updates itself every day against one trained once.
 
-    sluice bench days --out OUT
+    sluice bench days --out OUT [--config FILE]
 
 Before each day the whole daily chain runs on what was known by then: features of the last eight days, training that
 starts from the champion, a bundle, the registry, the gate. The bundle that is champion then, and the first one of all,
@@ -11,11 +11,10 @@ slates'. Both learn from the log of the simulator's own policy. OUT/report.html 
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +22,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.simulation import Simulation
 from contracts.config.windows import Windows
-from contracts.errors import GateRefused
+from contracts.errors import ConfigError, GateRefused
+from contracts.summaries import summary
+from contracts.summaries.days import DaysSummary, PlatformDay
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from pipelines.jobs.feature_job import session
 from pipelines.marketplace.marketplace import simulate
@@ -50,30 +50,30 @@ HISTORY, TRAIN = 8, (1, 6)  # days of log a run reads; those of them that it tra
 UPDATED, ONCE = "updates itself", "trained once"
 
 
-def run(config: Config, folder: Path, days: int, visits: int, cold: bool) -> list[dict[str, Any]]:
-    assert config.simulation is not None
-    simulate(config.simulation, config.seed, folder / "raw", folder / "truth")
+def run(config: Config, folder: Path, days: int, visits: int, cold: bool) -> list[PlatformDay]:
+    simulate(simulation_of(config), config.seed, folder / "raw", folder / "truth")
     store, found, first = BundleRegistry(f"sqlite:///{folder.resolve() / 'mlflow.db'}"), [], None
     with session(config):
         for day in range(HISTORY, HISTORY + days):
             begun = time.perf_counter()
-            refused = _update(config, folder, day, store, cold)
+            refused = update(config, folder, day, store, cold)
             champion = store.by_alias(config.name, CHAMPION)
             assert champion is not None
             newest = store.fetch(champion, folder / "bundles")
             first = first or newest
-            entry = _judged(config, folder, day, {UPDATED: newest, ONCE: first}, visits)
-            found.append({**entry, "champion": champion.version, "refused": refused,
-                          "seconds": round(time.perf_counter() - begun, 1)})
-            print(json.dumps(found[-1]), flush=True)
+            shares, errors = shares_of_oracle(config, folder, day, {UPDATED: newest, ONCE: first}, visits)
+            found.append(PlatformDay(
+                day=day, share_of_oracle=shares, standard_error=errors, champion=champion.version, refused=refused,
+                seconds=round(time.perf_counter() - begun, 1)))
+            print(found[-1].model_dump_json(), flush=True)
     return found
 
 
-def _update(config: Config, folder: Path, day: int, store: BundleRegistry, cold: bool) -> str:
+def update(config: Config, folder: Path, day: int, store: BundleRegistry, cold: bool) -> str:
     """The daily chain before `day`; the gate's reason where it refused."""
     out, console = Artifacts(folder / f"day-{day:03d}"), Console(quiet=True)
-    dated = config.model_copy(update={"windows": _windows(config, day)})
-    jobs.run_features(dated, _known_by(config, folder, day), out, console)
+    dated = config.model_copy(update={"windows": windows_of(config, day)})
+    jobs.run_features(dated, known_by(config, folder, day), out, console)
     jobs.run_train(dated, out, console, warm_start=WarmStartSource(cold=cold, registry=store.uri))
     build_bundle(dated, out, console)
     registration.register(out.out, store.uri, "challenger", "")
@@ -84,35 +84,40 @@ def _update(config: Config, folder: Path, day: int, store: BundleRegistry, cold:
     return ""
 
 
-def _start(config: Config, day: int) -> Any:
-    assert config.simulation is not None
-    return config.simulation.start + timedelta(days=day)
+def simulation_of(config: Config) -> Simulation:
+    if config.simulation is None:
+        raise ConfigError(f"{config.name} has no [simulation] section; days need one")
+    return config.simulation
 
 
-def _windows(config: Config, day: int) -> Windows:
+def _start(config: Config, day: int) -> datetime:
+    return simulation_of(config).start + timedelta(days=day)
+
+
+def windows_of(config: Config, day: int) -> Windows:
     cuts = [_start(config, day - HISTORY + offset) for offset in (0, *TRAIN, HISTORY - 1, HISTORY)]
     return Windows(statistics=(cuts[0], cuts[1]), train=(cuts[1], cuts[2]), validation=(cuts[2], cuts[3]),
                    test=(cuts[3], cuts[4]))
 
 
-def _known_by(config: Config, folder: Path, day: int) -> Path:
+def known_by(config: Config, folder: Path, day: int) -> Path:
     """The log of the last days as it was known when `day` began."""
     now, target = pa.scalar(_start(config, day), pa.timestamp("us", "UTC")), folder / f"day-{day:03d}" / "data"
     for table in ("impressions", "clicks"):
         (target / table).mkdir(parents=True, exist_ok=True)
         for past in range(day - HISTORY, day):
             name = f"part-{past:03d}.parquet"
-            rows = pq.read_table(folder / "raw" / table / name)
-            pq.write_table(rows.filter(pc.less_equal(rows["known_time"], now)), target / table / name)
+            rows = pq.readtable(folder / "raw" / table / name)
+            pq.writetable(rows.filter(pc.less_equal(rows["known_time"], now)), target / table / name)
     for table in ("users", "items"):
         if not (target / table).exists():
             (target / table).symlink_to((folder / "raw" / table).resolve())
     return target
 
 
-def _visits(config: Config, folder: Path, day: int, count: int) -> list[Visit]:
+def visits_of(config: Config, folder: Path, day: int, count: int) -> list[Visit]:
     """Requests of the day, as they came."""
-    log = pq.read_table(folder / "raw" / "impressions" / f"part-{day:03d}.parquet")
+    log = pq.readtable(folder / "raw" / "impressions" / f"part-{day:03d}.parquet")
     log = log.filter(pc.equal(log["position"], 1)).append_column("hour", pc.hour(log.filter(
         pc.equal(log["position"], 1))["event_time"]))
     chosen = np.random.default_rng([config.seed, day]).permutation(log.num_rows)[:count]
@@ -120,8 +125,11 @@ def _visits(config: Config, folder: Path, day: int, count: int) -> list[Visit]:
     return [Visit(row.pop("user_id"), row) for row in rows]
 
 
-def _judged(config: Config, folder: Path, day: int, bundles: dict[str, Path], count: int) -> dict[str, Any]:
-    truth, visits = Truth.load(folder / "truth" / f"day-{day:03d}"), _visits(config, folder, day, count)
+def shares_of_oracle(
+    config: Config, folder: Path, day: int, bundles: dict[str, Path], count: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Per bundle: expected clicks over those of the best slates, and the standard error of that share over visits."""
+    truth, visits = Truth.load(folder / "truth" / f"day-{day:03d}"), visits_of(config, folder, day, count)
     shares, errors = {}, {}
     for name, place in bundles.items():
         bundle = LoadedBundle.load(place, check_parity=False)
@@ -135,41 +143,41 @@ def _judged(config: Config, folder: Path, day: int, bundles: dict[str, Path], co
             best[number] = world.total("clicks", world.best("clicks"))
         shares[name] = float(got.sum() / best.sum())
         errors[name] = float((got - shares[name] * best).std() / best.mean() / np.sqrt(len(visits)))
-    return {"day": day, "share_of_oracle": shares, "standard_error": errors}
+    return shares, errors
 
 
-def _table(days: list[dict[str, Any]]) -> str:
+def table(days: list[PlatformDay]) -> str:
     lines = [f"| day | {UPDATED} | {ONCE} | gate |", "|---|---|---|---|"]
-    for one in days:
-        cells = [f"{one['share_of_oracle'][name]:.3f} ± {one['standard_error'][name]:.3f}" for name in (UPDATED, ONCE)]
-        lines.append(f"| {one['day']} | {cells[0]} | {cells[1]} | {'refused' if one['refused'] else 'passed'} |")
-    means = [np.mean([one["share_of_oracle"][name] for one in days]) for name in (UPDATED, ONCE)]
+    for day in days:
+        cells = [f"{day.share_of_oracle[name]:.3f} ± {day.standard_error[name]:.3f}" for name in (UPDATED, ONCE)]
+        lines.append(f"| {day.day} | {cells[0]} | {cells[1]} | {'refused' if day.refused else 'passed'} |")
+    means = [np.mean([day.share_of_oracle[name] for day in days]) for name in (UPDATED, ONCE)]
     return "\n".join([*lines, f"| mean | {means[0]:.3f} | {means[1]:.3f} | |"])
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--days", type=int, default=14)
     parser.add_argument("--visits", type=int, default=300)
     parser.add_argument("--events-per-day", type=int, default=12_000)
     parser.add_argument("--drift", type=float, help="radians a day, instead of the configured ones")
     parser.add_argument("--cold", action="store_true", help="every day's training starts from nothing")
-    asked = parser.parse_args()
-    config, span = load(CONFIG), HISTORY + asked.days
-    assert config.simulation is not None
-    changes = {"days": span, "events": span * asked.events_per_day}
-    simulation = Simulation.model_validate(config.simulation.model_dump() | changes | (
-        {} if asked.drift is None else {"drift": asked.drift}))
+    chosen = parser.parse_args(argv)
+    config, span = load(chosen.config), HISTORY + chosen.days
+    changes = {"days": span, "events": span * chosen.events_per_day}
+    simulation = Simulation.model_validate(simulation_of(config).model_dump() | changes | (
+        {} if chosen.drift is None else {"drift": chosen.drift}))
     config = config.model_copy(update={"simulation": simulation})
     begun = time.perf_counter()
-    days = run(config, asked.out, asked.days, asked.visits, asked.cold)
-    merged = {"name": config.name, "marketplace_version": config.version, "days": days,
-              "seconds": round(time.perf_counter() - begun, 1)}
-    summary.write(asked.out, merged)
-    write_report(asked.out)
-    print(_table(days))
-    print(json.dumps(merged))
+    days = run(config, chosen.out, chosen.days, chosen.visits, chosen.cold)
+    found = DaysSummary(name=config.name, marketplace_version=config.version, days=tuple(days),
+                        seconds=round(time.perf_counter() - begun, 1))
+    summary.write(chosen.out, found)
+    write_report(chosen.out)
+    print(table(days))
+    print(found.model_dump_json())
 
 
 if __name__ == "__main__":

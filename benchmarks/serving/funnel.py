@@ -1,19 +1,21 @@
 """The funnel in process, stage by stage, beside a floor measured in the same run.
 
-    python -m benchmarks.serving.funnel [--items 100000] [--requests 500] [--ranker dnn]
+    sluice bench funnel [--items 100000] [--requests 500] [--ranker dnn]
 
 The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
 fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor is what no implementation on these libraries
-goes below: a raw faiss search, and plain perceptrons of the same sizes on matrices that are ready.
+goes below: a raw faiss search, and plain MLPs of the same sizes on matrices that are ready. The last
+line is JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -158,26 +160,30 @@ def measure(bundle: LoadedBundle, requests: int) -> dict[str, list[float]]:
     return {**recent, "ranking": ranking, "whole": [r + e for r, e in zip(ranking, recent["explain"], strict=True)]}
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--ranker", default="dnn", choices=registry.names())
-    asked = parser.parse_args()
+    chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
-    bundle = world(asked.items, asked.ranker)
-    measured = measure(bundle, asked.requests)
+    bundle = world(chosen.items, chosen.ranker)
+    measured = measure(bundle, chosen.requests)
     with torch.inference_mode():
-        floor = {name: statistics.median(clock(work, asked.requests)) for name, work in floors(bundle).items()}
+        floor = {name: statistics.median(clock(work, chosen.requests)) for name, work in floors(bundle).items()}
     floor["whole"] = sum(floor.values())
     floor["ranking"] = floor["whole"] - floor["explain"]
-    print(f"{asked.items} items, ranker {asked.ranker}, {asked.requests} requests, milliseconds; "
+    print(f"{chosen.items} items, ranker {chosen.ranker}, {chosen.requests} requests, milliseconds; "
           f"load average of the machine {os.getloadavg()[0]:.1f}")
     print(f"{'stage':<10}{'median':>8}{'p95':>8}{'floor':>8}{'ratio':>8}")
+    found: dict[str, dict[str, float]] = {}
     for name, spent in measured.items():
         middle, late = statistics.median(spent), float(np.quantile(spent, 0.95))
         against = f"{floor[name]:8.3f}{middle / floor[name]:8.2f}" if name in floor else ""
         print(f"{name:<10}{middle:8.3f}{late:8.3f}{against}")
+        found[name] = {"median": middle, "p95": late, **({"floor": floor[name]} if name in floor else {})}
+    print(json.dumps({"items": chosen.items, "ranker": chosen.ranker, "requests": chosen.requests,
+                      "milliseconds": found}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Latency while bundles are changed, beside that of the stretches between changes, under the same load.
 
-    python -m benchmarks.serving.swaps BUNDLE [--swaps 20] [--rate 50] [--json]
+    sluice bench swaps BUNDLE [--swaps 20] [--rate 50] [--json]
 
 A real `sluice serve models:/NAME@champion`, a registry with two versions of the bundle, Poisson arrivals of varied
 users, half on kept and half on new channels, timed from when they were due. A swap lasts from the moment the alias
@@ -96,14 +96,14 @@ def measure(source: Path, swaps: int, rate: float, connection: float) -> dict[st
     }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--swaps", type=int, default=20)
     parser.add_argument("--rate", type=float, default=50.0, help="requests a second")
     parser.add_argument("--connection-seconds", type=float, default=5.0)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
+    asked = parser.parse_args(argv)
     found = measure(asked.bundle, asked.swaps, asked.rate, asked.connection_seconds)
     if asked.json:
         print(json.dumps(found))

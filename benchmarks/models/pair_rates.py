@@ -1,14 +1,14 @@
-"""Cross statistics and their rivals: none, table, factorisation, two towers, PCF-GNN.
+"""Pair rates and their baselines: none, table, factorisation, two towers, PCF-GNN.
 
-    sluice bench statistics rivals CONFIG --out OUT [--data DIR] [--events 5000000] [--seeds 5]
-                                   [--rankers dnn dcn_v2] [--rivals none table ...]
-    sluice bench statistics worlds CONFIG --out OUT [--worlds 2] [--events 5000000] [--seeds 3] [--rivals table ...]
+    sluice bench pair_rates baselines CONFIG --out OUT [--data DIR] [--events 5000000] [--seeds 5]
+                                      [--rankers dnn dcn_v2] [--baselines none table ...]
+    sluice bench pair_rates worlds CONFIG --out OUT [--worlds 2] [--events 5000000] [--seeds 3] [--baselines table ...]
 
-`rivals` takes the output of `sluice features CONFIG` in OUT, or makes it there: from the log in DIR, or from a
+`baselines` takes the output of `sluice features CONFIG` in OUT, or makes it there: from the log in DIR, or from a
 simulation where CONFIG has one. It counts the graph of CONFIG's pairs where there is none yet; same windows, seeds and
 rankers for all. Of a simulated marketplace the error over pairs never seen together is given too; `worlds` simulates
 further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. A run that
-was killed goes on (OUT/statistics/rivals.jsonl). Prints Markdown tables; the last line is one JSON object.
+was killed goes on (OUT/statistics/baselines.jsonl). Prints Markdown tables; the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import argparse
 import json
 import statistics as spread
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -49,31 +49,31 @@ WORLD = 1000  # between the seeds of two worlds
 Figures = dict[str, dict[str, list[float]]]
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(dest="kind", required=True)
-    rivals = kinds.add_parser("rivals")
-    rivals.add_argument("config", type=Path)
-    rivals.add_argument("--out", type=Path, required=True)
-    rivals.add_argument("--data", type=Path, help="the folder that {data} stands for in the configuration")
-    rivals.add_argument("--events", type=int, help="of the simulation, instead of the configuration's")
-    rivals.add_argument("--seeds", type=int, default=5)
-    rivals.add_argument("--rankers", nargs="*", default=["dnn", "dcn_v2"])
-    rivals.add_argument("--rivals", nargs="*", default=list(RIVALS), choices=RIVALS)
+    baselines = kinds.add_parser("baselines")
+    baselines.add_argument("config", type=Path)
+    baselines.add_argument("--out", type=Path, required=True)
+    baselines.add_argument("--data", type=Path, help="the folder that {data} stands for in the configuration")
+    baselines.add_argument("--events", type=int, help="of the simulation, instead of the configuration's")
+    baselines.add_argument("--seeds", type=int, default=5)
+    baselines.add_argument("--rankers", nargs="*", default=["dnn", "dcn_v2"])
+    baselines.add_argument("--baselines", nargs="*", default=list(RIVALS), choices=RIVALS)
     worlds = kinds.add_parser("worlds")
     worlds.add_argument("config", type=Path)
     worlds.add_argument("--out", type=Path, required=True)
     worlds.add_argument("--worlds", type=int, default=2)
     worlds.add_argument("--events", type=int, help="instead of the configuration's")
-    worlds.add_argument("--seeds", type=int, default=3, help="of the statistics, in each world")
-    worlds.add_argument("--rivals", nargs="*", default=list(RIVALS[1:]), choices=RIVALS[1:])
-    chosen = parser.parse_args()
+    worlds.add_argument("--seeds", type=int, default=3, help="of the pre-training, in each world")
+    worlds.add_argument("--baselines", nargs="*", default=list(RIVALS[1:]), choices=RIVALS[1:])
+    chosen = parser.parse_args(argv)
     if chosen.kind == "worlds":
         found = other_worlds(load(chosen.config), chosen)
     else:
         config, out = load(chosen.config), Artifacts(chosen.out)
         prepare(config, out, chosen.data, chosen.events)
-        found = compare(config, out, chosen.seeds, chosen.rankers, chosen.rivals)
+        found = compare(config, out, chosen.seeds, chosen.rankers, chosen.baselines)
     print(json.dumps(found))
 
 
@@ -90,17 +90,17 @@ def prepare(config: Config, out: Artifacts, data: Path | None, events: int | Non
         pair_step.run(config, out)
 
 
-def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], rivals: list[str]) -> dict[str, Any]:
+def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], baselines: list[str]) -> dict[str, Any]:
     data = Data.read(config, out)
-    kept = KeptFigures(out.statistics / "rivals.jsonl", config.model_dump(mode="json"), data.manifest.plain())
-    figures: Figures = {name: {} for name in (*rivals, "mean")}
+    kept = KeptFigures(out.statistics / "baselines.jsonl", config.model_dump(mode="json"), data.manifest.plain())
+    figures: Figures = {name: {} for name in (*baselines, "mean")}
     buckets: dict[str, Any] = {}
     about = _about(data.graph, data.truth)
     for seed in range(config.seed, config.seed + seeds):
         if data.truth is not None:
             figures["mean"].setdefault("zero x 1e4", []).append(kept("mean", partial(data.error, "mean", None)))
-        for name in rivals:
-            for part, found in one_rival(name, data, config, out, seed, rankers, kept).items():
+        for name in baselines:
+            for part, found in one_baseline(name, data, config, out, seed, rankers, kept).items():
                 for column, value in found["figures"].items():
                     figures[name].setdefault(column, []).append(value)
                 for pair, cells in zip(_pairs(data.graph), found["buckets"], strict=False):
@@ -112,7 +112,7 @@ def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], riva
     return {"about": about, "figures": figures, "buckets": buckets}
 
 
-def one_rival(
+def one_baseline(
     name: str, data: Data, config: Config, out: Artifacts, seed: int, rankers: list[str], kept: KeptFigures
 ) -> dict[str, Any]:
     """{"alone" or ranker: figures of the table, and per pair those by bucket}."""
@@ -139,7 +139,7 @@ def one_rival(
 
 @dataclass(frozen=True)
 class Data:
-    """What all rivals are judged on: graph, test rows, how often each pair of a row was seen, true rates if known."""
+    """What baselines are measured on: graph, test rows, how often each pair of a row was seen, true rates if known."""
 
     graph: PairGraph
     spec: FeatureSpec
@@ -193,7 +193,7 @@ def other_worlds(config: Config, chosen: argparse.Namespace) -> dict[str, Any]:
         world, out = config.model_copy(update={"seed": seed}), Artifacts(chosen.out / f"world-{seed}")
         prepare(world, out, None, chosen.events)
         print(f"\nworld {seed}", flush=True)
-        found[str(seed)] = compare(world, out, chosen.seeds, [], chosen.rivals)
+        found[str(seed)] = compare(world, out, chosen.seeds, [], chosen.baselines)
     return found
 
 
@@ -203,7 +203,7 @@ def _pairs(graph: PairGraph) -> list[tuple[str, ...]]:
 
 def _print_table(figures: Figures) -> None:
     columns = list(dict.fromkeys(name for values in figures.values() for name in values))
-    print("| statistics | " + " | ".join(columns) + " |\n|---" + "|---" * len(columns) + "|")
+    print("| pair rates | " + " | ".join(columns) + " |\n|---" + "|---" * len(columns) + "|")
     for name, values in figures.items():
         print(f"| {name} | " + " | ".join(_mean(values.get(column, [])) for column in columns) + " |")
 

@@ -13,6 +13,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,12 @@ class Clock:
         return seconds, processor
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=20_000_000)
     parser.add_argument("--batches", type=int, help="of 4096 pairs; without it a whole epoch")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(argv)
     found = at_scale(chosen.nodes, chosen.edges, chosen.batches)
     print("\n".join(f"{name:44s} {value:,.4g}" for name, value in found.items()))
     print(json.dumps(found))
