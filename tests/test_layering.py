@@ -42,7 +42,7 @@ ROOMS = {
     "benchmarks.models": "",
     "benchmarks.pipelines": "",
     "benchmarks.serving": "",
-    "contracts.bundle": "contracts",
+    "contracts.bundle": "config contracts summaries",
     "contracts.config": "contracts",
     "contracts.features": "config contracts",
     "contracts.summaries": "config contracts",

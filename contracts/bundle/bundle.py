@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_serializer, field_validator
 from safetensors.numpy import load_file, save_file
 
 from contracts.atomic_write import put_in_place
+from contracts.config.config import Config
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
+from contracts.summaries.bundle import BundleMetrics
 
 SCHEMA_VERSION = 2  # 2: weights of a first layer are named `request` and `candidate`
 MANIFEST = "manifest.json"
@@ -36,7 +38,11 @@ ABANDONED_SECONDS = 3600.0
 
 
 class Manifest(BaseModel):
-    """`files` maps a relative path to its SHA-256; `content_hash` covers them all and names the version."""
+    """`files` maps a relative path to its SHA-256; `content_hash` covers them all and names the version.
+
+    `parents` are versions that training started from; `settings` the whole configuration of the run, `metrics` what was
+    measured: None in a bundle that was made for a measurement alone.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,13 +51,27 @@ class Manifest(BaseModel):
     content_hash: str
     created: datetime
     parents: tuple[str, ...] = ()
-    settings: dict[str, Any] = {}
-    metrics: dict[str, Any] = {}
+    settings: Config | None = None
+    metrics: BundleMetrics | None = None
     files: dict[str, str]
+
+    @field_validator("settings", "metrics", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        return value or None
+
+    @field_serializer("metrics")
+    def _without_none(self, metrics: BundleMetrics | None) -> dict[str, Any] | None:
+        return None if metrics is None else metrics.model_dump(mode="json", exclude_none=True)
 
     @property
     def version(self) -> str:
         return f"{self.name}-{self.content_hash[:12]}"
+
+    @property
+    def ranker(self) -> str | None:
+        """The name of the served model."""
+        return self.metrics.ranker if self.metrics else None
 
 
 def digest(path: Path) -> str:
@@ -79,8 +99,8 @@ def publish(
     name: str,
     *,
     parents: tuple[str, ...] = (),
-    settings: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
+    settings: Config | None = None,
+    metrics: BundleMetrics | None = None,
 ) -> Manifest:
     """Copies `build` beside `destination`, adds the manifest, verifies, and renames; an older bundle gives way whole.
 
@@ -98,8 +118,8 @@ def publish(
             content_hash=content,
             created=datetime.now(UTC),
             parents=parents,
-            settings=dict(settings or {}),
-            metrics=dict(metrics or {}),
+            settings=settings,
+            metrics=metrics,
             files=files,
         )
         (staging / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
@@ -135,8 +155,11 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
         raise BundleError(
-            f"{folder / MANIFEST} is damaged: {error.errors()[0]['msg']}; publish the bundle again"
+            f"{folder / MANIFEST} is damaged, or of another version of Sluice: {where}: {first['msg']}; publish the "
+            "bundle again"
         ) from None
 
 

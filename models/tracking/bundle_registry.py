@@ -220,12 +220,13 @@ def _registered(version: Any) -> RegisteredBundle:
 
 
 def _tags(manifest: Manifest, lineage: Lineage) -> dict[str, str]:
-    auc = manifest.metrics.get("models", {}).get(manifest.metrics.get("ranker"), {}).get("auc")
+    served = manifest.metrics.models.get(manifest.metrics.ranker) if manifest.metrics else None
+    auc = served.auc if served else None
     return {
         HASH: manifest.content_hash, VERSION: manifest.version, "created": manifest.created.isoformat(),
         "schema_version": str(manifest.schema_version), "parents": ",".join(manifest.parents),
         "data_start": lineage.data_start, "data_end": lineage.data_end, "commit": lineage.commit,
-        "ranker": str(manifest.metrics.get("ranker", "")), **({} if auc is None else {"test_auc": f"{auc:.6f}"}),
+        "ranker": manifest.ranker or "", **({} if auc is None else {"test_auc": f"{auc:.6f}"}),
     }
 
 

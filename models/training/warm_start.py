@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 
 from contracts.artifacts import WEIGHTS
@@ -53,17 +52,13 @@ class Parent:
     def read(cls, folder: Path) -> Parent:
         """Raises BundleError (or a kind of it) when the folder is no whole bundle, or one without its settings."""
         manifest = bundle.verify(folder)
-        try:
-            config = Config.model_validate(manifest.settings)
-        except ValidationError as error:
-            raise BundleError(f"{folder} does not say how it was trained ({error.errors()[0]['msg']}); start with "
-                              "--cold, or from another bundle") from None
-        return cls(folder, manifest, FeatureSpec.read(folder), vocabulary.read_all(folder), config)
+        if manifest.settings is None:
+            raise BundleError(f"{folder} does not say how it was trained; start with --cold, or from another bundle")
+        return cls(folder, manifest, FeatureSpec.read(folder), vocabulary.read_all(folder), manifest.settings)
 
     def weights(self, name: str) -> Path | None:
         """Of the ranker that it serves, the two towers and the towers' pre-ranker; None of anything else."""
-        kept = {self.manifest.metrics.get("ranker"): f"rank/{WEIGHTS}",
-                "two_tower": "retrieval/towers.safetensors"}
+        kept = {self.manifest.ranker: f"rank/{WEIGHTS}", "two_tower": "retrieval/towers.safetensors"}
         if self.config.prerank_kind == "towers":
             kept["pre_ranker"] = f"prerank/{WEIGHTS}"
         path = self.folder / kept[name] if name in kept else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,7 @@ from contracts.errors import BundleError, DataError, ParityError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from models.evaluation.calibration import Calibration
 from models.examples.batches import FeatureBlock
 from models.networks.two_tower import TwoTower
@@ -53,7 +53,7 @@ CHUNK_ROWS = 65_536
 PRIOR_IMPRESSIONS = 20.0
 
 
-def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
+def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     """Writes the bundle's files into `build` (emptied first) and returns the figures for its manifest.
 
     A log without items makes a bundle that scores rows and no more.
@@ -69,14 +69,14 @@ def assemble(config: Config, out: Artifacts, build: Path) -> dict[str, Any]:
     spec.write(build)
     shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
     _rank_parts(out, build, settings, spec)
-    found: dict[str, Any] = {"ranker": settings.ranker, "parity": _check(build, encoder, settings)}
-    return found | (_ranking_parts(out, build, settings, encoder, config.seed) if spec.has_items else {})
+    metrics = BundleMetrics(ranker=settings.ranker, parity=_check(build, encoder, settings))
+    return _with_items(metrics, out, build, settings, encoder, config.seed) if spec.has_items else metrics
 
 
-def _ranking_parts(
-    out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, seed: int
-) -> dict[str, Any]:
-    """Pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
+def _with_items(
+    metrics: BundleMetrics, out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, seed: int
+) -> BundleMetrics:
+    """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
     items, raw_items = _feature_store(out.online_items, ITEM, "item", encoder)
     users = _users(out, build / TABLES, encoder, items)
@@ -85,10 +85,8 @@ def _ranking_parts(
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
-    return {
-        "users": len(users), "items": len(items),
-        "index": index_recall(index, users, encoder, towers, settings),
-    }
+    recall = index_recall(index, users, encoder, towers, settings)
+    return metrics.model_copy(update={"users": len(users), "items": len(items), "index": recall})
 
 
 def _ranker(out: Artifacts) -> str:
@@ -164,11 +162,11 @@ def _check_as_trained(model: Path, rows: Path, limit: float) -> None:
         )
 
 
-def _check(build: Path, encoder: Encoder, settings: BundleSettings) -> dict[str, float]:
+def _check(build: Path, encoder: Encoder, settings: BundleSettings) -> ParityFigures:
     """Refuses a bundle that the server would refuse."""
     ranker = load_ranker(build / RANK / WEIGHTS, settings.ranker, encoder.spec, settings.train)
     calibration = Calibration.from_arrays(load_weights(build / RANK / CALIBRATION))
-    return parity.check(build / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train)).figures()
+    return parity.check(build / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train)).figures
 
 
 def _feature_store(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[FeatureStore, pa.Table]:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoder
+from contracts.summaries.bundle import IndexRecall
 from models.examples.batches import FeatureBlock
 from models.networks.two_tower import TwoTower
 from serving.bundle.bundle_settings import BundleSettings
@@ -28,7 +29,7 @@ def user_vectors(users: FeatureStore, encoder: Encoder, towers: TwoTower, limit:
 
 def index_recall(
     index: ItemIndex, users: FeatureStore, encoder: Encoder, towers: TwoTower, settings: BundleSettings,
-) -> dict[str, float]:
+) -> IndexRecall:
     """Recall of what the two-tower channel asks for, mean and worst over up to 200 users."""
     queries = user_vectors(users, encoder, towers, QUERIES)
     if encoder.spec.has_bid:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from contracts.summaries.bundle import VerifiedBundle
 from serving.assembly.index_recall import index_recall
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
 
 
-def verify(folder: Path) -> dict[str, Any]:
+def verify(folder: Path) -> VerifiedBundle:
     """Checksums, parity, and the index's recall against exact search where there are items.
 
     Raises ChecksumError, BundleVersionError, BundleError or ParityError on the first thing wrong.
     """
     scoring = ScoringBundle.load(folder)
     assert scoring.parity is not None  # asked for by the line above
-    found = {
-        "version": scoring.version,
-        "files": len(scoring.manifest.files),
-        "parity": scoring.parity.figures(),
-    }
+    found = VerifiedBundle(
+        version=scoring.version, files=len(scoring.manifest.files), parity=scoring.parity.figures)
     if not scoring.spec.has_items:
         return found
     bundle = LoadedBundle.load(folder, check_parity=False)
-    return found | {
-        "users": len(bundle.users),
-        "items": len(bundle.items),
-        "index": index_recall(bundle.index, bundle.users, bundle.encoder, bundle.towers, bundle.settings),
-    }
+    recall = index_recall(bundle.index, bundle.users, bundle.encoder, bundle.towers, bundle.settings)
+    return found.model_copy(update={"users": len(bundle.users), "items": len(bundle.items), "index": recall})

@@ -23,6 +23,7 @@ import numpy as np
 
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
+from contracts.summaries.bundle import IndexRecall
 
 EXACT_BELOW_PASS_RATE = 0.05
 MAX_LISTS_READ = 512
@@ -150,18 +151,18 @@ def exact_search(vectors: np.ndarray, query: np.ndarray, k: int, rows: np.ndarra
     return Hits(scores[best].astype(np.float32), rows[best].astype(np.int64))
 
 
-def recall(index: ItemIndex, queries: np.ndarray, k: int) -> dict[str, float]:
+def recall(index: ItemIndex, queries: np.ndarray, k: int) -> IndexRecall:
     """Share of a search's k hits that score as high as the k-th best item, mean and worst over queries [Q, d].
 
     Measured by score, so that items with one and the same vector may stand for each other.
     """
     k = min(k, len(index))
     if not len(queries) or k == 0:
-        return {"k": k, "queries": 0, "mean": 1.0, "worst": 1.0}
+        return IndexRecall(k=k, queries=0, mean=1.0, worst=1.0)
     shares = []
     for query in queries:
         scores = index.vectors @ query
         limit = np.partition(scores, len(scores) - k)[len(scores) - k]
         rows = search(index, query, k).rows
         shares.append(np.count_nonzero(scores[rows] >= limit - 1e-5) / k)
-    return {"k": k, "queries": len(shares), "mean": float(np.mean(shares)), "worst": float(np.min(shares))}
+    return IndexRecall(k=k, queries=len(shares), mean=float(np.mean(shares)), worst=float(np.min(shares)))

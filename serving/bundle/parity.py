@@ -21,6 +21,7 @@ from contracts.config.training import Train
 from contracts.errors import BundleError, ParityError, SchemaError
 from contracts.features.encoding import Encoded, Encoder, number, scale
 from contracts.features.feature_spec import BlockName, FeatureSpec, IdSlot
+from contracts.summaries.bundle import ParityFigures
 from models.evaluation.calibration import Calibration
 from models.examples.batches import FeatureBlock
 from serving.bundle.raw_columns import column, raw_columns
@@ -42,8 +43,10 @@ class Comparison(NamedTuple):
     max_logit_difference: float
     first: str
 
-    def figures(self) -> dict[str, float]:
-        return {"rows": self.rows, "mismatches": self.mismatches, "max_logit_difference": self.max_logit_difference}
+    @property
+    def figures(self) -> ParityFigures:
+        return ParityFigures(
+            rows=self.rows, mismatches=self.mismatches, max_logit_difference=self.max_logit_difference)
 
 
 def tolerance(train: Train) -> float:

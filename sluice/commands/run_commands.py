@@ -224,7 +224,7 @@ def bundle(config: ConfigPath, out: Out = None, as_json: AsJson = False) -> None
     from sluice.run.bundle_job import build_bundle
 
     loaded, artifacts = opened(config, out)
-    show(build_bundle(loaded, artifacts, console()), as_json)
+    show(build_bundle(loaded, artifacts, console()).plain(), as_json)
 
 
 @command()
@@ -237,14 +237,14 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
 
     result = verify_bundle(bundle)
     typer.echo(
-        f"{result['version']}: {result['files']} files, {result['parity']['rows']} parity rows without a mismatch, "
+        f"{result.version}: {result.files} files, {result.parity.rows} parity rows without a mismatch, "
         + (
-            f"index recall {result['index']['mean']:.4f} (worst query {result['index']['worst']:.4f})"
-            if "index" in result
+            f"index recall {result.index.mean:.4f} (worst query {result.index.worst:.4f})"
+            if result.index
             else "no items: it scores rows, and nothing can be served"
         )
     )
-    show(result, as_json)
+    show(result.model_dump(mode="json", exclude_none=True), as_json)
 
 
 @command()

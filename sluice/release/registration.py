@@ -81,10 +81,10 @@ def _verdict(
     if version.tags.get(ROLLED_BACK):
         return GateVerdict(challenger=version.version, reasons=(
             f"it was rolled back on {version.tags[ROLLED_BACK]}, and nothing about it has changed since",))
-    settings = read_manifest(out.bundle).settings
+    config = read_manifest(out.bundle).settings
+    limits, seed = (config.gate, config.seed) if config else (Gate(), 0)
     before = store.fetch(champion, out.out / "registry_cache") if champion else None
-    limits = Gate.model_validate(settings.get("gate", {}))
-    return evaluate_challenger(out, out.bundle, before, limits, settings.get("seed", 0))
+    return evaluate_challenger(out, out.bundle, before, limits, seed)
 
 
 def rollback(name: str, registry: str | None, only: str | None) -> RollbackResult:

@@ -11,6 +11,8 @@ from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
+from contracts.summaries import summary as summaries
+from contracts.summaries.bundle import BundleSummary, ModelMetrics
 from sluice.run.emptied_folder import emptied
 from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
@@ -18,7 +20,7 @@ from sluice.run.progress import show_progress
 BUNDLE_JOB = "bundle_job"  # the folder of the summary, beside the bundle, which is published whole
 
 
-def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifacts | None = None) -> dict[str, Any]:
+def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifacts | None = None) -> BundleSummary:
     """Assembles `parts` beside, publishes in one rename below `out` (None: where the parts are), writes the summary."""
     need(parts.out / "models", "sluice train")
     out = out or parts
@@ -33,18 +35,17 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
             out.bundle,
             config.name,
             parents=(trained["parent"],) if trained.get("parent") else (),
-            settings=config.model_dump(mode="json"),
-            metrics={**metrics, "models": _final_metrics(trained)},
+            settings=config,
+            metrics=metrics.model_copy(update={"models": _final_metrics(trained)}),
         )
         _track_bundle(config, out, manifest)
-    result = {
-        "version": manifest.version,
-        "files": len(manifest.files),
-        **metrics,
-        "bytes": sum(p.stat().st_size for p in out.bundle.rglob("*") if p.is_file()),
-        "seconds": round(time.perf_counter() - started, 2),
-    }
-    summary.write(out.out / BUNDLE_JOB, result)
+    result = BundleSummary(
+        version=manifest.version, files=len(manifest.files), ranker=metrics.ranker, parity=metrics.parity,
+        users=metrics.users, items=metrics.items, index=metrics.index,
+        bytes=sum(p.stat().st_size for p in out.bundle.rglob("*") if p.is_file()),
+        seconds=round(time.perf_counter() - started, 2),
+    )
+    summaries.write(out.out / BUNDLE_JOB, result)
     return result
 
 
@@ -55,10 +56,11 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
     settings = {"version": manifest.version, "content_hash": manifest.content_hash, **config.model_dump(mode="json")}
     with Tracker(out.out, config.name) as tracker:
         run = tracker.start("bundle", settings)
-        run.metrics({f"{model}.auc": figures.get("auc") for model, figures in manifest.metrics["models"].items()})
+        models = manifest.metrics.models if manifest.metrics else {}
+        run.metrics({f"{model}.auc": figures.auc for model, figures in models.items()})
         run.artifact(out.bundle)
 
 
-def _final_metrics(trained: dict[str, Any]) -> dict[str, Any]:
-    keep = ("auc", "gauc", "log_loss", "ece", "predicted_over_observed")
-    return {name: {k: figures[k] for k in keep if k in figures} for name, figures in trained.get("models", {}).items()}
+def _final_metrics(trained: dict[str, Any]) -> dict[str, ModelMetrics]:
+    return {name: ModelMetrics(**{key: figures[key] for key in ModelMetrics.model_fields if key in figures})
+            for name, figures in trained.get("models", {}).items()}

@@ -119,7 +119,7 @@ def run_federate(
     with show_progress(console, "federate") as progress:
         found = federate_job.run(config, out, progress.advance)
     parts = Artifacts(out.out / federate_job.FOLDER / "parts")
-    found["bundle"] = build_bundle(federate_job.served_config(config), parts, console, out)
+    found["bundle"] = build_bundle(federate_job.served_config(config), parts, console, out).plain()
     summary.write(out.out, {"name": config.name, **found})
     return found
 
@@ -140,7 +140,7 @@ def run_all(
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     if config.prerank_kind == "fscd":
         merged["prerank"] = run_prerank(config, out, console, seed=seed)
-    merged["bundle"] = build_bundle(config, out, console)
+    merged["bundle"] = build_bundle(config, out, console).plain()
     merged["skipped"] = skipped(config)
     merged["seconds"] = round(time.perf_counter() - started, 1)
     summary.write(out.out, merged)

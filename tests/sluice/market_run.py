@@ -27,7 +27,7 @@ def market_run(folder: Path, honest: bool = True, users: int = 60, **sections: d
     learned = market.labels if honest else np.random.default_rng(9).permutation(market.labels)
     write_outputs(replace(market, labels=learned), out)
     metrics = assemble(config, out, folder / "build")
-    bundle.publish(folder / "build", out.bundle, config.name, settings=config.model_dump(mode="json"), metrics=metrics)
+    bundle.publish(folder / "build", out.bundle, config.name, settings=config, metrics=metrics)
     user = np.random.default_rng(4).permutation(np.arange(EVENTS) % users)
     rows = {ROW: np.arange(EVENTS), LABEL: market.labels, USER: [f"u{n:02d}" for n in user], **market.events}
     write(out.features / "day=2026-01-07", rows)

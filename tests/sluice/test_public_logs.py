@@ -36,7 +36,7 @@ def made(example: str, data: Path, out: Artifacts, *, bundle: bool = False) -> d
     if bundle:
         if config.prerank_kind == "fscd":
             found["prerank"] = jobs.run_prerank(config, out, console)
-        found["bundle"] = build_bundle(config, out, console)
+        found["bundle"] = build_bundle(config, out, console).plain()
     return found
 
 

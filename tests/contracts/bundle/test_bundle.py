@@ -25,9 +25,18 @@ from contracts.bundle.bundle import (
     save_weights,
     verify,
 )
+from contracts.config.config import Config
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
+from contracts.summaries.bundle import BundleMetrics, ModelMetrics, ParityFigures
 
 ROOT = Path(__file__).resolve().parents[3]
+SETTINGS = Config.model_validate({
+    "name": "demo", "log": {"path": "log"}, "label": {"expression": "clicked"},
+    "fields": [{"name": "category", "kind": "categorical", "side": "item"}]})
+METRICS = BundleMetrics(ranker="dnn", models={"dnn": ModelMetrics(auc=0.7)},
+                        parity=ParityFigures(rows=3, mismatches=0, max_logit_difference=0.0))
+
+EMPTY = ("settings", "metrics")
 
 
 def write_build(folder: Path, text: str = "one", size: int = 1000) -> Path:
@@ -44,7 +53,7 @@ def build(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bundle(build: Path, tmp_path: Path) -> Path:
-    publish(build, tmp_path / "bundle", "demo", parents=("p-1",), settings={"a": 1}, metrics={"auc": 0.7})
+    publish(build, tmp_path / "bundle", "demo", parents=("p-1",), settings=SETTINGS, metrics=METRICS)
     return tmp_path / "bundle"
 
 
@@ -55,15 +64,39 @@ def names(folder: Path) -> set[str]:
 def test_published_bundle_is_complete(bundle: Path) -> None:
     manifest = verify(bundle)
     assert set(manifest.files) == {"tables/keys.npy", "spec.json"}
-    assert (manifest.parents, manifest.settings, manifest.metrics) == (("p-1",), {"a": 1}, {"auc": 0.7})
+    assert (manifest.parents, manifest.settings, manifest.metrics) == (("p-1",), SETTINGS, METRICS)
     assert manifest.version == f"demo-{manifest.content_hash[:12]}"
     assert names(bundle.parent) == {"build", "bundle"}
 
 
 def test_version_follows_the_content_alone(bundle: Path, tmp_path: Path) -> None:
-    same = publish(write_build(tmp_path / "same"), tmp_path / "b2", "demo", metrics={"auc": 0.1})
+    other_metrics = METRICS.model_copy(update={"ranker": "din"})
+    same = publish(write_build(tmp_path / "same"), tmp_path / "b2", "demo", metrics=other_metrics)
     other = publish(write_build(tmp_path / "other", "two"), tmp_path / "b3", "demo")
     assert same.version == read_manifest(bundle).version != other.version
+
+
+def test_what_was_not_measured_is_left_out_of_the_manifest(bundle: Path) -> None:
+    metrics = json.loads((bundle / MANIFEST).read_text())["metrics"]
+    assert metrics.keys() == {"ranker", "parity", "models"}
+    assert metrics["models"] == {"dnn": {"auc": 0.7}}
+
+
+def test_a_manifest_without_settings_and_metrics_has_none(build: Path, tmp_path: Path) -> None:
+    publish(build, tmp_path / "bare", "demo")
+    raw = json.loads((tmp_path / "bare" / MANIFEST).read_text())
+    for empty in (raw, {**raw, "settings": {}, "metrics": {}}, {k: raw[k] for k in raw if k not in EMPTY}):
+        (tmp_path / "bare" / MANIFEST).write_text(json.dumps(empty))
+        manifest = verify(tmp_path / "bare")
+        assert (manifest.settings, manifest.metrics, manifest.ranker) == (None, None, None)
+
+
+def test_an_unknown_setting_is_refused_by_name(bundle: Path) -> None:
+    raw = json.loads((bundle / MANIFEST).read_text())
+    raw["settings"]["serve"]["speed"] = 1
+    (bundle / MANIFEST).write_text(json.dumps(raw))
+    with pytest.raises(BundleError, match=r"another version of Sluice: settings\.serve\.speed"):
+        verify(bundle)
 
 
 def test_newer_bundle_replaces_the_older_whole(bundle: Path, tmp_path: Path) -> None:

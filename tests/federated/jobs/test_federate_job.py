@@ -70,9 +70,9 @@ def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, tmp_path):
     config, out, _ = finished
     parts = Artifacts(out.out / "federated" / "parts")
     found = assemble(federate_step.served_config(config), parts, tmp_path / "build")
-    assert found["parity"]["mismatches"] == 0
-    assert found["users"] == 0
-    manifest = bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
+    assert found.parity.mismatches == 0
+    assert found.users == 0
+    manifest = bundle.publish(tmp_path / "build", tmp_path / "bundle", "small")
     assert manifest.files
     files = [path for path in (tmp_path / "bundle").rglob("*") if path.is_file()]
     raw = b"".join(path.read_bytes() for path in files)
@@ -144,7 +144,7 @@ def test_first_answers_and_identities_outlive_another_learning_rate_but_not_othe
 def test_the_bundle_is_served_unchanged(finished, tmp_path):
     config, out, _ = finished
     assemble(federate_step.served_config(config), Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
-    bundle.publish(tmp_path / "build", tmp_path / "bundle", "small", settings={}, metrics={})
+    bundle.publish(tmp_path / "build", tmp_path / "bundle", "small")
     funnel = Funnel(LoadedBundle.load(tmp_path / "bundle"))
     query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))
     assert len(funnel.rank(query, Deadline(10.0)).items) == 5

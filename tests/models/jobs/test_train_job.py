@@ -20,6 +20,7 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from models.evaluation.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.jobs.train_job import run
@@ -303,8 +304,8 @@ def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, wri
         (build / place).mkdir()
         target = "weights" if name == "dnn" else "towers"
         shutil.copyfile(first.model(name) / WEIGHTS, build / place / f"{target}.safetensors")
-    bundle.publish(build, tmp_path / "bundle", "tiny", metrics={"ranker": "dnn"},
-                   settings=config().model_dump(mode="json"))
+    bundle.publish(build, tmp_path / "bundle", "tiny", settings=config(), metrics=BundleMetrics(
+        ranker="dnn", parity=ParityFigures(rows=0, mismatches=0, max_logit_difference=0.0)))
     parent = Parent.read(tmp_path / "bundle")
     still = config(models=("dnn",), learning_rate=1e-12, weight_decay=0.0, epochs=1, tower_epochs=1)
     logits = {}

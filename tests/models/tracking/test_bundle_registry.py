@@ -9,6 +9,7 @@ import pytest
 from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.summaries.bundle import BundleMetrics, ModelMetrics, ParityFigures
 from models.tracking.bundle_registry import (
     CHALLENGER,
     CHAMPION,
@@ -34,7 +35,8 @@ def publish(folder: Path, content: str) -> Path:
     build.mkdir(parents=True)
     SPEC.write(build)
     (build / "weights").write_text(content)
-    metrics = {"ranker": "dnn", "models": {"dnn": {"auc": 0.75}}}
+    metrics = BundleMetrics(ranker="dnn", models={"dnn": ModelMetrics(auc=0.75)},
+                            parity=ParityFigures(rows=0, mismatches=0, max_logit_difference=0.0))
     bundle.publish(build, folder / content, "shop", parents=("shop-before",), metrics=metrics)
     return folder / content
 

@@ -16,12 +16,14 @@ from contracts.config.config import Config
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from models.examples.batches import FeatureBlock
 from models.networks import registry
 from models.networks.two_tower import TwoTower
 from models.training import checkpoint
 from models.training.warm_start import Parent, WarmStart
 
+NO_PARITY = ParityFigures(rows=0, mismatches=0, max_logit_difference=0.0)
 CONFIG = Config.model_validate({
     "name": "tiny", "log": {"path": "log"}, "label": {"expression": "clicked"},
     "fields": [{"name": "item", "kind": "categorical", "side": "item"}],
@@ -81,7 +83,7 @@ def parent(folder: Path, name: str, made: tuple[FeatureSpec, dict]) -> tuple[Par
             parameter.normal_(std=0.3)
         network.embedding.weight[0] = 0.0
     manifest = Manifest(schema_version=SCHEMA_VERSION, name="tiny", content_hash="0" * 64, created=datetime.now(UTC),
-                        files={}, metrics={"ranker": name})
+                        files={}, metrics=BundleMetrics(ranker=name, parity=NO_PARITY))
     found = Parent(folder, manifest, *made, CONFIG)
     path = folder / ("retrieval/towers.safetensors" if name == "two_tower" else "rank/weights.safetensors")
     checkpoint.save(network, path)

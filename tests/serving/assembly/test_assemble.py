@@ -97,10 +97,10 @@ def test_popularity_is_the_smoothed_click_rate(loaded: LoadedBundle, items: dict
 
 def test_metrics_reach_the_manifest(bundle_folder: Path) -> None:
     metrics = read_manifest(bundle_folder).metrics
-    assert (metrics["parity"]["rows"], metrics["parity"]["mismatches"]) == (64, 0)
-    assert metrics["parity"]["max_logit_difference"] <= 1e-4
-    assert metrics["index"]["mean"] == 1.0
-    assert (metrics["ranker"], metrics["users"], metrics["items"]) == ("dnn", 60, 80)
+    assert (metrics.parity.rows, metrics.parity.mismatches) == (64, 0)
+    assert metrics.parity.max_logit_difference <= 1e-4
+    assert metrics.index.mean == 1.0
+    assert (metrics.ranker, metrics.users, metrics.items) == ("dnn", 60, 80)
 
 
 def test_assembling_twice_gives_the_same_files(market: Any, trained: Artifacts, tmp_path: Path) -> None:

@@ -41,5 +41,5 @@ def test_an_index_of_other_vectors_is_found_out(loaded: LoadedBundle) -> None:
     wrong = item_index.build(-loaded.index.vectors, Retrieve())
     mixed = item_index.ItemIndex(wrong.faiss_index, loaded.index.vectors, 20_000)
     found = index_recall(mixed, loaded.users, loaded.encoder, loaded.towers, loaded.settings)
-    assert found["mean"] < 0.5
-    assert (found["k"], found["queries"]) == (20, 60)
+    assert found.mean < 0.5
+    assert (found.k, found.queries) == (20, 60)

@@ -13,19 +13,18 @@ from serving.assembly.verify import verify
 
 def test_good_bundle(bundle_folder: Path) -> None:
     found = verify(bundle_folder)
-    assert found["version"] == read_manifest(bundle_folder).version
-    assert found["parity"]["rows"] == 64
-    assert found["parity"]["mismatches"] == 0
-    assert found["parity"]["max_logit_difference"] <= 1e-4
-    assert found["index"]["worst"] == 1.0
-    assert (found["users"], found["items"]) == (60, 80)
+    assert found.version == read_manifest(bundle_folder).version
+    assert found.parity.rows == 64
+    assert found.parity.mismatches == 0
+    assert found.parity.max_logit_difference <= 1e-4
+    assert found.index.worst == 1.0
+    assert (found.users, found.items) == (60, 80)
 
 
 def test_figures_equal_those_published(bundle_folder: Path) -> None:
     metrics = read_manifest(bundle_folder).metrics
     found = verify(bundle_folder)
-    assert {name: found[name] for name in ("index", "users", "items")} == {
-        name: metrics[name] for name in ("index", "users", "items")}
+    assert (found.index, found.users, found.items) == (metrics.index, metrics.users, metrics.items)
 
 
 def test_changed_file_is_refused(bundle_copy: Path) -> None:

@@ -61,22 +61,22 @@ def test_kind_follows_the_limit(flat: item_index.ItemIndex, ivf: item_index.Item
 
 def test_ivf_recall_is_high_and_bounded_by_exact(flat: item_index.ItemIndex, ivf: item_index.ItemIndex) -> None:
     queries = VECTORS[:50]
-    assert item_index.recall(flat, queries, 100)["worst"] == 1.0
+    assert item_index.recall(flat, queries, 100).worst == 1.0
     found = item_index.recall(ivf, queries, 100)
-    assert 0.9 < found["mean"] <= 1.0
-    assert 0.7 < found["worst"] <= found["mean"]
+    assert 0.9 < found.mean <= 1.0
+    assert 0.7 < found.worst <= found.mean
 
 
 def test_recall_falls_with_the_bound() -> None:
     bounds = [Retrieve(flat_below=100, max_codes=codes) for codes in (100, 300, 6000)]
-    found = [item_index.recall(item_index.build(VECTORS, bound), VECTORS[:50], 100)["mean"] for bound in bounds]
+    found = [item_index.recall(item_index.build(VECTORS, bound), VECTORS[:50], 100).mean for bound in bounds]
     assert found == sorted(found)
     assert found[0] < found[-1]
 
 
 def test_recall_counts_twins_as_found() -> None:
     vectors = np.repeat(VECTORS[:5], 10, axis=0)
-    assert item_index.recall(item_index.build(vectors, FLAT), VECTORS[:5], 3)["worst"] == 1.0
+    assert item_index.recall(item_index.build(vectors, FLAT), VECTORS[:5], 3).worst == 1.0
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.2, 0.06])

@@ -44,7 +44,7 @@ def test_networks_only_answer(loaded: LoadedBundle) -> None:
 
 def test_parity_figures(bundle_folder: Path, loaded: LoadedBundle) -> None:
     assert loaded.parity is not None
-    assert loaded.parity.figures()["mismatches"] == 0
+    assert loaded.parity.figures.mismatches == 0
     assert LoadedBundle.load(bundle_folder, check_parity=False).parity is None
 
 

@@ -43,8 +43,8 @@ def test_it_holds_what_scores_and_no_more(scoring: Path) -> None:
 
 def test_it_verifies_and_is_not_served(scoring: Path) -> None:
     found = verify(scoring)
-    assert found["parity"]["rows"] == 64
-    assert "index" not in found
+    assert found.parity.rows == 64
+    assert found.index is None
     with pytest.raises(BundleError, match=r"ranks no items.*cannot be served; set log\.item_id"):
         LoadedBundle.load(scoring)
 
