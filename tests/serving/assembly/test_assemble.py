@@ -97,6 +97,8 @@ def test_popularity_is_the_smoothed_click_rate(loaded: LoadedBundle, items: dict
 
 def test_metrics_reach_the_manifest(bundle_folder: Path) -> None:
     metrics = read_manifest(bundle_folder).metrics
+    assert metrics is not None
+    assert metrics.index is not None
     assert (metrics.parity.rows, metrics.parity.mismatches) == (64, 0)
     assert metrics.parity.max_logit_difference <= 1e-4
     assert metrics.index.mean == 1.0

@@ -17,6 +17,7 @@ def test_good_bundle(bundle_folder: Path) -> None:
     assert found.parity.rows == 64
     assert found.parity.mismatches == 0
     assert found.parity.max_logit_difference <= 1e-4
+    assert found.index is not None
     assert found.index.worst == 1.0
     assert (found.users, found.items) == (60, 80)
 
@@ -24,6 +25,7 @@ def test_good_bundle(bundle_folder: Path) -> None:
 def test_figures_equal_those_published(bundle_folder: Path) -> None:
     metrics = read_manifest(bundle_folder).metrics
     found = verify(bundle_folder)
+    assert metrics is not None
     assert (found.index, found.users, found.items) == (metrics.index, metrics.users, metrics.items)
 
 
