@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.console import Console
 
     from contracts.artifacts import Artifacts
@@ -119,8 +120,9 @@ def console() -> Console:
     return found if found.is_terminal else Console(stderr=True, width=120)
 
 
-def show(result: Mapping[str, object], as_json: bool) -> None:
+def show(result: BaseModel | Mapping[str, object], as_json: bool) -> None:
     import json
 
     if as_json:
-        typer.echo(json.dumps(result, default=str))
+        plain = result if isinstance(result, Mapping) else result.model_dump(mode="json", exclude_none=True)
+        typer.echo(json.dumps(plain, default=str))

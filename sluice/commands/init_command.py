@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from contracts.config.config import Config, parse
 from contracts.errors import ConfigError, DataError
+from contracts.summaries.summary import Record
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
@@ -19,48 +19,61 @@ from sluice.init.table_sample import TableSample, read_sample
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
 
 
-def init(path: Path, target: Path | None, label: str | None, force: bool, console: Console) -> dict[str, Any]:
+class WrittenConfig(Record):
+    """What `sluice init` guessed: kinds by field, reasons by column left out, columns by role."""
+
+    config: str
+    rows: int
+    label: str
+    fields: dict[str, str]
+    left_out: dict[str, str]
+    roles: dict[str, str | None]
+
+
+def write_config(path: Path, target: Path | None, label: str | None, force: bool, console: Console) -> WrittenConfig:
     """Writes the configuration, `target` or NAME.toml here. Raises DataError in one sentence with what is missing."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.name.split(".")[0]).strip("_") or "table"
     target = target or Path(f"{name}.toml")
     if target.exists() and not force:
         raise ConfigError(f"{target} exists; give another file with --out, or overwrite it with --force")
     sample = read_sample(path)
-    found = guess(typed_columns(sample), label)
-    _check(sample, found)
-    text = config_text(name, sample, found)
+    guessed = guess(typed_columns(sample), label)
+    _check(sample, guessed)
+    text = config_text(name, sample, guessed)
     config = parse(text, str(target))
     target.write_text(text, encoding="utf-8")
-    _show(found, config, console)
+    _show(guessed, config, console)
     console.print(f"wrote {target}; next: sluice run {target} --out out/{name}", highlight=False, markup=False)
-    return {"config": str(target), "rows": sample.rows, "label": config.label.expression,
-            "fields": {one.name: one.kind for one in config.fields}, "left_out": found.left_out,
-            "roles": {role: getattr(config.log, role) for role in ("user_id", "item_id", "event_time", "position")}}
+    return WrittenConfig(
+        config=str(target), rows=sample.rows, label=config.label.expression,
+        fields={field.name: field.kind for field in config.fields}, left_out=guessed.left_out,
+        roles={role: getattr(config.log, role) for role in ("user_id", "item_id", "event_time", "position")},
+    )
 
 
-def _check(sample: TableSample, found: Guess) -> None:
+def _check(sample: TableSample, guessed: Guess) -> None:
     """Raises DataError where there is too little to learn from, as far as the sample tells."""
     if sample.rows < FEWEST_ROWS:
         raise DataError(f"{sample.path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate "
                         "and test")
-    rate, rows = found.label.rate, len(next(iter(sample.columns.values())))
+    rate, rows = guessed.label.rate, len(next(iter(sample.columns.values())))
     if rate is not None and min(rate, 1 - rate) * rows < FEWEST_POSITIVES:
         raise DataError(
-            f"{found.label.expression} holds for {rate:.2%} of {rows} sampled rows; at least {FEWEST_POSITIVES} rows "
+            f"{guessed.label.expression} holds for {rate:.2%} of {rows} sampled rows; at least {FEWEST_POSITIVES} rows "
             "of each class are needed: bring more of the rarer one, or another label with --label"
         )
 
 
-def _show(found: Guess, config: Config, console: Console) -> None:
-    table = Table("column", "taken as", "because", title=f"label: {config.label.expression}  ({found.label.why})")
-    for role, column in (("time", found.time), ("position", found.position)):
+def _show(guessed: Guess, config: Config, console: Console) -> None:
+    table = Table("column", "taken as", "because", title=f"label: {config.label.expression}  ({guessed.label.why})")
+    for role, column in (("time", guessed.time), ("position", guessed.position)):
         if column is not None:
-            table.add_row(column.name, role, found.notes["event_time" if role == "time" else role])
-    for one in found.fields:
-        role = ", the user" if one.column is found.user else ", the item" if one.column is found.item else ""
-        table.add_row(one.column.name, f"{one.kind}, {one.side}{role}", one.why)
-    for name, why in found.left_out.items():
+            table.add_row(column.name, role, guessed.notes["event_time" if role == "time" else role])
+    for field in guessed.fields:
+        role = ", the user" if field.column is guessed.user else ", the item" if field.column is guessed.item else ""
+        table.add_row(field.column.name, f"{field.kind}, {field.side}{role}", field.why)
+    for name, why in guessed.left_out.items():
         table.add_row(name, "left out", why)
     console.print(table, markup=False)
-    if found.time is None:
-        console.print(found.notes["event_time"], highlight=False, markup=False)
+    if guessed.time is None:
+        console.print(guessed.notes["event_time"], highlight=False, markup=False)

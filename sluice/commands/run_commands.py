@@ -56,9 +56,9 @@ def init(
 
     Example: sluice init data/ratings.csv --label "rating >= 4" --out ratings.toml
     """
-    from sluice.commands.init_command import init as init_file
+    from sluice.commands.init_command import write_config
 
-    show(init_file(file, out, label, force, console()), as_json)
+    show(write_config(file, out, label, force, console()), as_json)
 
 
 @command()

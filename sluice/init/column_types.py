@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ class Column:
 
 
 def typed_columns(sample: TableSample) -> list[Column]:
+    """In the sample's order; texts become what at least MOSTLY of them are."""
     names = _plain_names(list(sample.columns))
     missing = missing_mark(sample)
     return [
@@ -69,19 +71,20 @@ def missing_mark(sample: TableSample) -> str | None:
 
 
 def quoted(name: str) -> str:
+    """As Spark SQL names a column."""
     return name if PLAIN.match(name) else f"`{name.replace('`', '``')}`"
 
 
 def _plain_names(names: list[str]) -> list[str]:
-    found: list[str] = []
+    plain_names: list[str] = []
     for name in names:
         plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "column"
         plain = plain if plain[0].isalpha() else f"c_{plain}"
         plain = f"{plain}_" if plain.lower() in RESERVED else plain
-        while plain.lower() in {other.lower() for other in found}:
+        while plain.lower() in {other.lower() for other in plain_names}:
             plain += "_"
-        found.append(plain)
-    return found
+        plain_names.append(plain)
+    return plain_names
 
 
 def _of_text(name: str, plain: str, cells: list[str], missing: str | None, named: bool) -> Column:
@@ -128,7 +131,7 @@ def _list_of_text(column: Column) -> Column | None:
     for separator in ("," if brackets else LIST_SEPARATORS):
         lists = [[piece for piece in cell.split(separator) if piece] for cell in bare]
         several = sum(len(pieces) > 1 for pieces in lists)
-        pieces = Counter(piece for found in lists for piece in found)
+        pieces = Counter(chain.from_iterable(lists))
         if several > 0.3 * len(lists) and len(pieces) < 0.2 * sum(pieces.values()) and len(pieces) < len(set(bare)):
             rest = iter(lists)
             values = [None if cell is None else next(rest) for cell in column.values]
@@ -155,8 +158,8 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
         number = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
         return Column(name, plain, "number", values, number, why=f"type {kind}", is_text=False)
     if types.is_string(kind) or types.is_large_string(kind):
-        found = _of_text(name, plain, ["" if value is None else value for value in values], None, True)
-        return Column(name, plain, found.type, found.values, found.expression, found.separator, found.why)
+        text = _of_text(name, plain, ["" if value is None else value for value in values], None, True)
+        return Column(name, plain, text.type, text.values, text.expression, text.separator, text.why)
     if (types.is_list(kind) or types.is_large_list(kind)) and kind is not None:
         inner = _plain_inner(kind.value_type)
         return Column(name, plain, "list" if inner else "other", values, copy, why=f"type {kind}", is_text=False)

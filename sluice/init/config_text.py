@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from sluice.init.column_types import Column, missing_mark, quoted
-from sluice.init.role_guess import Field, Guess
+from sluice.init.role_guess import Guess, GuessedField
 from sluice.init.table_sample import TableSample
 
 WIDTH = 116
@@ -72,29 +72,32 @@ def _log(sample: TableSample, guess: Guess) -> str:
 
 def _moment(guess: Guess) -> str:
     """A name for the derived time that no column has."""
-    names = {one.plain.lower() for one in guess.columns if one is not guess.time}
+    names = {column.plain.lower() for column in guess.columns if column is not guess.time}
     return next(name for name in ("event_time", "event_moment", "event_time_derived") if name not in names)
 
 
 def _ddl(guess: Guess) -> str:
     """Numbers are read as DOUBLE where nothing else needs their text."""
     numbers = {field.column.plain for field in guess.fields if field.kind == "numeric"}
-    labels = [one for one in guess.columns if one.plain in guess.label.columns]
-    numbers |= {one.plain for one in labels if one.type in ("integer", "number")}
+    labels = [column for column in guess.columns if column.plain in guess.label.columns]
+    numbers |= {column.plain for column in labels if column.type in ("integer", "number")}
     whole = guess.position.plain if guess.position else None
-    kinds = {one.plain: "DOUBLE" if one.plain in numbers and _as_it_is(one) else "STRING" for one in guess.columns}
+    kinds = {
+        column.plain: "DOUBLE" if column.plain in numbers and _as_it_is(column) else "STRING"
+        for column in guess.columns
+    }
     if whole:
         kinds[whole] = "INT"
-    return ", ".join(f"{quoted(one.name)} {kinds[one.plain]}" for one in guess.columns)
+    return ", ".join(f"{quoted(column.name)} {kinds[column.plain]}" for column in guess.columns)
 
 
-def _as_it_is(one: Column) -> bool:
-    return one.expression is None or one.expression == quoted(one.name)
+def _as_it_is(column: Column) -> bool:
+    return column.expression is None or column.expression == quoted(column.name)
 
 
 def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
     used = {field.column.plain for field in guess.fields} | guess.label.columns
-    used |= {one.plain for one in (guess.user, guess.item, guess.position) if one is not None}
+    used |= {column.plain for column in (guess.user, guess.item, guess.position) if column is not None}
     if guess.time is not None:
         moment = _moment(guess)
         yield moment, guess.time.expression or quoted(guess.time.name)
@@ -102,11 +105,11 @@ def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
         if _has_clock(guess.time):
             yield "event_hour", f"hour({moment})"
     numeric = {field.column.plain for field in guess.fields if field.kind == "numeric"}
-    for one in guess.columns:
-        if parquet and one.plain in numeric and one.is_text and _as_it_is(one):
-            yield one.plain, f"try_cast({quoted(one.name)} AS DOUBLE)"
-        elif one.expression is not None and one.type != "time" and one.plain in used:
-            yield one.plain, one.expression
+    for column in guess.columns:
+        if parquet and column.plain in numeric and column.is_text and _as_it_is(column):
+            yield column.plain, f"try_cast({quoted(column.name)} AS DOUBLE)"
+        elif column.expression is not None and column.type != "time" and column.plain in used:
+            yield column.plain, column.expression
 
 
 def _has_clock(time: Column) -> bool:
@@ -126,19 +129,19 @@ def _windows(guess: Guess) -> str:
             + "[windows]\nstatistics = 0.0\ntrain = 0.7\nvalidation = 0.1\ntest = 0.2\n")
 
 
-def _field(one: Field) -> str:
-    lines = [f"name = {_text(one.column.plain)}", f"kind = {_text(one.kind)}", f"side = {_text(one.side)}"]
-    if one.key_type != "string" and not one.column.is_text:
-        lines.append(f"key_type = {_text(one.key_type)}")
-    if one.kind == "multi_valued":
-        lines.append(f"length = {one.length}")
-        if one.column.separator is not None:
-            lines.append(f"separator = {_text(one.column.separator)}")
-    if one.kind == "numeric":
+def _field(field: GuessedField) -> str:
+    lines = [f"name = {_text(field.column.plain)}", f"kind = {_text(field.kind)}", f"side = {_text(field.side)}"]
+    if field.key_type != "string" and not field.column.is_text:
+        lines.append(f"key_type = {_text(field.key_type)}")
+    if field.kind == "multi_valued":
+        lines.append(f"length = {field.length}")
+        if field.column.separator is not None:
+            lines.append(f"separator = {_text(field.column.separator)}")
+    if field.kind == "numeric":
         lines.append(f"granularities = {list(BINS)}")
-    if one.log:
+    if field.log:
         lines.append("log = true")
-    return _comment(one.why) + "[[fields]]\n" + "\n".join(lines) + "\n"
+    return _comment(field.why) + "[[fields]]\n" + "\n".join(lines) + "\n"
 
 
 def _clock_fields(guess: Guess) -> str:

@@ -32,27 +32,27 @@ class Dialect:
 
     def rows(self, piece: bytes, first: bool) -> list[list[str]]:
         """The rows of a piece of the file, without the header in its first piece; blank lines are none."""
-        found = _split(piece.decode(self.encoding, errors="replace"), self.separator)
-        return found[1:] if first and self.header else found
+        rows = _split(piece.decode(self.encoding, errors="replace"), self.separator)
+        return rows[1:] if first and self.header else rows
 
     def options(self, missing: str | None) -> dict[str, str]:
         """What Spark's reader must be told."""
-        found = {"sep": self.separator}
+        options = {"sep": self.separator}
         if self.header:
-            found["header"] = "true"
+            options["header"] = "true"
         if self.renamed and self.header:
-            found["enforceSchema"] = "true"
+            options["enforceSchema"] = "true"
         if self.encoding.startswith("ISO"):
-            found["encoding"] = self.encoding
+            options["encoding"] = self.encoding
         if self.padded:
-            found |= {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
+            options |= {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
         if self.doubled_quotes:
-            found["escape"] = '"'
+            options["escape"] = '"'
         if self.several_lines:
-            found["multiLine"] = "true"
+            options["multiLine"] = "true"
         if missing:
-            found["nullValue"] = missing
-        return found
+            options["nullValue"] = missing
+        return options
 
 
 def sniff(piece: bytes, path: Path) -> Dialect:

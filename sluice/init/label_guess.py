@@ -21,7 +21,7 @@ CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{colum
 
 @dataclass(frozen=True)
 class Label:
-    """`columns`: what the expression reads, left out of the fields."""
+    """`columns`: what the expression reads, left out of the fields; `rate` of positives in the sample, None unknown."""
 
     expression: str
     columns: frozenset[str]
@@ -33,14 +33,14 @@ def guess_label(columns: Sequence[Column], wanted: str | None) -> Label:
     """Raises DataError where no column is a label, or several might be."""
     if wanted is not None:
         return _as_asked(columns, wanted)
-    two = [one for one in columns if _two_valued(one)]
-    named = [one for one in two if NAMES.match(one.plain)]
+    two = [column for column in columns if _two_valued(column)]
+    named = [column for column in two if NAMES.match(column.plain)]
     if named:
         return _binary(named[0], "its name, and two values")
-    ratings = [one for one in columns if RATING.search(one.plain) and _rating(one)]
+    ratings = [column for column in columns if RATING.search(column.plain) and _rating(column)]
     if ratings:
         return _threshold(ratings[0])
-    ends = [one for one in two if one in (columns[-1], columns[0])]
+    ends = [column for column in two if column in (columns[-1], columns[0])]
     if ends:
         place = "last" if ends[-1] is columns[-1] else "first"
         return _binary(ends[-1], f"the {place} column, with two values")
@@ -54,12 +54,12 @@ def guess_label(columns: Sequence[Column], wanted: str | None) -> Label:
 
 
 def _as_asked(columns: Sequence[Column], wanted: str) -> Label:
-    named = [one for one in columns if wanted in (one.name, one.plain)]
+    named = [column for column in columns if wanted in (column.name, column.plain)]
     if not named:
-        read = frozenset(one.plain for one in columns if re.search(rf"\b{re.escape(one.plain)}\b", wanted))
+        read = frozenset(column.plain for column in columns if re.search(rf"\b{re.escape(column.plain)}\b", wanted))
         if not read:
             raise DataError(f"--label {wanted!r} is no column and reads none; there are "
-                            f"{', '.join(one.plain for one in columns)}")
+                            f"{', '.join(column.plain for column in columns)}")
         return Label(wanted, read, None, "as asked")
     if _two_valued(named[0]):
         return _binary(named[0], "as asked")
@@ -69,40 +69,40 @@ def _as_asked(columns: Sequence[Column], wanted: str) -> Label:
                     f"positives, such as --label \"{quoted(named[0].plain)} = '{named[0].known[0]}'\"")
 
 
-def _two_valued(one: Column) -> bool:
-    return one.type in ("integer", "number", "boolean", "text") and len(one.distinct) == 2 and _complete(one)
+def _two_valued(column: Column) -> bool:
+    return column.type in ("integer", "number", "boolean", "text") and len(column.distinct) == 2 and _complete(column)
 
 
-def _complete(one: Column) -> bool:
-    return len(one.known) >= 0.995 * len(one.values)
+def _complete(column: Column) -> bool:
+    return len(column.known) >= 0.995 * len(column.values)
 
 
-def _rating(one: Column) -> bool:
-    return one.type in ("integer", "number") and 3 <= len(one.distinct) <= MOST_RATINGS and _complete(one)
+def _rating(column: Column) -> bool:
+    return column.type in ("integer", "number") and 3 <= len(column.distinct) <= MOST_RATINGS and _complete(column)
 
 
-def _binary(one: Column, why: str) -> Label:
+def _binary(column: Column, why: str) -> Label:
     """The positive is the value that says yes, else the larger number, else the rarer one."""
-    counts = one.distinct
+    counts = column.distinct
     positive = next((value for value in counts if str(value).lower() in YES), None)
     if positive is None:
         rarer = min(counts, key=lambda value: (counts[value], str(value)))
-        positive = max(counts) if one.type in ("integer", "number") else rarer
-        why += f"; taken as positive: {positive!r}, the {'larger' if one.type in ('integer', 'number') else 'rarer'}"
-    rate = counts[positive] / len(one.known)
-    return Label(f"{one.plain} = {_literal(positive)}" if one.type != "boolean" else one.plain, frozenset({one.plain}),
-                 rate, why)
+        positive = max(counts) if column.type in ("integer", "number") else rarer
+        why += f"; taken as positive: {positive!r}, the {'larger' if column.type in ('integer', 'number') else 'rarer'}"
+    rate = counts[positive] / len(column.known)
+    expression = column.plain if column.type == "boolean" else f"{column.plain} = {_literal(positive)}"
+    return Label(expression, frozenset({column.plain}), rate, why)
 
 
 def _literal(value: Any) -> str:
     return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "\\'") + "'"
 
 
-def _threshold(one: Column) -> Label:
-    values = sorted(one.distinct)
+def _threshold(column: Column) -> Label:
+    values = sorted(column.distinct)
     aim = values[0] + RATING_SHARE * (values[-1] - values[0])
     least = next(value for value in values if value >= aim - 1e-9)
     least = math.floor(least) if float(least).is_integer() else least
-    rate = sum(value >= least for value in one.known) / len(one.known)
+    rate = sum(value >= least for value in column.known) / len(column.known)
     why = f"values from {values[0]} to {values[-1]}; the upper quarter of the range counts as positive"
-    return Label(f"{one.plain} >= {least}", frozenset({one.plain}), rate, why)
+    return Label(f"{column.plain} >= {least}", frozenset({column.plain}), rate, why)

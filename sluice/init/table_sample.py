@@ -73,8 +73,8 @@ def _text(path: Path) -> TableSample:
     fitting = [row for row in lines if len(row) == width]
     if not fitting:
         raise DataError(f"{path} has no rows below its header")
-    step = max(1, len(fitting) // ROWS)
-    columns = {name: [row[place] for row in fitting[::step]] for place, name in enumerate(dialect.names)}
+    stride = max(1, len(fitting) // ROWS)
+    columns = {name: [row[place] for row in fitting[::stride]] for place, name in enumerate(dialect.names)}
     estimate = len(lines) if len(pieces) == 1 else round(size / (sum(map(len, pieces)) / len(lines)))
     return TableSample(path, columns, dict.fromkeys(columns), estimate, dialect)
 
@@ -91,12 +91,12 @@ def _pieces(path: Path) -> tuple[list[bytes], int]:
     with path.open("rb") as file:
         if size <= GROUPS * TEXT_BYTES:
             return [file.read()], size
-        found = [_whole_lines(file.read(TEXT_BYTES), True)]
+        pieces = [_whole_lines(file.read(TEXT_BYTES), True)]
         for place in (size // 2, size - TEXT_BYTES):
             file.seek(place)
             file.readline()
-            found.append(_whole_lines(file.read(TEXT_BYTES), True))
-    return found, size
+            pieces.append(_whole_lines(file.read(TEXT_BYTES), True))
+    return pieces, size
 
 
 def _whole_lines(piece: bytes, cut: bool) -> bytes:

@@ -20,6 +20,8 @@ UNNAMED = re.compile(r"c\d+$")
 
 
 class Time(NamedTuple):
+    """`expression` is Spark SQL that reads a timestamp; `why` says how it is written."""
+
     expression: str
     why: str
 
@@ -47,7 +49,7 @@ def _mostly(holds: Callable[[str], object], known: Sequence[str]) -> bool:
 
 def _formatted(raw: str, reading: str, pattern: re.Pattern[str], known: Sequence[str], remark: str = "") -> Time:
     """Separator and clock as in the first value that fits: group 2 separates, 5 to 7 are the clock."""
-    groups = next(found for found in map(pattern.match, known) if found).groups()
+    groups = next(match for match in map(pattern.match, known) if match).groups()
     clock = "" if groups[4] is None else (" H:mm:ss" if groups[6] else " H:mm")
     layout = reading.format(groups[1]) + clock
     return Time(f"try_to_timestamp({raw}, '{layout}')", f"times written as {layout}{remark}")
@@ -55,7 +57,7 @@ def _formatted(raw: str, reading: str, pattern: re.Pattern[str], known: Sequence
 
 def _year_last(raw: str, known: Sequence[str]) -> Time:
     """Day or month first: whichever of the two numbers exceeds 12; else the day."""
-    parts = [found.groups() for found in map(YEAR_LAST.match, known) if found]
+    parts = [match.groups() for match in map(YEAR_LAST.match, known) if match]
     month_first = any(int(part[2]) > 12 for part in parts)
     sure = month_first or any(int(part[0]) > 12 for part in parts)
     reading = "M{0}d{0}yyyy" if month_first else "d{0}M{0}yyyy"

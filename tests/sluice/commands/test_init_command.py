@@ -13,7 +13,7 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError, DataError
-from sluice.commands.init_command import init
+from sluice.commands.init_command import write_config
 from sluice.run import jobs
 from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
 
@@ -24,11 +24,11 @@ def console(text: io.StringIO | None = None) -> Console:
 
 def test_it_shows_each_column_with_its_reason_and_what_to_do_next(tmp_path: Path) -> None:
     shown = io.StringIO()
-    found = init(dates_as_text(tmp_path), tmp_path / "made.toml", None, False, console(shown))
+    found = write_config(dates_as_text(tmp_path), tmp_path / "made.toml", None, False, console(shown))
     text = shown.getvalue()
     for part in ("user_id", "the user", "each item has one", "d/M/yyyy H:mm", "next: sluice run"):
         assert part in text
-    assert found["roles"]["event_time"] == "event_time"
+    assert found.roles["event_time"] == "event_time"
     assert load(tmp_path / "made.toml").log.user_id == "user_id"
 
 
@@ -36,9 +36,9 @@ def test_an_existing_configuration_is_not_overwritten_unless_asked(tmp_path: Pat
     target = tmp_path / "mine.toml"
     target.write_text("precious")
     with pytest.raises(ConfigError, match="--force"):
-        init(no_header(tmp_path), target, None, False, console())
+        write_config(no_header(tmp_path), target, None, False, console())
     assert target.read_text() == "precious"
-    init(no_header(tmp_path), target, None, True, console())
+    write_config(no_header(tmp_path), target, None, True, console())
     assert load(target).name == "no_header"
 
 
@@ -55,7 +55,7 @@ def test_one_sentence_says_what_is_missing(rows: list[str], sentence: str, tmp_p
     path = tmp_path / "t.csv"
     path.write_text("\n".join(rows) + "\n")
     with pytest.raises(DataError, match=sentence) as refused:
-        init(path, tmp_path / "t.toml", None, False, console())
+        write_config(path, tmp_path / "t.toml", None, False, console())
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "t.toml").exists()
 
@@ -63,13 +63,13 @@ def test_one_sentence_says_what_is_missing(rows: list[str], sentence: str, tmp_p
 def test_a_file_of_nothing_but_lists_lacks_a_label(tmp_path: Path) -> None:
     pq.write_table(pa.table({"tags": [["a", "b"], ["c"]] * 100}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match="there is no label"):
-        init(tmp_path / "t.parquet", tmp_path / "t.toml", None, False, console())
+        write_config(tmp_path / "t.parquet", tmp_path / "t.toml", None, False, console())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", UNLIKE, ids=lambda make: make.__name__)
 def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> None:
-    init(make(tmp_path), tmp_path / "made.toml", None, False, console())
+    write_config(make(tmp_path), tmp_path / "made.toml", None, False, console())
     config, out = load(tmp_path / "made.toml"), Artifacts(tmp_path / "out")
     quick = config.train.model_copy(update={"tower_epochs": 1, "models": ("logistic_regression",), "outside_rows": 0})
     found = jobs.run_features(config.model_copy(update={"train": quick}), None, out, console())
