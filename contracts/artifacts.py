@@ -12,7 +12,7 @@ OUT/
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
   encoding/                 feature_spec.json, vocabularies/*.npy
   examples/WINDOW/day=D/    encoded examples of train, validation, test
-  statistics/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
+  pair_rates/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
   candidates/               item table as of the test window's start, and what retrieval answers past requests
@@ -104,8 +104,8 @@ class Artifacts:
         return self.out / "examples" / window
 
     @property
-    def statistics(self) -> Path:
-        return self.out / "statistics"
+    def pair_rates(self) -> Path:
+        return self.out / "pair_rates"
 
     @property
     def online_users(self) -> Path:

@@ -33,7 +33,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.features.pair_graph import MANIFEST, GraphManifest
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates.baselines import RIVALS, downstream, made_by
 from models.pair_rates.buckets import alone, auc_by_bucket, of_rows
 from models.pair_rates.graph import PairGraph
@@ -86,13 +86,13 @@ def prepare(config: Config, out: Artifacts, data: Path | None, events: int | Non
             asked = {"events": events or config.simulation.events}
             simulate(config.simulation.model_copy(update=asked), config.seed, out.raw, out.truth)
         jobs.run_features(config, data or out.raw, out, Console(stderr=True))
-    if not (out.statistics / MANIFEST).exists():
+    if not (out.pair_rates / MANIFEST).exists():
         pair_step.run(config, out)
 
 
 def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], baselines: list[str]) -> dict[str, Any]:
     data = Data.read(config, out)
-    kept = KeptFigures(out.statistics / "baselines.jsonl", config.model_dump(mode="json"), data.manifest.plain())
+    kept = KeptFigures(out.pair_rates / "baselines.jsonl", config.model_dump(mode="json"), data.manifest.plain())
     figures: Figures = {name: {} for name in (*baselines, "mean")}
     buckets: dict[str, Any] = {}
     about = _about(data.graph, data.truth)
@@ -118,8 +118,8 @@ def one_baseline(
     """{"alone" or ranker: figures of the table, and per pair those by bucket}."""
 
     @cache
-    def made() -> PairStatistics:
-        return made_by(name, data.graph, data.spec, config.statistics, seed)
+    def made() -> PairRateFeatures:
+        return made_by(name, data.graph, data.spec, config.pair_rates, seed)
 
     def without_ranker() -> dict[str, Any]:
         error = {"zero x 1e4": data.error(name, made())} if data.truth is not None else {}
@@ -151,13 +151,13 @@ class Data:
 
     @classmethod
     def read(cls, config: Config, out: Artifacts) -> Data:
-        graph, spec = PairGraph.read(out.statistics), FeatureSpec.read(out.encoding)
-        manifest, test = GraphManifest.read(out.statistics), ExampleSet(out.examples("test"), spec)
+        graph, spec = PairGraph.read(out.pair_rates), FeatureSpec.read(out.encoding)
+        manifest, test = GraphManifest.read(out.pair_rates), ExampleSet(out.examples("test"), spec)
         seen = [of_rows(graph, pair, test) for pair in graph.pairs]
         truth = true_rates(out, graph) if out.truth.exists() and PAIR in _pairs(graph) else None
         return cls(graph, spec, manifest, test, test.column(LABEL), seen, truth)
 
-    def error(self, name: str, made: PairStatistics | None) -> float:
+    def error(self, name: str, made: PairRateFeatures | None) -> float:
         """Of rates never seen together, x 10^4."""
         assert self.truth is not None
         return zero_bucket_mse({name: made} if made else {}, self.graph, self.truth)[name] * 1e4

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.features.pair_graph import Relation
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
@@ -46,7 +46,7 @@ def synthetic(nodes: int, edges: int, seed: int = 0) -> PairGraph:
 def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
     """An epoch of pre-training, or its first batches, as `sluice pretrain` runs it, then its end: held-out loss,
     checkpoint, all vectors. Seconds by the clock and of the processor: on a busy machine these two are far apart."""
-    settings, clock = Statistics(batch_size=4096), Clock()
+    settings, clock = PairRates(batch_size=4096), Clock()
     graph = synthetic(nodes, edges)
     clock.lap("draw the graph")
     torch.manual_seed(0)

@@ -1,6 +1,6 @@
 """FSCD beside its baselines on one frontier, over seeds: recall, hit rate, AUC, microseconds, milliseconds.
 
-    sluice bench prerank CONFIG=OUT [CONFIG=OUT ...] [--seeds 5] [--item-part fresh] [--costs] [--laws]
+    sluice bench prerank CONFIG=OUT [CONFIG=OUT ...] [--seeds 5] [--item-side on_request] [--costs] [--laws]
 
 OUT is a run with trained models; with --costs its costs.json counts. Baselines order the fields, and every order is cut
 at the prices of FSCD's own points; all sets of fields are fine-tuned alike, from a network with as many steps behind
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="CONFIG=OUT")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--item-part", choices=("precomputed", "fresh"), default="precomputed")
+    parser.add_argument("--item-side", choices=("precomputed", "on_request"), default="precomputed")
     parser.add_argument("--costs", action="store_true", help=f"count OUT/{FILE} of `sluice measure-costs`")
     parser.add_argument("--laws", action="store_true", help="also what batch size and cost weight do")
     asked = parser.parse_args(argv)
@@ -142,8 +142,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for pair in asked.runs:
         path, _, out = pair.partition("=")
         config = load(Path(path))
-        regime = config.prerank.model_copy(update={"item_part": asked.item_part})
-        found[config.name] = bench(config.model_copy(update={"prerank": regime}), Artifacts(Path(out)), asked)
+        item_side = config.prerank.model_copy(update={"item_side": asked.item_side})
+        found[config.name] = bench(config.model_copy(update={"prerank": item_side}), Artifacts(Path(out)), asked)
     print(json.dumps(found))
 
 

@@ -20,7 +20,7 @@ from contracts.config.renamed import RENAMED
 from contracts.config.section import Section
 from contracts.config.simulation import Simulation
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
-from contracts.config.training import Crosses, Statistics, Train
+from contracts.config.training import Crosses, PairRates, Train
 from contracts.config.windows import Features, Windows
 from contracts.duration import label
 from contracts.errors import ConfigError
@@ -40,7 +40,7 @@ class Config(Section):
     fields: tuple[FieldConfig, ...] = Field(min_length=1)
     windows: Windows = Windows()
     features: Features = Features()
-    statistics: Statistics = Statistics()
+    pair_rates: PairRates = PairRates()
     train: Train = Train()
     crosses: Crosses = Crosses()
     retrieve: Retrieve = Retrieve()
@@ -113,11 +113,11 @@ class Config(Section):
     def _pair_problems(self) -> list[str]:
         by_name = {name: f for f in self.fields for name in f.features()}
         problems = []
-        if self.statistics.pairs and self.log.event_time is None:
-            problems.append("statistics.pairs need a window of their own in time; set log.event_time")
-        for pair in self.statistics.pairs:
-            where = f"statistics.pairs {list(pair)}"
-            if len({part.partition("#")[0] for part in pair}) < 2 or self.statistics.pairs.count(pair) > 1:
+        if self.pair_rates.pairs and self.log.event_time is None:
+            problems.append("pair_rates.pairs need a window of their own in time; set log.event_time")
+        for pair in self.pair_rates.pairs:
+            where = f"pair_rates.pairs {list(pair)}"
+            if len({part.partition("#")[0] for part in pair}) < 2 or self.pair_rates.pairs.count(pair) > 1:
                 problems.append(f"{where}: a pair takes two different fields, once")
             for part in pair:
                 base, _, bins = part.partition("#")
@@ -127,10 +127,10 @@ class Config(Section):
                     problems.append(f"{where}: {base!r} has no granularity {bins!r}")
                 elif not bins and by_name[base].kind not in ("categorical", "multi_valued"):
                     problems.append(f"{where}: {base!r} has no values of its own; name its bins, as in {base}#10")
-        if self.statistics.initialise_embeddings and self.statistics.dim != self.train.embedding_dim:
+        if self.pair_rates.initialise_embeddings and self.pair_rates.dim != self.train.embedding_dim:
             problems.append(
-                f"statistics.initialise_embeddings needs vectors as wide as the embeddings: statistics.dim is "
-                f"{self.statistics.dim}, train.embedding_dim {self.train.embedding_dim}"
+                f"pair_rates.initialise_embeddings needs vectors as wide as the embeddings: pair_rates.dim is "
+                f"{self.pair_rates.dim}, train.embedding_dim {self.train.embedding_dim}"
             )
         return problems
 
@@ -186,8 +186,8 @@ class Config(Section):
         if self.prerank.kind == "fscd" and not (self.log.item_id and self.log.event_time):
             problems.append("prerank.kind = 'fscd' learns from past requests: set log.item_id and log.event_time, or "
                             "take 'towers'")
-        if self.prerank.top > self.prerank.keep:
-            problems.append(f"prerank.top {self.prerank.top} exceeds prerank.keep {self.prerank.keep}")
+        if self.prerank.recall_at > self.prerank.keep:
+            problems.append(f"prerank.recall_at {self.prerank.recall_at} exceeds prerank.keep {self.prerank.keep}")
         if self.prerank.keep > self.retrieve.candidates:
             problems.append(f"prerank.keep {self.prerank.keep} exceeds retrieve.candidates {self.retrieve.candidates}")
         if self.serve.default_limit > self.serve.max_limit:

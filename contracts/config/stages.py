@@ -27,7 +27,7 @@ class Prerank(Section):
 
     kind          the score
     fscd          a network over the fields that pay for themselves
-    towers        a small perceptron over the two towers' vectors
+    towers        a small MLP over the two towers' vectors
     dot_product   the two towers' inner product, as retrieval left it
     """
 
@@ -35,13 +35,13 @@ class Prerank(Section):
         None, description="none given: fscd where the log has items and times, else towers"
     )
     keep: int = Field(200, ge=1, description="handed to the ranker")
-    hidden: tuple[int, ...] = Field((64, 32), min_length=1, description="widths of the perceptron")
-    item_part: Literal["precomputed", "fresh"] = Field(
+    hidden: tuple[int, ...] = Field((64, 32), min_length=1, description="widths of the MLP")
+    item_side: Literal["precomputed", "on_request"] = Field(
         "precomputed", description="where the item half of the first layer comes from: the bundle, or the request"
     )
     embedding_dim: int = Field(8, ge=1, description="width of a value's vector")
     requests: int = Field(1000, ge=1, description="requests of the training window whose candidates are learned from")
-    judged_requests: int = Field(150, ge=1, description="requests of validation, and of test, that judge")
+    evaluation_requests: int = Field(150, ge=1, description="requests of validation, and of test, for evaluation")
     list_length: int = Field(128, ge=2, description="candidates drawn of each request to learn from")
     batch_size: int = Field(1024, ge=2, description="candidates per step; the penalty does not depend on it")
     warm_steps: int = Field(150, ge=0, description="steps with gates and no penalty")
@@ -49,15 +49,15 @@ class Prerank(Section):
     tune_steps: int = Field(60, ge=0, description="steps without gates for each point of the frontier")
     final_steps: int = Field(300, ge=0, description="further steps without gates for the chosen point")
     learning_rate: float = Field(5e-3, gt=0)
-    gate_rate: float = Field(5e-2, gt=0, description="learning rate of the gates' logits")
+    gate_learning_rate: float = Field(5e-2, gt=0, description="of the gates' logits")
     penalties: tuple[float, ...] = Field(
         (0.01, 0.03, 0.06, 0.12, 0.25, 0.5, 1.2, 3.0), min_length=1,
         description="nats per sample that all fields together are charged; over the sum of their c it is reg_scale",
     )
-    clicks: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
+    click_loss_weight: float = Field(1.0, ge=0, description="weight of the click labels' log loss")
     distillation: float = Field(1.0, ge=0, description="weight of the log loss against the ranker's probabilities")
     consistency: float = Field(1.0, ge=0, description="weight of the list-wise loss against the ranker's order")
-    top: int = Field(10, ge=1, description="m of the recall of the ranker's top m")
+    recall_at: int = Field(10, ge=1, description="m of the recall of the ranker's top m")
     budget: float | None = Field(
         None, gt=0, description="largest price: microseconds per 1,000 candidates with a cost file, else summed cost"
     )

@@ -1,4 +1,4 @@
-"""Rankers, statistics of pairs and the search for crosses."""
+"""Rankers, pair rates and the search for crosses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Train(Section):
     )
     ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
-    hidden: tuple[int, ...] = Field((256, 128), description="widths of the perceptron")
+    hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")
     cross_layers: int = Field(3, ge=1, description="of DCNv2")
     cross_rank: int = Field(64, ge=1, description="of DCNv2")
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
@@ -45,11 +45,11 @@ class Train(Section):
     temperature: float = Field(0.1, gt=0, description="of the towers' softmax")
 
 
-class Statistics(Section):
-    """Cross statistics: the click rate of value pairs, known before training begins, as inputs of every ranker.
+class PairRates(Section):
+    """Pair rates: the click rate of pairs of values, known before training begins, as inputs of every ranker.
 
     A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` the
-    order-2 crosses that the cross search found are taken; where there are none either, there are no statistics.
+    order-2 crosses that the cross search found are taken; where there are none either, no ranker reads a rate.
     """
 
     pairs: tuple[tuple[str, str], ...] = Field((), description="of fields")
@@ -73,8 +73,8 @@ class Statistics(Section):
 class Crosses(Section):
     """The search of cross features (models/networks/fives.py) inside the training window; `budget` = 0 leaves it out.
 
-    The graph network proposes `proposals` crosses by importance; those that gain at least `min_gain` nats on its held
-    rows, given the crosses before them, are kept until a budget is spent.
+    The graph network proposes `proposals` crosses by importance; those that gain at least `min_gain` nats on the
+    holdout, given the crosses before them, are kept until a budget is spent.
     """
 
     budget: int = Field(18, ge=0, description="largest number of crosses")
@@ -88,16 +88,18 @@ class Crosses(Section):
     epochs: int = Field(2, ge=1)
     batch_size: int = Field(1024, ge=1)
     learning_rate: float = Field(2e-3, gt=0)
-    structure_rate: float = Field(2e-2, gt=0, description="learning rate of the edges")
+    edge_learning_rate: float = Field(2e-2, gt=0, description="of the edges")
     weight_decay: float = Field(1e-6, ge=0)
     temperature_end: float = Field(0.1, gt=0, le=1, description="of the edges' gates, from 1")
-    held_share: float = Field(0.25, gt=0, lt=1, description="last share of the training window, which judges")
+    holdout_share: float = Field(
+        0.25, gt=0, lt=1, description="last share of the training window, on which crosses are evaluated"
+    )
     thresholds: tuple[float, ...] = Field((), description="one per layer; empty: 0.5, then 0")
     proposals: int = Field(2000, ge=1, description="crosses of each order that pruning looks at, by importance")
-    min_gain: float = Field(3.0, ge=0, description="nats on the held rows")
+    min_gain: float = Field(3.0, ge=0, description="nats on the holdout")
     sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
     representation: Literal["embedding", "product"] = Field("embedding", description="of the crosses kept")
-    compare_rows: int = Field(50_000, ge=0, description="rows for the comparison with rivals; 0: none")
+    compare_rows: int = Field(50_000, ge=0, description="rows for the comparison with baselines; 0: none")
 
     @model_validator(mode="after")
     def _a_threshold_per_layer(self) -> Crosses:

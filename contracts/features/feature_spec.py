@@ -152,7 +152,7 @@ class FeatureSpec(BaseModel):
         """Crosses with ids of their own."""
         return [field for field in self.fields if field.kind == "cross" and not field.product]
 
-    def statistics(self) -> list[FeatureField]:
+    def pair_rates(self) -> list[FeatureField]:
         return [field for field in self.fields if field.kind == "statistic"]
 
     def id_slots(self, *sides: Side) -> list[IdSlot]:

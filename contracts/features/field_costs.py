@@ -28,7 +28,7 @@ from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSp
 
 FILE = "costs.json"
 BYTES = 4
-Regime = Literal["precomputed", "fresh"]
+ItemSide = Literal["precomputed", "on_request"]
 
 
 class Frozen(BaseModel):
@@ -65,8 +65,8 @@ class MeasuredCosts(Frozen):
     bundle: str
     candidates: int
     lookup_us: float
-    whole: dict[Regime, Interval]
-    fields: dict[Regime, dict[str, FieldCost]]
+    whole: dict[ItemSide, Interval]
+    fields: dict[ItemSide, dict[str, FieldCost]]
 
     def write(self, path: Path) -> None:
         path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -82,14 +82,14 @@ class MeasuredCosts(Frozen):
             first = str(error).splitlines()[0]
             raise DataError(f"{path} is no cost file ({first}); run `sluice measure-costs BUNDLE`") from None
 
-    def per_1000(self, kept: Collection[str], regime: Regime) -> float:
+    def per_1000(self, kept: Collection[str], item_side: ItemSide) -> float:
         """Microseconds of the stage with these fields alone, per 1,000 candidates: the whole less what went."""
-        gone = sum(self.microseconds(name, regime) for name in self.fields[regime] if name not in kept)
-        return (self.whole[regime].value - gone) * 1000.0 / self.candidates
+        gone = sum(self.microseconds(name, item_side) for name in self.fields[item_side] if name not in kept)
+        return (self.whole[item_side].value - gone) * 1000.0 / self.candidates
 
-    def microseconds(self, name: str, regime: Regime) -> float:
+    def microseconds(self, name: str, item_side: ItemSide) -> float:
         """Of one field, per `candidates` candidates. Raises DataError when it was not measured."""
-        found = self.fields[regime].get(name)
+        found = self.fields[item_side].get(name)
         if found is None:
             raise DataError(f"the cost file measured no field {name!r}; run `sluice measure-costs` on a bundle with it")
         return found.us_per_request.certain + self.candidates * found.us_per_candidate.certain
@@ -118,18 +118,18 @@ def _cost(
     field: FeatureField, spec: FeatureSpec, settings: Prerank, measured: MeasuredCosts | None, candidates: int
 ) -> float:
     if measured is None:
-        computation = _by_formula(field, settings.item_part, candidates)
+        computation = _by_formula(field, settings.item_side, candidates)
         dimension, keys = field_bytes(field, spec, settings.embedding_dim) / BYTES, field_keys(field, spec)
     else:
         lookups = measured.candidates * measured.lookup_us
-        computation = measured.microseconds(field.name, settings.item_part) / lookups
-        known = measured.fields[settings.item_part][field.name]
+        computation = measured.microseconds(field.name, settings.item_side) / lookups
+        known = measured.fields[settings.item_side][field.name]
         dimension, keys = known.bytes_per_key / BYTES, known.keys
     return (settings.computation_weight * computation + settings.dimension_weight * dimension
             + settings.key_weight * keys)
 
 
-def _by_formula(field: FeatureField, regime: Regime, candidates: int) -> float:
+def _by_formula(field: FeatureField, item_side: ItemSide, candidates: int) -> float:
     if field.side in BLOCK_SIDES["request"]:
         return field.cost / candidates
-    return 0.0 if field.side == "item" and regime == "precomputed" else field.cost
+    return 0.0 if field.side == "item" and item_side == "precomputed" else field.cost

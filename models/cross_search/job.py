@@ -81,7 +81,7 @@ def search_crosses(
     config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int, on_progress: OnProgress | None
 ) -> Search:
     settings, folder = config.crosses, out.examples("train")
-    fit, held = (WindowPart(folder, spec, part, settings.held_share) for part in ("fit", "held"))
+    fit, held = (WindowPart(folder, spec, part, settings.holdout_share) for part in ("fit", "held"))
     allowed = allowed_pairs(columns, config)
     if not allowed.any():
         names = ", ".join(slot.name for slot in columns.slots)

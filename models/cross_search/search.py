@@ -1,7 +1,7 @@
 """Algorithm 1 of FIVES (KDD 2021): the network steps on the fit part, the structure on the held part, batch by batch.
 
     Theta <- Adam step on L(fit batch  | A, Theta)        rate learning_rate
-    H     <- Adam step on L(held batch | A, Theta)        rate structure_rate, first order
+    H     <- Adam step on L(held batch | A, Theta)        rate edge_learning_rate, first order
 
 The temperature of eq. 8 falls from 1 to `temperature_end` by a constant factor a step. Memory is that of a batch.
 """
@@ -64,14 +64,14 @@ def _adjacency(network: Fives) -> list[np.ndarray]:
     edges.temperature.fill_(1.0)
     layers = [soft.double().numpy() for soft in edges()]
     if not all(np.isfinite(layer).all() for layer in layers):
-        raise SluiceError("the structure of the cross search is not finite; lower crosses.structure_rate")
+        raise SluiceError("the structure of the cross search is not finite; lower crosses.edge_learning_rate")
     return layers
 
 
 class _Alternation:
     def __init__(self, loop: Loop, network: Fives, settings: Crosses) -> None:
         self.loop, self.network, self.settings = loop, network, settings
-        self.adam = torch.optim.Adam([network.edges.structure], lr=settings.structure_rate)
+        self.adam = torch.optim.Adam([network.edges.structure], lr=settings.edge_learning_rate)
 
     def epoch(
         self, epoch: int, fit: ExampleSet, held: ExampleSet, seed: int, on_batch: OnBatch | None

@@ -146,7 +146,7 @@ def train_ranker(job: Job, name: str, fresh: bool = False) -> dict[str, Any]:
     torch.manual_seed(job.seed)
     network = registry.build(name, job.spec, job.config.train)
     warm = job.warm(name, lambda spec, config: registry.build(name, spec, config.train))
-    pair_weights.load_into(network, job.spec, job.out.statistics)
+    pair_weights.load_into(network, job.spec, job.out.pair_rates)
     fitted = training_loop.fit(
         network, train, job.early_stopping(fresh), job.config.train, job.seed, positions=job.spec.positions,
         start=warm,

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.examples.batches import FeatureBlock
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
 
 INITIAL_STD = 0.1
@@ -92,7 +92,7 @@ class FusedEmbedding(nn.Module):
             self.weight[PADDING] = 0.0
         crossed = "cross" in candidate_sides
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
-        self.statistics = PairStatistics(spec, spec.pair_model) if crossed and spec.pair_model else None
+        self.statistics = PairRateFeatures(spec, spec.pair_model) if crossed and spec.pair_model else None
         sides = BLOCK_SIDES["request"]
         self.candidate_numbers = len(spec.dense_slots(*candidate_sides))
         self.candidate_numbers += self.statistics.width if self.statistics else 0

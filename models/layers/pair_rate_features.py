@@ -67,7 +67,7 @@ class TableScorer(nn.Module):
         return torch.stack([torch.where(held, self.logits[place], guess), (~held).float()], dim=-1)
 
 
-class PairStatistics(nn.Module):
+class PairRateFeatures(nn.Module):
     """`width` inputs a row: one per pair and channel. Holds no value for a spec without statistics."""
 
     mean: Tensor
@@ -76,7 +76,7 @@ class PairStatistics(nn.Module):
     def __init__(self, spec: FeatureSpec, model: PairModel) -> None:
         super().__init__()
         self.model = model
-        self.parts = [tuple(_place(spec, part) for part in field.parts) for field in spec.statistics()]
+        self.parts = [tuple(_place(spec, part) for part in field.parts) for field in spec.pair_rates()]
         sizes = {slot.name: slot.size for pair in self.parts for slot, _ in pair}
         ends = list(accumulate(sizes.values()))
         self.starts = {name: end - size for (name, size), end in zip(sizes.items(), ends, strict=True)}
@@ -89,7 +89,7 @@ class PairStatistics(nn.Module):
         self.register_buffer("std", torch.ones(self.width))
         self.requires_grad_(model.fine_tune)
 
-    def subset(self, numbers: Sequence[int]) -> PairStatistics:
+    def subset(self, numbers: Sequence[int]) -> PairRateFeatures:
         """These pairs alone, on the same vectors and heads."""
         part = copy.copy(self)
         part.numbers, part.width = [self.numbers[number] for number in numbers], len(numbers) * self.channels

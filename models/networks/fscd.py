@@ -36,7 +36,7 @@ def input_fields(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName)
         names += [field.name for field in spec.products() for _ in range(each)]
     names += [slot.field for slot in spec.dense_slots(*sides)]
     if block == "candidate" and embedding.statistics:
-        names += [field.name for field in spec.statistics() for _ in range(embedding.statistics.channels)]
+        names += [field.name for field in spec.pair_rates() for _ in range(embedding.statistics.channels)]
     return names
 
 

@@ -1,4 +1,4 @@
-"""Rivals of the pre-trained statistics: the same graph, loss, seed and downstream model, another way to know a rate."""
+"""Baselines of the pre-trained pair rates: same graph, loss, seed and downstream model, another way to know a rate."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
@@ -30,8 +30,8 @@ OWN = {
 }
 
 
-def made_by(name: str, graph: PairGraph, spec: FeatureSpec, settings: Statistics, seed: int) -> PairStatistics:
-    """The statistics of one rival, fitted with `settings` but for the model and what is best for it."""
+def made_by(name: str, graph: PairGraph, spec: FeatureSpec, settings: PairRates, seed: int) -> PairRateFeatures:
+    """The pair rates of one baseline, fitted with `settings` but for the model and what is best for it."""
     if name == "table":
         return pair_weights.table(graph, spec, settings)
     chosen = settings.model_copy(update={"model": name, **OWN.get(name, {})})
@@ -42,12 +42,13 @@ def made_by(name: str, graph: PairGraph, spec: FeatureSpec, settings: Statistics
 
 
 def downstream(
-    ranker: str, made: PairStatistics | None, graph: PairGraph, config: Config, out: Artifacts, seed: int, folder: Path
+    ranker: str, made: PairRateFeatures | None, graph: PairGraph, config: Config, out: Artifacts, seed: int,
+    folder: Path,
 ) -> np.ndarray:
-    """Test logits of a ranker trained with these statistics (None: without any); `folder` takes their weights."""
-    spec = pair_weights.without_statistics(FeatureSpec.read(out.encoding))
+    """Test logits of a ranker trained with these pair rates (None: without any); `folder` takes their weights."""
+    spec = pair_weights.without_pair_rates(FeatureSpec.read(out.encoding))
     if made is not None:
-        spec = pair_weights.publish(made, spec, pair_weights.pairs_of(graph), config.statistics, folder)
+        spec = pair_weights.publish(made, spec, pair_weights.pairs_of(graph), config.pair_rates, folder)
     torch.manual_seed(seed)
     network = registry.build(ranker, spec, config.train)
     pair_weights.load_into(network, spec, folder)

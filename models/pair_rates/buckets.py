@@ -13,7 +13,7 @@ from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates.graph import PairGraph
 from models.training import checkpoint
 
@@ -59,13 +59,13 @@ def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> d
     """{statistic: {model: figures by bucket}} from the models' test logits; "statistic" is the predicted rate alone."""
     if spec.pair_model is None:
         return {}
-    graph, test = PairGraph.read(out.statistics), ExampleSet(out.examples("test"), spec)
-    labels, made = test.column(LABEL), PairStatistics(spec, spec.pair_model)
-    checkpoint.load(made, out.statistics / WEIGHTS)
+    graph, test = PairGraph.read(out.pair_rates), ExampleSet(out.examples("test"), spec)
+    labels, made = test.column(LABEL), PairRateFeatures(spec, spec.pair_model)
+    checkpoint.load(made, out.pair_rates / WEIGHTS)
     predicted = alone(made, test)
     scores = {name: load_array(out.model(name) / TEST_LOGITS) for name in models}
     found = {}
-    for pair, field in enumerate(spec.statistics()):
+    for pair, field in enumerate(spec.pair_rates()):
         seen = of_rows(graph, pair, test)
         every = {"statistic": predicted[:, pair], **scores}
         found[field.name] = {name: auc_by_bucket(seen, labels, logits) for name, logits in every.items()}
@@ -73,7 +73,7 @@ def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> d
 
 
 @torch.inference_mode()
-def alone(made: PairStatistics, examples: ExampleSet) -> np.ndarray:
+def alone(made: PairRateFeatures, examples: ExampleSet) -> np.ndarray:
     """[N, pairs] predicted logits of the rows' pairs, standardised."""
     inputs = [made(batch.request.ids, batch.candidate.ids)[:, :: made.scorer.channels]
               for batch in examples.batches(65_536)]

@@ -1,6 +1,6 @@
-"""The torch half of `sluice pretrain`: graph -> vectors and heads -> statistics that the feature spec names.
+"""The torch half of `sluice pretrain`: graph -> vectors and heads -> pair rates, which the feature spec names.
 
-    OUT/statistics/weights.safetensors, checkpoint.safetensors, summary.json; OUT/encoding/feature_spec.json with a
+    OUT/pair_rates/weights.safetensors, checkpoint.safetensors, summary.json; OUT/encoding/feature_spec.json with a
     field of kind "statistic" per pair
 
 Restartable: a killed run goes on from its last epoch, a finished one with the same settings, graph and seed is kept.
@@ -20,10 +20,10 @@ from contracts import summary
 from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel
 from contracts.features.pair_graph import GraphManifest
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates import weights as pair_weights
@@ -39,19 +39,19 @@ def run(
     config: Config, out: Artifacts, manifest: GraphManifest | None, *, seed: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Writes OUT/statistics/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
+    """Writes OUT/pair_rates/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
 
     `on_progress(what, batches done, batches in all)`. Raises what reading and fitting raise.
     """
     begin = time.perf_counter()
     spec = FeatureSpec.read(out.encoding)
     if manifest is None:
-        pair_weights.without_statistics(spec).write(out.encoding)
+        pair_weights.without_pair_rates(spec).write(out.encoding)
         found: dict[str, Any] = {"pairs": [], "model": "none"}
     else:
         found = _pretrain(config, out, spec, manifest, config.seed if seed is None else seed, on_progress)
     found["seconds"] = round(time.perf_counter() - begin, 3)
-    summary.write(out.statistics, found)
+    summary.write(out.pair_rates, found)
     return found
 
 
@@ -59,20 +59,20 @@ def _pretrain(
     config: Config, out: Artifacts, spec: FeatureSpec, manifest: GraphManifest, seed: int,
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
-    graph, settings = PairGraph.read(out.statistics), config.statistics
+    graph, settings = PairGraph.read(out.pair_rates), config.pair_rates
     digest = _digest(settings, manifest, seed)
-    known = summary.read(out.statistics)
-    weights = out.statistics / WEIGHTS
+    known = summary.read(out.pair_rates)
+    weights = out.pair_rates / WEIGHTS
     pairs = pair_weights.pairs_of(graph)
     if known.get("digest") == digest and weights.exists() and bundle.digest(weights) == known["pair_model"]["digest"]:
-        pair_weights.with_statistics(spec, pairs, PairModel(**known["pair_model"])).write(out.encoding)
+        pair_weights.with_pair_rates(spec, pairs, PairModel(**known["pair_model"])).write(out.encoding)
         return known
-    (out.statistics / summary.FILE).unlink(missing_ok=True)
+    (out.pair_rates / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
-        chosen = {"seed": seed, "statistics": settings.model_dump(mode="json")}
+        chosen = {"seed": seed, "pair_rates": settings.model_dump(mode="json")}
         run = tracker.start(f"pretrain {settings.model}", chosen)
         made, figures = fit(graph, spec, settings, seed, out, digest, run, on_progress)
-        named = pair_weights.publish(made, spec, pairs, settings, out.statistics)
+        named = pair_weights.publish(made, spec, pairs, settings, out.pair_rates)
         named.write(out.encoding)
         sizes = memory(made, graph)
         run.metrics({**sizes, "best_validation_loss": figures.get("validation_loss")}, len(figures["history"]))
@@ -85,10 +85,10 @@ def _pretrain(
 
 
 def fit(
-    graph: PairGraph, spec: FeatureSpec, settings: Statistics, seed: int, out: Artifacts, digest: str,
+    graph: PairGraph, spec: FeatureSpec, settings: PairRates, seed: int, out: Artifacts, digest: str,
     run: Run | None, on_progress: OnProgress | None,
-) -> tuple[PairStatistics, dict[str, Any]]:
-    """The statistics of `settings.model` and the figures of their training; a table needs none."""
+) -> tuple[PairRateFeatures, dict[str, Any]]:
+    """The pair rates of `settings.model` and the figures of their training; a table needs none."""
     if settings.model == "table":
         return pair_weights.table(graph, spec, settings), {"history": []}
     torch.manual_seed(seed)
@@ -106,7 +106,7 @@ def fit(
             on_progress(settings.model, epoch * batches + done, settings.epochs * batches)
 
     fitted = pair_pretraining.fit(
-        network, graph, settings, seed, checkpoint=out.statistics / CHECKPOINT, digest=digest, on_epoch=on_epoch,
+        network, graph, settings, seed, checkpoint=out.pair_rates / CHECKPOINT, digest=digest, on_epoch=on_epoch,
         on_batch=on_batch,
     )
     figures = {
@@ -117,7 +117,7 @@ def fit(
     return pair_weights.from_network(network, graph, spec), figures
 
 
-def _digest(settings: Statistics, manifest: GraphManifest, seed: int) -> str:
+def _digest(settings: PairRates, manifest: GraphManifest, seed: int) -> str:
     """Changes with whatever the weights depend on."""
     parts = [settings.model_dump(mode="json"), manifest.plain(), seed]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The weighted squared loss of pair statistics.
+"""The weighted squared loss of pair rates.
 
     L = sum over edges of w_uv (p_uv - a_uv)^2 / sum of w_uv
 
@@ -15,10 +15,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 
 
-def target(clicks: Tensor, exposure: Tensor, prior: Tensor, settings: Statistics) -> tuple[Tensor, Tensor]:
+def target(clicks: Tensor, exposure: Tensor, prior: Tensor, settings: PairRates) -> tuple[Tensor, Tensor]:
     """(rate a, weight w) of each edge; all arguments and both results [E]."""
     shown = exposure + settings.pseudo_impressions
     rate = (clicks + settings.pseudo_impressions * prior) / shown

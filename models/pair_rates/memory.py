@@ -7,13 +7,13 @@
 
 from __future__ import annotations
 
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates.graph import PairGraph
 
 TABLE_ENTRY, NUMBER = 12, 4
 
 
-def memory(made: PairStatistics, graph: PairGraph) -> dict[str, int]:
+def memory(made: PairRateFeatures, graph: PairGraph) -> dict[str, int]:
     """`own` are the bytes of what `made` really holds."""
     pairs = graph.relations[: len(graph.pairs)]
     sizes = [(graph.slots[pair.left], graph.slots[pair.right]) for pair in pairs]

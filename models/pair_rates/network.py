@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from models.layers import pair_head
 from models.pair_rates.factorisation import Factorisation, TwoTowerPairs
 from models.pair_rates.graph import PairGraph
@@ -45,7 +45,7 @@ class PairNetwork(nn.Module):
         return logits
 
 
-def build(settings: Statistics, graph: PairGraph) -> PairNetwork:
+def build(settings: PairRates, graph: PairGraph) -> PairNetwork:
     """Fresh weights come from torch's global generator: seed it first."""
     if settings.model == "pcf_gnn":
         attention = settings.aggregation == "attention"

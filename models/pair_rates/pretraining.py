@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from contracts.bundle.bundle import load_weights, save_weights
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.errors import SluiceError
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.loss import squared_sum, target
@@ -28,7 +28,7 @@ from models.training.row_adam import RowAdam, row_gradient
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384
-PLAIN = Statistics(weighting="n", pseudo_impressions=0.0)
+PLAIN = PairRates(weighting="n", pseudo_impressions=0.0)
 OnEpoch = Callable[[dict[str, Any]], None]
 OnBatch = Callable[[int, int], None]
 
@@ -44,7 +44,7 @@ class Pretrained:
 
 
 def fit(
-    network: PairNetwork, graph: PairGraph, settings: Statistics, seed: int, *, checkpoint: Path | None = None,
+    network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int, *, checkpoint: Path | None = None,
     digest: str = "", on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
 ) -> Pretrained:
     """Leaves the weights of the best epoch in the network, in evaluation mode.
@@ -83,7 +83,7 @@ def hold_out(graph: PairGraph, seed: int) -> tuple[Tensor, Tensor]:
 class Run:
     """What one pre-training holds: the graph less its held-out edges, both optimisers, the best weights so far."""
 
-    def __init__(self, network: PairNetwork, graph: PairGraph, settings: Statistics, seed: int) -> None:
+    def __init__(self, network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int) -> None:
         self.network, self.whole, self.settings, self.seed = network, graph, settings, seed
         _, self.held = hold_out(graph, seed)
         self.graph = graph.without(self.held)
@@ -115,7 +115,7 @@ class Run:
             if not np.isfinite(loss):
                 raise SluiceError(
                     f"the pre-training loss is {loss} at batch {number} of epoch {epoch}; lower "
-                    f"statistics.learning_rate ({self.settings.learning_rate:g})"
+                    f"pair_rates.learning_rate ({self.settings.learning_rate:g})"
                 )
             total, weights = total + loss, weights + weight
             if on_batch:
@@ -134,7 +134,7 @@ class Run:
         self.rows.step(*row_gradient(self.values.grad))  # type: ignore[arg-type]
         return float(total.detach()), float(weight.sum())
 
-    def _targets(self, graph: PairGraph, edges: Tensor, settings: Statistics) -> tuple[Tensor, Tensor, Tensor]:
+    def _targets(self, graph: PairGraph, edges: Tensor, settings: PairRates) -> tuple[Tensor, Tensor, Tensor]:
         """(rate, weight, prior x (1 - prior)); the last makes losses of rare and common clicks alike."""
         prior = self.whole.priors[graph.edges.relation[edges].long()]
         parts = target(graph.edges.clicks[edges], graph.edges.exposure[edges], prior, settings)

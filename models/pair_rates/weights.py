@@ -1,4 +1,4 @@
-"""What pre-training leaves for the rankers: a PairStatistics with its weights, standardised, and its part of the spec.
+"""What pre-training leaves for the rankers: PairRateFeatures with weights, standardised, and their part of the spec.
 
     logit of a smoothed rate (clicks + s q) / (n + s)     for the table; q the relation's own rate, s the smoothing
     r_u = logit of u's own smoothed rate - b               b = logit of q
@@ -15,11 +15,11 @@ from torch import Tensor
 
 from contracts.artifacts import WEIGHTS
 from contracts.bundle import bundle
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.layers.embedding import INITIAL_STD, FusedEmbedding
-from models.layers.pair_rate_features import PairStatistics, TableScorer, VectorScorer
+from models.layers.pair_rate_features import PairRateFeatures, TableScorer, VectorScorer
 from models.pair_rates.graph import Edges, PairGraph
 from models.training import checkpoint
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:  # a ranker needs no graph library
 LOOK_UPS = 2.0  # the serving cost of a pair
 
 
-def without_statistics(spec: FeatureSpec) -> FeatureSpec:
+def without_pair_rates(spec: FeatureSpec) -> FeatureSpec:
     return _changed(spec, [field for field in spec.fields if field.kind != "statistic"], None)
 
 
-def with_statistics(spec: FeatureSpec, pairs: Sequence[tuple[str, str]], model: PairModel) -> FeatureSpec:
-    """The spec plus one field `LEFT_x_RIGHT_rate` a pair; whatever statistics it had give way."""
+def with_pair_rates(spec: FeatureSpec, pairs: Sequence[tuple[str, str]], model: PairModel) -> FeatureSpec:
+    """The spec plus one field `LEFT_x_RIGHT_rate` a pair; whatever pair rates it had give way."""
     plain = [field for field in spec.fields if field.kind != "statistic"]
     fields = [
         FeatureField(name=f"{left}_x_{right}_rate", kind="statistic", side="cross", parts=(left, right), cost=LOOK_UPS)
@@ -53,10 +53,10 @@ def pairs_of(graph: PairGraph) -> list[tuple[str, str]]:
     return [(graph.relations[number].left, graph.relations[number].right) for number in graph.pairs]
 
 
-def from_network(network: PairNetwork, graph: PairGraph, spec: FeatureSpec) -> PairStatistics:
+def from_network(network: PairNetwork, graph: PairGraph, spec: FeatureSpec) -> PairRateFeatures:
     """The encoder is dropped: its vectors of the values of the pairs' slots stay, and the heads."""
     model = PairModel(head=network.kind, dim=network.width)  # type: ignore[arg-type]
-    made = PairStatistics(with_statistics(spec, pairs_of(graph), model), model)
+    made = PairRateFeatures(with_pair_rates(spec, pairs_of(graph), model), model)
     assert isinstance(made.scorer, VectorScorer)
     with torch.no_grad():
         vectors = network.encoder.all_vectors(graph)  # type: ignore[operator]
@@ -69,11 +69,11 @@ def _of_slot(values: Tensor, graph: PairGraph, slot: str) -> Tensor:
     return values[graph.starts[slot] : graph.starts[slot] + graph.slots[slot]]
 
 
-def table(graph: PairGraph, spec: FeatureSpec, settings: Statistics) -> PairStatistics:
+def table(graph: PairGraph, spec: FeatureSpec, settings: PairRates) -> PairRateFeatures:
     """The look-up table of the observed pairs with smoothed rates."""
     edges = graph.edges.take(graph.targets)
     model = PairModel(head="table", dim=1, entries=len(edges.relation))
-    made = PairStatistics(with_statistics(spec, pairs_of(graph), model), model)
+    made = PairRateFeatures(with_pair_rates(spec, pairs_of(graph), model), model)
     scorer = made.scorer
     assert isinstance(scorer, TableScorer)
     relation, shown = edges.relation.long(), edges.exposure
@@ -93,7 +93,7 @@ def table(graph: PairGraph, spec: FeatureSpec, settings: Statistics) -> PairStat
     return standardised(made, graph)
 
 
-def _rows(made: PairStatistics, graph: PairGraph, edges: Edges, side: int) -> Tensor:
+def _rows(made: PairRateFeatures, graph: PairGraph, edges: Edges, side: int) -> Tensor:
     """Rows of the edges' values in the order of `made`, int64 [E]."""
     rows, relation = (edges.left, edges.right)[side].long(), edges.relation.long()
     slots = [pair[side] for pair in pairs_of(graph)]
@@ -108,7 +108,7 @@ def _smoothed_logit(clicks: Tensor, shown: Tensor, prior: Tensor, smoothing: flo
 
 
 @torch.no_grad()
-def standardised(made: PairStatistics, graph: PairGraph) -> PairStatistics:
+def standardised(made: PairRateFeatures, graph: PairGraph) -> PairRateFeatures:
     """Sets mean and deviation of the logits over the window's exposure; flags stay as they are."""
     channels = made.scorer.channels
     edges = graph.edges.take(graph.targets)
@@ -123,7 +123,7 @@ def standardised(made: PairStatistics, graph: PairGraph) -> PairStatistics:
     return made
 
 
-def publish(made: PairStatistics, spec: FeatureSpec, pairs: Sequence[tuple[str, str]], settings: Statistics,
+def publish(made: PairRateFeatures, spec: FeatureSpec, pairs: Sequence[tuple[str, str]], settings: PairRates,
             folder: Path) -> FeatureSpec:
     """Writes the weights; answers the spec that names them."""
     checkpoint.save(made, folder / WEIGHTS)
@@ -131,40 +131,40 @@ def publish(made: PairStatistics, spec: FeatureSpec, pairs: Sequence[tuple[str, 
         "fine_tune": settings.fine_tune, "initialise_embeddings": settings.initialise_embeddings,
         "digest": bundle.digest(folder / WEIGHTS),
     }
-    return with_statistics(spec, pairs, made.model.model_copy(update=chosen))
+    return with_pair_rates(spec, pairs, made.model.model_copy(update=chosen))
 
 
 def load_into(network: torch.nn.Module, spec: FeatureSpec, folder: Path) -> None:
-    """Gives a fresh ranker the pre-trained statistics that its spec names; does nothing where it names none.
+    """Gives a fresh ranker the pre-trained pair rates that its spec names; does nothing where it names none.
 
     Raises DataError when the folder holds others.
     """
     embedding = getattr(network, "embedding", None)
     if spec.pair_model is None or not isinstance(embedding, FusedEmbedding) or embedding.statistics is None:
         return
-    load_statistics(embedding.statistics, spec.pair_model, folder)
+    load_pair_rates(embedding.statistics, spec.pair_model, folder)
     linear = embedding.dim == 1
     if spec.pair_model.initialise_embeddings and isinstance(embedding.statistics.scorer, VectorScorer) and not linear:
         _initialise(embedding, embedding.statistics, embedding.statistics.scorer.vectors.detach())
 
 
-def load_statistics(statistics: PairStatistics, named: PairModel, folder: Path) -> None:
+def load_pair_rates(pair_rates: PairRateFeatures, named: PairModel, folder: Path) -> None:
     """Raises DataError when the folder holds others than those named."""
     path = folder / WEIGHTS
     if not path.exists() or bundle.digest(path) != named.digest:
         raise DataError(f"{path} is not what the feature spec was made with; run `sluice pretrain` again")
-    checkpoint.load(statistics, path)
+    checkpoint.load(pair_rates, path)
 
 
 @torch.no_grad()
-def _initialise(embedding: FusedEmbedding, statistics: PairStatistics, vectors: Tensor) -> None:
+def _initialise(embedding: FusedEmbedding, pair_rates: PairRateFeatures, vectors: Tensor) -> None:
     """Embeddings of the pairs' values start at their vectors, at the deviation that embeddings start with.
 
     A network whose embeddings are wider (by a linear weight, which is last) keeps the rest as it is.
     """
     scaled = (vectors - vectors.mean(0)) / vectors.std(0).clamp(min=1e-6) * INITIAL_STD
-    for slot, in_candidate in {part for pair in statistics.parts for part in pair}:
+    for slot, in_candidate in {part for pair in pair_rates.parts for part in pair}:
         reader = embedding.candidate if in_candidate else embedding.request
         first = int(reader.offsets[reader.places[slot.name]]) + 1
-        start = statistics.starts[slot.name]
+        start = pair_rates.starts[slot.name]
         embedding.weight[first : first + slot.size - 1, : scaled.shape[1]] = scaled[start + 1 : start + slot.size]

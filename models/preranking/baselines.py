@@ -63,7 +63,8 @@ def permutation(task: Task, network: Fscd) -> np.ndarray:
                 inputs[:, mine] = inputs[torch.from_numpy(rng.permutation(len(inputs)))][:, mine]
         hidden = network.mlp.first(user.repeat_interleave(len(candidate) // len(user), 0), candidate)
         scores = network.mlp.rest(hidden).view(whole.valid.shape).numpy()
-        found = judge(scores, task.sources.items, lists, task.settings.top, task.settings.keep, task.auction).recall
+        settings = task.settings
+        found = judge(scores, task.sources.items, lists, settings.recall_at, settings.keep, task.auction).recall
         base = found if field < 0 else base
         lost.append(base - found)
     return np.array(lost[1:])

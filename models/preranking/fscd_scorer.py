@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureField, FeatureSpec, IdSlot
 from models.examples.batches import FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
 from models.networks.fscd import Fscd, input_fields
 
@@ -29,7 +29,7 @@ class Part:
 
     def __init__(
         self, embedding: FusedEmbedding, slots: Sequence[IdSlot], dense: Sequence[int], weight: Tensor,
-        products: FactorisedCrosses | None = None, statistics: PairStatistics | None = None,
+        products: FactorisedCrosses | None = None, statistics: PairRateFeatures | None = None,
     ) -> None:
         self.embedding, self.weight = embedding, weight.contiguous()
         self.products, self.statistics = products, statistics
@@ -120,9 +120,9 @@ def _products(network: Fscd, spec: FeatureSpec, names: set[str]) -> FactorisedCr
     return products.subset(kept) if products is not None and kept else None
 
 
-def _statistics(network: Fscd, spec: FeatureSpec, names: set[str]) -> PairStatistics | None:
+def _statistics(network: Fscd, spec: FeatureSpec, names: set[str]) -> PairRateFeatures | None:
     """The kept ones alone; of their ids the same holds."""
-    statistics, kept = network.embedding.statistics, _numbers(network.spec.statistics(), spec, names)
+    statistics, kept = network.embedding.statistics, _numbers(network.spec.pair_rates(), spec, names)
     return statistics.subset(kept) if statistics is not None and kept else None
 
 

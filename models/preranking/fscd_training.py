@@ -1,7 +1,7 @@
 """Trains FSCD where it will sit: on retrieved candidates with the ranker as teacher, and on the clicks of impressions.
 
-    loss = clicks * log loss of impressions + distillation * ... + consistency * ...      (models/preranking/losses.py)
-           + reg_scale * sum_j c_j delta_j                                                (with gates)
+    loss = click_loss_weight * log loss of impressions + distillation * ... + consistency * ...   (preranking/losses.py)
+           + reg_scale * sum_j c_j delta_j                                                        (with gates)
 
 Every term is a mean per sample, so that `reg_scale`, in nats per unit of cost, means the same at any batch size.
 """
@@ -55,7 +55,7 @@ class Trainer:
         dense = [p for p in [*network.parameters(), *self.bias.parameters()] if p is not table and p.numel()]
         self.row_adam = RowAdam(table, settings.learning_rate, WEIGHT_DECAY)
         self.adam = torch.optim.AdamW(dense, lr=settings.learning_rate, weight_decay=WEIGHT_DECAY)
-        self.gate_adam = torch.optim.Adam(gates.parameters(), lr=settings.gate_rate) if gates else None
+        self.gate_adam = torch.optim.Adam(gates.parameters(), lr=settings.gate_learning_rate) if gates else None
         self._clicks = self._impressions()
 
     def run(self, steps: int, reg_scale: float | None = None, decay: bool = False) -> float:
@@ -98,11 +98,11 @@ class Trainer:
             loss = loss + settings.distillation * distillation(scores, part.teacher, part.valid)
         if settings.consistency:
             loss = loss + settings.consistency * consistency(scores, part.teacher, part.valid)
-        if settings.clicks and self.sources.impressions:
+        if settings.click_loss_weight and self.sources.impressions:
             shown = next(self._clicks)
             logits = self.network(shown.request, shown.candidate, self._mask(len(shown.label)))
             logits = logits + self.bias(shown.position)
-            loss = loss + settings.clicks * F.binary_cross_entropy_with_logits(logits, shown.label)
+            loss = loss + settings.click_loss_weight * F.binary_cross_entropy_with_logits(logits, shown.label)
         return loss
 
     def _mask(self, rows: int) -> Tensor | None:

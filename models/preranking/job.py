@@ -54,13 +54,13 @@ def make_task(
     """What the sweep needs, from OUT/candidates and the examples."""
     examples = ExampleSet(out.examples("train"), spec)
     impressions = None
-    if config.prerank.clicks:
+    if config.prerank.click_loss_weight:
         impressions = ArrayExamples(examples.folder, spec, rows_of(examples, spec, IMPRESSIONS, seed))
     sources = Sources(CandidateItems.load(out.candidates), CandidateLists.load(out.candidates / "train"), impressions)
     auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
     return Task(spec, sources, CandidateLists.load(out.candidates / "validation"), config.prerank,
                 costs(spec, config.prerank, measured, config.retrieve.candidates), measured, auction, seed, progress,
-                out.statistics)
+                out.pair_rates)
 
 
 def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
@@ -81,7 +81,7 @@ def outcome_of(task: Task, config: Config, out: Artifacts, ranker: str) -> tuple
     shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
     lost = dropped(task, points[0], chosen.kept)
     figures = {
-        "kind": config.prerank_kind, "regime": config.prerank.item_part, "seed": task.seed,
+        "kind": config.prerank_kind, "item_side": config.prerank.item_side, "seed": task.seed,
         "fields_kept": len(chosen.kept), "fields_all": len(network.fields), "kept": chosen.kept,
         "cost": chosen.cost, "price": chosen.price, "costs": dict(task.costs),
         "frontier": [_point(point, shown, chosen) for point in points],
@@ -141,9 +141,9 @@ def compare(
     ranked = replace(test, teacher=_log_odds(test.teacher, curves["full_ranker"]))
     found: dict[str, dict[str, Any]] = {}
     for name, values in scores.items():
-        quality = judge(_log_odds(values, curves[name]), items, ranked, task.settings.top, task.settings.keep,
+        quality = judge(_log_odds(values, curves[name]), items, ranked, task.settings.recall_at, task.settings.keep,
                         task.auction)
-        plain = judge(values, items, test, task.settings.top, task.settings.keep, False)
+        plain = judge(values, items, test, task.settings.recall_at, task.settings.keep, False)
         found[name] = {**quality_figures(quality), "recall_without_bids": plain.recall,
                        "hit_rate_without_bids": plain.hit_rate, "auc": aucs[name]}
     return found

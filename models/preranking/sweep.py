@@ -35,7 +35,7 @@ Kind = TypeVar("Kind", bound=Fscd)
 
 @dataclass(frozen=True)
 class Task:
-    """What one sweep is about: `judged` are the requests that the points are compared on, `statistics` the folder of
+    """What one sweep is about: `judged` are the requests that the points are compared on, `pair_rates` the folder of
     the pre-trained pairs that the spec may name."""
 
     spec: FeatureSpec
@@ -47,14 +47,14 @@ class Task:
     auction: bool
     seed: int
     progress: OnStep
-    statistics: Path | None = None
+    pair_rates: Path | None = None
 
     def network(self, kind: type[Kind]) -> Kind:
         """At the start of its training."""
         torch.manual_seed(self.seed)
         made = kind(self.spec, self.settings.embedding_dim, self.settings.hidden)
-        if self.statistics and self.spec.pair_model and made.embedding.statistics:
-            pair_weights.load_statistics(made.embedding.statistics, self.spec.pair_model, self.statistics)
+        if self.pair_rates and self.spec.pair_model and made.embedding.statistics:
+            pair_weights.load_pair_rates(made.embedding.statistics, self.spec.pair_model, self.pair_rates)
         prior(made, self.sources.lists)
         return made
 
@@ -65,12 +65,12 @@ class Task:
     def price(self, kept: Collection[str]) -> float:
         """What `budget` limits: microseconds per 1,000 candidates by the cost file, else the sum of c."""
         if self.measured is not None:
-            return self.measured.per_1000(kept, self.settings.item_part)
+            return self.measured.per_1000(kept, self.settings.item_side)
         return sum(self.costs[name] for name in kept)
 
     def quality(self, network: Fscd) -> Quality:
         return judge(score(network, self.sources.items, self.judged), self.sources.items, self.judged,
-                     self.settings.top, self.settings.keep, self.auction)
+                     self.settings.recall_at, self.settings.keep, self.auction)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]
     if embedding.products is None and embedding.statistics is None:
         candidate_dense = candidate_dense[: embedding.candidate_numbers]
     channels = embedding.statistics.width // len(embedding.statistics.parts) if embedding.statistics else 0
-    statistics = [name for one in spec.statistics() for name in _several(one.name, channels)]
+    statistics = [name for one in spec.pair_rates() for name in _several(one.name, channels)]
     width = embedding.products.weight.shape[1] if embedding.products else 0
     products = [name for one in spec.products() for name in _several(one.name, width)]
     left = _slots(embedding.request, embedding.dim), request_dense

@@ -16,10 +16,10 @@ def chosen_pairs(config: Config, out: Artifacts) -> list[Pair]:
     None where statistics are switched off, or where nobody asked for them and there is no statistics window to take
     them from.
     """
-    if config.statistics.model == "none":
+    if config.pair_rates.model == "none":
         return []
-    if config.statistics.pairs:
-        return list(config.statistics.pairs)
+    if config.pair_rates.pairs:
+        return list(config.pair_rates.pairs)
     found = found_crosses.read(out.crosses)
     if found is None or config.log.event_time is None or "statistics" not in windows.read(out.windows):
         return []

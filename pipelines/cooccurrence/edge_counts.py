@@ -56,17 +56,17 @@ def write(
         kept = informative_relations(counted, relations)
         window_rows, clicks = _rows_and_clicks(rows)
         informative = tuple(relations[number] for number in kept)
-        edges = with_rates(renumbered(counted, kept), config.statistics.smoothing)
+        edges = with_rates(renumbered(counted, kept), config.pair_rates.smoothing)
         slots = _slots(informative)
         manifest = GraphManifest(
             slots={slot: spec.slot(slot).size for slot in slots}, relations=informative,
-            smoothing=config.statistics.smoothing, rows=window_rows, clicks=clicks, rate=clicks / window_rows,
-            edges=_store(edges, out.statistics / EDGES), nodes=_store(count_nodes(rows, slots), out.statistics / NODES),
+            smoothing=config.pair_rates.smoothing, rows=window_rows, clicks=clicks, rate=clicks / window_rows,
+            edges=_store(edges, out.pair_rates / EDGES), nodes=_store(count_nodes(rows, slots), out.pair_rates / NODES),
         )
         counted.unpersist()
     finally:
         rows.unpersist()
-    manifest.write(out.statistics)
+    manifest.write(out.pair_rates)
     return manifest
 
 

@@ -129,7 +129,7 @@ def _prerank_parts(
         load_pre_ranker(weights, settings.train, settings.prerank)
         return
     network = load_fscd(weights, spec, settings.prerank)
-    if settings.prerank.item_part == "precomputed":
+    if settings.prerank.item_side == "precomputed":
         save_array(folder / "item_part.npy", item_part(FscdSplit(network, network.kept_fields), items))
 
 

@@ -88,7 +88,7 @@ class LoadedBundle(ScoringBundle):
 def _prerank_parts(folder: Path, spec: FeatureSpec, settings: BundleSettings) -> dict[str, Any]:
     kind, weights = settings.prerank.kind, folder / WEIGHTS
     fscd = load_fscd(weights, spec, settings.prerank) if kind == "fscd" else None
-    stored = fscd is not None and settings.prerank.item_part == "precomputed"
+    stored = fscd is not None and settings.prerank.item_side == "precomputed"
     return {
         "pre_ranker": load_pre_ranker(weights, settings.train, settings.prerank) if kind == "towers" else None,
         "fscd": None if fscd is None else FscdSplit(fscd, fscd.kept_fields),

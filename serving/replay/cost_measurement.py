@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from contracts.commit import present_commit
-from contracts.features.field_costs import FILE, FieldCost, Interval, MeasuredCosts, Regime, field_bytes, field_keys
+from contracts.features.field_costs import FILE, FieldCost, Interval, ItemSide, MeasuredCosts, field_bytes, field_keys
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.assemble import item_part
@@ -58,22 +58,22 @@ def measured(bundle: LoadedBundle, repetitions: int, seed: int) -> MeasuredCosts
     torch.manual_seed(seed)
     settings = bundle.settings.prerank
     network = Fscd(bundle.spec, settings.embedding_dim, settings.hidden).eval().requires_grad_(False)
-    regimes: tuple[Regime, ...] = ("precomputed", "fresh")
-    bench = {regime: _Bench(bundle, network, rows, regime, repetitions, rng) for regime in regimes}
+    item_sides: tuple[ItemSide, ...] = ("precomputed", "on_request")
+    bench = {item_side: _Bench(bundle, network, rows, item_side, repetitions, rng) for item_side in item_sides}
     source = present_commit(digits=7) or f"version {version('sluice')}"
     return MeasuredCosts(
         date=datetime.now(UTC), machine=machine(), commit=source, bundle=bundle.version, candidates=count,
         lookup_us=_lookup(bundle, rows, repetitions),
-        whole={regime: one.whole() for regime, one in bench.items()},
-        fields={regime: {name: one.field(name) for name in network.fields} for regime, one in bench.items()},
+        whole={item_side: one.whole() for item_side, one in bench.items()},
+        fields={item_side: {name: one.field(name) for name in network.fields} for item_side, one in bench.items()},
     )
 
 
 class _Bench:
-    """Stages of one regime on the same candidates."""
+    """Stages of one item_side on the same candidates."""
 
     def __init__(
-        self, bundle: LoadedBundle, network: Fscd, rows: np.ndarray, regime: Regime, repetitions: int,
+        self, bundle: LoadedBundle, network: Fscd, rows: np.ndarray, item_side: ItemSide, repetitions: int,
         rng: np.random.Generator,
     ) -> None:
         self.bundle, self.network, self.rows = bundle, network, rows
@@ -81,7 +81,7 @@ class _Bench:
         key = bundle.users.key(0) if len(bundle.users) else ""
         self.requester: Requester = RequestFeatures(bundle).requester(RankQuery(user=key, limit=1))
         everything = FscdSplit(network, network.fields)
-        self.item_part = item_part(everything, bundle.items) if regime == "precomputed" else None
+        self.item_part = item_part(everything, bundle.items) if item_side == "precomputed" else None
         self.stage = self._stage(everything)
 
     def _stage(self, split: FscdSplit) -> PrerankStage:

@@ -35,10 +35,10 @@ def sections(events: int) -> Sections:
         "spark": {"master": "local[2]", "settings": {
             "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},  # short jobs: compile less
-        "statistics": {"pairs": []},
+        "pair_rates": {"pairs": []},
         "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "outside_rows": 0, "tower_epochs": 2},
         "crosses": {"budget": 6, "compare_rows": 0, "epochs": 1, "proposals": 300},
-        "prerank": {"requests": 300, "judged_requests": 50, "final_steps": 150, "penalties": [0.03, 0.25, 1.2]},
+        "prerank": {"requests": 300, "evaluation_requests": 50, "final_steps": 150, "penalties": [0.03, 0.25, 1.2]},
         "retrieve": {"candidates": 400, "two_tower": 300, "item_to_item": 50, "popularity": 50},
         "serve": {"default_limit": 8},
         "gate": {"margin": 0.012},  # a GAUC of so few rows is known to about 0.007

@@ -21,7 +21,7 @@ from sluice.run.progress import show_progress
 
 VISITS = 400
 CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
-SHOWN = ("slate", "statistics", "serving", "parity", "federated", "seconds", "marketplace_version")
+SHOWN = ("slate", "pair_rates", "serving", "parity", "federated", "seconds", "marketplace_version")
 
 
 def demo_config(events: int | None) -> Config:
@@ -47,10 +47,10 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
 
         with show_progress(console, "requests and slates"):
             judged = judge(config, out, server.target, VISITS)
-        with show_progress(console, "statistics and their rivals"):
+        with show_progress(console, "pair rates and their baselines"):
             from sluice.demo import evaluate_pair_rates as pair_judge
 
-            judged["statistics"] = pair_judge.judge(config, out)
+            judged["pair_rates"] = pair_judge.judge(config, out)
         judged |= _federated(config, out, console)
     finally:
         if not keep_serving:

@@ -20,7 +20,7 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates.baselines import downstream, made_by
 from models.pair_rates.buckets import seen_together
 from models.pair_rates.graph import PairGraph
@@ -35,11 +35,11 @@ Grid = tuple[np.ndarray, np.ndarray, np.ndarray]
 def judge(config: Config, out: Artifacts) -> dict[str, Any]:
     """Figures `zero_bucket_mse`, `bytes` and `auc`; nothing where the pair of the truth has no statistic."""
     spec = FeatureSpec.read(out.encoding)
-    if not any(field.parts == PAIR for field in spec.statistics()):
+    if not any(field.parts == PAIR for field in spec.pair_rates()):
         return {}
-    graph = PairGraph.read(out.statistics)
-    made = {name: made_by(name, graph, spec, config.statistics, config.seed) for name in RIVALS}
-    sizes = summary.read(out.statistics)["bytes"]
+    graph = PairGraph.read(out.pair_rates)
+    made = {name: made_by(name, graph, spec, config.pair_rates, config.seed) for name in RIVALS}
+    sizes = summary.read(out.pair_rates)["bytes"]
     return {
         "zero_bucket_mse": zero_bucket_mse(made, graph, true_rates(out, graph)),
         "bytes": {"pcf_gnn": sizes["own"], "table": sizes["table"], "dense": sizes["dense"]},
@@ -55,7 +55,7 @@ def true_rates(out: Artifacts, graph: PairGraph) -> Grid:
     return ids[0][left], ids[1][right], truth.pair_rate(SAMPLES)[np.ix_(left, right)]
 
 
-def zero_bucket_mse(made: Mapping[str, PairStatistics], graph: PairGraph, grid: Grid) -> dict[str, float]:
+def zero_bucket_mse(made: Mapping[str, PairRateFeatures], graph: PairGraph, grid: Grid) -> dict[str, float]:
     """Mean squared error of the predicted rate over pairs never seen together; `mean` predicts the window's rate."""
     left, right, rates = grid
     pair, never = _number(graph), never_seen(graph, grid)
@@ -75,7 +75,7 @@ def _number(graph: PairGraph) -> int:
 
 
 def _downstream(
-    made: Mapping[str, PairStatistics], graph: PairGraph, config: Config, out: Artifacts
+    made: Mapping[str, PairRateFeatures], graph: PairGraph, config: Config, out: Artifacts
 ) -> dict[str, float]:
     """Test AUC of one ranker with the statistics of each rival, and without."""
     labels = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding)).column(LABEL)

@@ -78,7 +78,7 @@ def candidates(
     for number, name in enumerate(WINDOWS):
         progress("candidates", number, 3)
         count, clicks, length = (s.requests, 0, s.list_length) if name == "train" else (
-            s.judged_requests, s.judged_requests, None)
+            s.evaluation_requests, s.evaluation_requests, None)
         asked = past_requests.sample(
             out, spec, loaded.items, name, count, clicks, config.features.publish_every, rng)
         retrieved_candidates.retrieve(loaded, asked, rng, length).save(out.candidates / name)
@@ -98,9 +98,11 @@ def with_times(
     figures: dict[str, Any], outcome: Outcome, loaded: LoadedBundle, asked: list[PastRequest]
 ) -> dict[str, Any]:
     """Adds us_per_1000 to the frontier, and us_per_1000 and funnel_ms to the three compared."""
-    regime = figures["regime"]
-    dot, best = DotProductScorer(loaded, loaded.prerank_calibration), fscd_scorer(loaded, outcome.network, regime)
-    points: dict[str, Scorer] = {str(n): fscd_scorer(loaded, p.network, regime) for n, p in enumerate(outcome.points)}
+    item_side = figures["item_side"]
+    dot, best = DotProductScorer(loaded, loaded.prerank_calibration), fscd_scorer(loaded, outcome.network, item_side)
+    points: dict[str, Scorer] = {
+        str(n): fscd_scorer(loaded, point.network, item_side) for n, point in enumerate(outcome.points)
+    }
     spent = funnel_timing.stage_microseconds(loaded, {"fscd": best, "dot_product": dot, **points}, asked, REPETITIONS)
     names = [loaded.users.key(row) for row in range(min(len(loaded.users), REPETITIONS))] or [""]
     queries = [RankQuery(user=name, limit=loaded.settings.serve.default_limit, explain=False) for name in names]
@@ -110,9 +112,9 @@ def with_times(
     return {**figures, **compared, "frontier": frontier}
 
 
-def fscd_scorer(loaded: LoadedBundle, network: Any, regime: str) -> FscdScorer:
+def fscd_scorer(loaded: LoadedBundle, network: Any, item_side: str) -> FscdScorer:
     split = FscdSplit(network, network.kept_fields)
-    stored = item_part(split, loaded.items) if regime == "precomputed" else None
+    stored = item_part(split, loaded.items) if item_side == "precomputed" else None
     return FscdScorer(loaded, split, stored, loaded.prerank_calibration)
 
 

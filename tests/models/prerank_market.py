@@ -44,8 +44,8 @@ def task(seed: int = 0, **changes: object) -> Task:
     ids = np.random.default_rng(9).integers(FIRST_ID, VALUES + FIRST_ID, (ITEMS + 1, 3)).astype(np.int32)
     items = CandidateItems(ids, np.zeros((ITEMS + 1, 0), dtype=np.float32), np.ones(ITEMS + 1, dtype=np.float32))
     settings = Prerank.model_validate({
-        "keep": 10, "top": 5, "hidden": [32], "embedding_dim": 4, "list_length": 32, "batch_size": 512,
-        "warm_steps": 200, "sweep_steps": 150, "tune_steps": 100, "final_steps": 100, "clicks": 0.0,
+        "keep": 10, "recall_at": 5, "hidden": [32], "embedding_dim": 4, "list_length": 32, "batch_size": 512,
+        "warm_steps": 200, "sweep_steps": 150, "tune_steps": 100, "final_steps": 100, "click_loss_weight": 0.0,
         "learning_rate": 1e-2, "penalties": [0.024, 0.12, 0.48], **changes})
     return Task(spec(), Sources(items, lists(ids, 200, 1), None), lists(ids, 80, 2), settings, COSTS, None, False, seed,
                 lambda what, done, total: None)

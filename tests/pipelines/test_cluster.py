@@ -53,7 +53,7 @@ kind = "counter"
 side = "item"
 by = ["item_id"]
 windows = ["2d", "7d"]
-[statistics]
+[pair_rates]
 pairs = [["user_id", "item_id"]]
 """
 

@@ -27,7 +27,7 @@ from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.evaluation import calibration
 from models.examples.batches import FeatureBlock
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
 from models.networks.fscd import Fscd
 from models.networks.tower_pre_ranker import PreRanker
@@ -69,7 +69,7 @@ def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
                   "tower_dim": 8, "tower_hidden": [16]},
         "retrieve": {"candidates": 40, "two_tower": 20, "item_to_item": 10, "popularity": 10, "neighbours": 5,
                      "filter_fields": ["category", "brand"]},
-        "prerank": {"kind": "towers", "keep": 20, "hidden": [8], "top": 5},
+        "prerank": {"kind": "towers", "keep": 20, "hidden": [8], "recall_at": 5},
         "serve": {"default_limit": 5, "max_limit": 10, "max_candidates": 50, "parity_rows": 64, "deadline_ms": 60_000},
     }
     for name, changes in sections.items():
@@ -186,7 +186,7 @@ def train_all(market: Market, out: Artifacts, request: FeatureBlock, candidate: 
         user, item = towers.user_vector(request), towers.item_vector(candidate)
     train(pre_ranker, lambda: pre_ranker(user, item), market.labels)
     ranker = registry.build("dnn", market.spec, settings)
-    pair_weights.load_into(ranker, market.spec, out.statistics)
+    pair_weights.load_into(ranker, market.spec, out.pair_rates)
     train(ranker, lambda: ranker(request, candidate), market.labels)
     for name, network in (("two_tower", towers), ("pre_ranker", pre_ranker), ("dnn", ranker)):
         checkpoint.save(network, out.model(name) / WEIGHTS)
@@ -264,11 +264,11 @@ def with_random_statistics(
 ) -> FeatureSpec:
     """The spec with a statistic of each pair, and their weights where `sluice pretrain` leaves them."""
     model = PairModel(head="perceptron", dim=4)
-    made = PairStatistics(pair_weights.with_statistics(spec, pairs, model), model)
+    made = PairRateFeatures(pair_weights.with_pair_rates(spec, pairs, model), model)
     torch.manual_seed(2)
     for parameter in made.parameters():
         nn.init.normal_(parameter)
-    return pair_weights.publish(made, spec, pairs, config.statistics, out.statistics)
+    return pair_weights.publish(made, spec, pairs, config.pair_rates, out.pair_rates)
 
 
 Publish = Callable[..., Path]

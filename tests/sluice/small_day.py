@@ -51,7 +51,7 @@ statistics = [2026-01-05, 2026-01-07]
 train = [2026-01-07, 2026-01-09]
 validation = [2026-01-09, 2026-01-10]
 test = [2026-01-10, 2026-01-11]
-[statistics]
+[pair_rates]
 pairs = [["place", "kind"]]
 epochs = 2
 dim = 4
@@ -78,14 +78,14 @@ keep = 12
 embedding_dim = 4
 hidden = [8]
 requests = 40
-judged_requests = 20
+evaluation_requests = 20
 list_length = 8
 warm_steps = 4
 sweep_steps = 3
 tune_steps = 2
 final_steps = 4
 penalties = [0.01, 0.5]
-top = 5
+recall_at = 5
 [serve]
 default_limit = 5
 max_limit = 10

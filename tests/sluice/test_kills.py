@@ -36,9 +36,9 @@ POINTS: dict[str, tuple[Kill, ...]] = {
         Kill("call", PLACED + "examples/train/day=", n=2),  # the encoding has crosses that most examples lack
     ),
     "pretrain": (
-        Kill("call", PLACED + "statistics/nodes"),
+        Kill("call", PLACED + "pair_rates/nodes"),
         Kill("os.rename", r"feature_spec\.json"),
-        Kill("os.rename", r"statistics/summary\.json"),
+        Kill("os.rename", r"pair_rates/summary\.json"),
     ),
     "train": (
         Kill("open", r"logistic_regression/test_rows\.npy"),

@@ -23,7 +23,7 @@ TEXT = """
 name = "t"
 log = { path = "p", event_time = "t" }
 label = { clicks = { path = "c", on = ["k"], window = "1h" } }
-statistics = { pairs = [["city", "brand"], ["city", "tags"]], dim = 4, epochs = 60, patience = 60, batch_size = 2 }
+pair_rates = { pairs = [["city", "brand"], ["city", "tags"]], dim = 4, epochs = 60, patience = 60, batch_size = 2 }
 fields = [
   { name = "city", kind = "categorical", side = "user" }, { name = "region", kind = "categorical", side = "user" },
   { name = "brand", kind = "categorical", side = "item" }, { name = "tags", kind = "multi_valued", side = "item" },
@@ -49,7 +49,7 @@ def finished(config: Path, out: Artifacts) -> dict[str, object]:
     process = pretrain(config, out)
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
-    return summary.read(out.statistics)
+    return summary.read(out.pair_rates)
 
 
 @pytest.mark.slow
@@ -58,20 +58,20 @@ def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path
     config.write_text(TEXT)
     killed, whole = prepared(tmp_path, "killed"), prepared(tmp_path, "whole")
     process = pretrain(config, killed)
-    while not (killed.statistics / CHECKPOINT).exists():
+    while not (killed.pair_rates / CHECKPOINT).exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    weights = killed.statistics / WEIGHTS
+    weights = killed.pair_rates / WEIGHTS
     assert not weights.exists()
     assert FeatureSpec.read(killed.encoding) == spec()  # a ranker sees nothing half-done
 
     resumed, straight = finished(config, killed), finished(config, whole)
     assert 1 <= int(str(resumed["resumed_epochs"])) < 60
     assert straight["resumed_epochs"] == 0
-    assert weights.read_bytes() == (whole.statistics / WEIGHTS).read_bytes()
-    assert [field.parts for field in FeatureSpec.read(killed.encoding).statistics()] == [
+    assert weights.read_bytes() == (whole.pair_rates / WEIGHTS).read_bytes()
+    assert [field.parts for field in FeatureSpec.read(killed.encoding).pair_rates()] == [
         ("city", "brand"), ("city", "tags")]
 
     made = weights.stat().st_mtime_ns

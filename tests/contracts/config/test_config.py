@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contracts.config.config import Config, load, parse
+from contracts.config.renamed import RENAMED
 from contracts.errors import ConfigError
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
@@ -60,6 +61,18 @@ def test_an_unknown_key_is_refused_with_the_nearest_right_one(addition, where, c
     message = problems(MINIMAL + addition)
     assert where in message
     assert cure in message
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    pair for pair in RENAMED.items() if not pair[0].startswith(("federated.", "train."))
+])
+def test_a_key_that_changed_its_name_is_refused_with_the_new_name(old, new):
+    section, _, key = old.partition(".")
+    assert f"{old}: is called {new} now; rename it" in problems(f"{MINIMAL}[{section}]\n{key or 'x'} = 1\n")
+
+
+def test_a_value_that_changed_its_name_is_refused_with_the_new_name():
+    assert "'precomputed' or 'on_request'" in problems(f"{MINIMAL}[prerank]\nitem_side = 'fresh'\n")
 
 
 def test_all_errors_come_in_one_message():
@@ -117,7 +130,7 @@ def test_dates_are_utc():
     [
         ("[windows]\nembargo = '1h'\n", "shorter than the label window"),
         ("[prerank]\nkeep = 5000\n", "exceeds retrieve.candidates"),
-        ("[prerank]\ntop = 300\n", "prerank.top 300 exceeds prerank.keep"),
+        ("[prerank]\nrecall_at = 300\n", "prerank.recall_at 300 exceeds prerank.keep"),
         ("[prerank]\npenalties = [1.0, 0.5]\n", "must rise"),
         ("[serve]\ndefault_limit = 200\nmax_limit = 150\n", "exceeds max_limit"),
         ("[serve]\nmax_limit = 500\n", "exceeds prerank.keep"),
@@ -171,21 +184,21 @@ def test_broken_toml_and_a_missing_file_are_config_errors(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("statistics", "sentence"),
+    ("keys", "sentence"),
     [
         ('pairs = [["city", "brnd"]]', "'brnd' is no field"),
         ('pairs = [["city", "price"]]', "'price' has no values of its own; name its bins, as in price#10"),
         ('pairs = [["city", "price#7"]]', "'price' has no granularity '7'"),
         ('pairs = [["city", "city"]]', "a pair takes two different fields, once"),
         ('pairs = [["city", "price#10"], ["city", "price#10"]]', "a pair takes two different fields, once"),
-        ("initialise_embeddings = true\ndim = 8", "statistics.dim is 8, train.embedding_dim 16"),
-        ('model = "gnn"', "statistics.model"),
+        ("initialise_embeddings = true\ndim = 8", "pair_rates.dim is 8, train.embedding_dim 16"),
+        ('model = "gnn"', "pair_rates.model"),
     ],
 )
-def test_pairs_that_cannot_have_a_statistic_are_refused(statistics, sentence):
+def test_pairs_that_cannot_have_a_rate_are_refused(keys, sentence):
     price = '[[fields]]\nname = "price"\nkind = "numeric"\nside = "item"\ngranularities = [10]\n'
-    assert sentence in problems(f"{MINIMAL}{price}[statistics]\n{statistics}\n")
-    parse(f'{MINIMAL}{price}[statistics]\npairs = [["city", "price#10"]]\n')
+    assert sentence in problems(f"{MINIMAL}{price}[pair_rates]\n{keys}\n")
+    parse(f'{MINIMAL}{price}[pair_rates]\npairs = [["city", "price#10"]]\n')
 
 
 PLAIN = """
@@ -214,7 +227,7 @@ windows = ["1d"]
     [
         (COUNTER, "counter 'seen' needs times, and the log has none; set log.event_time"),
         (COUNTER, "counter 'seen' needs log.user_id"),
-        ('[statistics]\npairs = [["city", "city"]]', "statistics.pairs need a window of their own in time"),
+        ('[pair_rates]\npairs = [["city", "city"]]', "pair_rates.pairs need a window of their own in time"),
         (WINDOWS.format(train_end="2026-01-07"), "windows as dates need log.event_time"),
         ("[windows]\nembargo = '1h'", "windows.embargo needs log.event_time"),
     ],

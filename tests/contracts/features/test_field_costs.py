@@ -23,15 +23,15 @@ def measured(low: float = 0.1) -> MeasuredCosts:
                      us_per_candidate=Interval(value=0.02, low=0.01, high=0.03), bytes_per_key=16, keys=50)
     whole = Interval(value=100.0, low=90.0, high=110.0)
     return MeasuredCosts(date=datetime(2026, 1, 1, tzinfo=UTC), machine="m", commit="c", bundle="b", candidates=1000,
-                         lookup_us=0.005, whole={"precomputed": whole, "fresh": whole},
-                         fields={"precomputed": dict.fromkeys(("city", "price", "both"), cost), "fresh": {}})
+                         lookup_us=0.005, whole={"precomputed": whole, "on_request": whole},
+                         fields={"precomputed": dict.fromkeys(("city", "price", "both"), cost), "on_request": {}})
 
 
 def test_the_formula_with_configured_costs() -> None:
     found = costs(SPEC, SETTINGS, None, 100)
     assert found["city"] == pytest.approx(3.0 / 100 + 0.1 * 4 + 0.001 * 102)
     assert found["price"] == pytest.approx(0.1 * 5 + 0.001 * 4)
-    fresh = costs(SPEC, SETTINGS.model_copy(update={"item_part": "fresh"}), None, 100)
+    fresh = costs(SPEC, SETTINGS.model_copy(update={"item_side": "on_request"}), None, 100)
     assert fresh["price"] == pytest.approx(1.0 + 0.1 * 5 + 0.001 * 4)
     assert found["both"] == pytest.approx(20.0 + 0.1 * 4 + 0.001 * 10)
 
@@ -61,7 +61,7 @@ def test_what_was_not_told_from_nothing_costs_nothing() -> None:
 
 def test_a_field_that_was_not_measured_is_refused() -> None:
     with pytest.raises(DataError, match="measured no field 'city'"):
-        costs(SPEC, SETTINGS.model_copy(update={"item_part": "fresh"}), measured(), 100)
+        costs(SPEC, SETTINGS.model_copy(update={"item_side": "on_request"}), measured(), 100)
 
 
 def test_the_file_comes_back_and_another_is_refused(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from contracts.artifacts import WEIGHTS
-from contracts.config.training import Statistics, Train
+from contracts.config.training import PairRates, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models.examples.batches import FeatureBlock
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
 from models.pair_rates import network as pair_network
 from models.pair_rates import weights as pair_weights
@@ -37,9 +37,9 @@ def blocks(spec: FeatureSpec, rows: int, seed: int = 0) -> tuple[torch.Tensor, t
     return found[0], found[1]
 
 
-def random_weights(spec: FeatureSpec, head: str, pairs=PAIRS, **more) -> PairStatistics:
+def random_weights(spec: FeatureSpec, head: str, pairs=PAIRS, **more) -> PairRateFeatures:
     torch.manual_seed(0)
-    made = PairStatistics(pair_weights.with_statistics(spec, pairs, PairModel(head=head, dim=5, **more)),
+    made = PairRateFeatures(pair_weights.with_pair_rates(spec, pairs, PairModel(head=head, dim=5, **more)),
                           PairModel(head=head, dim=5, **more))
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter)
@@ -89,7 +89,7 @@ def test_half_precision_around_them_leaves_them_alone(pair_spec):
 
 
 def test_a_table_holds_smoothed_rates_and_says_what_it_lacks(pair_spec, pair_graph):
-    settings = Statistics(smoothing=10.0)
+    settings = PairRates(smoothing=10.0)
     made = pair_weights.table(pair_graph, pair_spec, settings)
     edges, prior = pair_graph.edges.take(pair_graph.targets), float(pair_graph.priors[0])
     city = (edges.left - pair_graph.starts["city"]).numpy()
@@ -113,7 +113,7 @@ def test_a_table_holds_smoothed_rates_and_says_what_it_lacks(pair_spec, pair_gra
 
 
 def test_inputs_have_mean_0_and_deviation_1_over_the_window(pair_spec, pair_graph):
-    made = pair_weights.table(pair_graph, pair_spec, Statistics())
+    made = pair_weights.table(pair_graph, pair_spec, PairRates())
     edges = pair_graph.edges.take(pair_graph.targets)
     request, candidate = (torch.zeros(len(edges.left), width, dtype=torch.int32) for width in (2, 5))
     request[:, 1], candidate[:, 4] = edges.left - pair_graph.starts["city"], edges.right - pair_graph.starts["brand"]
@@ -124,7 +124,7 @@ def test_inputs_have_mean_0_and_deviation_1_over_the_window(pair_spec, pair_grap
 
 
 def published(pair_spec, pair_graph, folder, **chosen):
-    settings = Statistics(dim=4, **chosen)
+    settings = PairRates(dim=4, **chosen)
     torch.manual_seed(0)
     network = pair_network.build(settings, pair_graph).eval()
     made = pair_weights.from_network(network, pair_graph, pair_spec)
@@ -201,12 +201,12 @@ def test_weights_of_another_run_are_refused(pair_spec, pair_graph, tmp_path):
 
 
 def test_a_spec_without_statistics_is_as_it_was(pair_spec):
-    named = pair_weights.with_statistics(pair_spec, PAIRS, PairModel(head="dot", dim=3))
-    assert [field.name for field in named.statistics()] == ["city_x_brand_rate", "age_x_tags_rate"]
-    assert [field.cost for field in named.statistics()] == [2.0, 2.0]
+    named = pair_weights.with_pair_rates(pair_spec, PAIRS, PairModel(head="dot", dim=3))
+    assert [field.name for field in named.pair_rates()] == ["city_x_brand_rate", "age_x_tags_rate"]
+    assert [field.cost for field in named.pair_rates()] == [2.0, 2.0]
     assert named.block_ids("candidate") == pair_spec.block_ids("candidate")
     assert named.block_dense("candidate") == pair_spec.block_dense("candidate")
-    assert pair_weights.without_statistics(named) == pair_spec
+    assert pair_weights.without_pair_rates(named) == pair_spec
     assert FeatureSpec.model_validate_json(named.model_dump_json()) == named
 
 

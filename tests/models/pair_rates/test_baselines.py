@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from models.pair_rates.baselines import OWN, RIVALS, made_by
 from models.pair_rates.graph import PairGraph
 
-SETTINGS = Statistics(dim=4, layers=2, epochs=1, batch_size=32)
+SETTINGS = PairRates(dim=4, layers=2, epochs=1, batch_size=32)
 
 
 @pytest.mark.parametrize("name", [name for name in RIVALS if name != "none"])
@@ -32,4 +32,4 @@ def test_one_seed_one_result(pair_graph: PairGraph, pair_spec: FeatureSpec) -> N
 
 def test_settings_of_a_rival_s_own_are_settings_of_statistics() -> None:
     for settings in OWN.values():
-        Statistics.model_validate(settings)
+        PairRates.model_validate(settings)

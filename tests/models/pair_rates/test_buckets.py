@@ -7,7 +7,7 @@ import pytest
 
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.bundle import bundle
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from models.examples.batches import ExampleSet
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
@@ -61,10 +61,10 @@ def run(tmp_path, pair_graph, pair_spec, write):
     write(out.examples("test"), columns)
     logits = random.normal(size=rows)
     bundle.save_array(out.model("dnn") / TEST_LOGITS, logits)
-    store(pair_graph, out.statistics)
-    made = pair_weights.table(pair_graph, pair_spec, Statistics())
+    store(pair_graph, out.pair_rates)
+    made = pair_weights.table(pair_graph, pair_spec, PairRates())
     pairs = pair_weights.pairs_of(pair_graph)
-    return out, pair_weights.publish(made, pair_spec, pairs, Statistics(), out.statistics), columns, logits, made
+    return out, pair_weights.publish(made, pair_spec, pairs, PairRates(), out.pair_rates), columns, logits, made
 
 
 def test_models_and_the_predicted_rate_alone_are_judged_in_the_same_buckets(run, auc):
@@ -82,5 +82,5 @@ def test_models_and_the_predicted_rate_alone_are_judged_in_the_same_buckets(run,
         assert cells["11-100"]["auc"] == pytest.approx(auc(labels[~never], scores[~never]), abs=1e-3)
 
 
-def test_without_statistics_there_is_nothing_to_judge(run, pair_spec):
+def test_without_pair_rates_there_is_nothing_to_judge(run, pair_spec):
     assert co_occurrence(run[0], pair_spec, ["dnn"]) == {}

@@ -15,7 +15,7 @@ name = "t"
 seed = 3
 log = { path = "p" }
 label = { expression = "y" }
-statistics = { dim = 4, epochs = 3, patience = 3, batch_size = 32, model = "MODEL" }
+pair_rates = { dim = 4, epochs = 3, patience = 3, batch_size = 32, model = "MODEL" }
 fields = [{ name = "city", kind = "categorical", side = "user" }]
 """
 
@@ -30,18 +30,18 @@ def out(tmp_path, pair_graph, pair_spec):
     found = Artifacts(tmp_path)
     found.encoding.mkdir()
     pair_spec.write(found.encoding)
-    store(pair_graph, found.statistics)
+    store(pair_graph, found.pair_rates)
     return found
 
 
 @pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower", "table"])
-def test_statistics_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
-    found = pretrain_step.run(config(model), out, GraphManifest.read(out.statistics))
+def test_pair_rates_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
+    found = pretrain_step.run(config(model), out, GraphManifest.read(out.pair_rates))
     spec = FeatureSpec.read(out.encoding)
-    assert [field.parts for field in spec.statistics()] == [("city", "brand")]
+    assert [field.parts for field in spec.pair_rates()] == [("city", "brand")]
     assert spec.pair_model is not None
     assert spec.pair_model.head == {"pcf_gnn": "perceptron", "table": "table"}.get(model, "dot")
-    assert found == summary.read(out.statistics) | {"pairs": [("city", "brand")]}
+    assert found == summary.read(out.pair_rates) | {"pairs": [("city", "brand")]}
     assert found["bytes"]["table"] == 12 * len(pair_graph.targets)
     assert found["bytes"]["dense"] == 4 * 14 * 17
     assert len(found["history"]) == (0 if model == "table" else 3)
@@ -49,27 +49,27 @@ def test_statistics_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
 
 def test_progress_counts_the_batches_of_all_epochs(out, pair_graph):
     seen = []
-    pretrain_step.run(config(), out, GraphManifest.read(out.statistics), on_progress=lambda *count: seen.append(count))
+    pretrain_step.run(config(), out, GraphManifest.read(out.pair_rates), on_progress=lambda *count: seen.append(count))
     batches = len(seen) // 3
     assert [done for _, done, _ in seen] == list(range(1, 3 * batches + 1))
     assert {(name, whole) for name, _, whole in seen} == {("pcf_gnn", 3 * batches)}
 
 
 def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph, pair_spec):
-    pretrain_step.run(config(), out, GraphManifest.read(out.statistics))
-    weights = (out.statistics / WEIGHTS).read_bytes()
+    pretrain_step.run(config(), out, GraphManifest.read(out.pair_rates))
+    weights = (out.pair_rates / WEIGHTS).read_bytes()
     named = FeatureSpec.read(out.encoding)
     pair_spec.write(out.encoding)  # as after `sluice features`
     seen = []
-    pretrain_step.run(config(), out, GraphManifest.read(out.statistics), on_progress=lambda *count: seen.append(count))
+    pretrain_step.run(config(), out, GraphManifest.read(out.pair_rates), on_progress=lambda *count: seen.append(count))
     assert seen == []
     assert FeatureSpec.read(out.encoding) == named
-    pretrain_step.run(config(), out, GraphManifest.read(out.statistics), seed=4)
-    assert (out.statistics / WEIGHTS).read_bytes() != weights
+    pretrain_step.run(config(), out, GraphManifest.read(out.pair_rates), seed=4)
+    assert (out.pair_rates / WEIGHTS).read_bytes() != weights
 
 
-def test_without_pairs_the_spec_loses_its_statistics(out, pair_graph, pair_spec):
-    pretrain_step.run(config(), out, GraphManifest.read(out.statistics))
+def test_without_pairs_the_spec_loses_its_pair_rates(out, pair_graph, pair_spec):
+    pretrain_step.run(config(), out, GraphManifest.read(out.pair_rates))
     found = pretrain_step.run(config(), out, None)
     assert found["pairs"] == []
     assert FeatureSpec.read(out.encoding) == pair_spec

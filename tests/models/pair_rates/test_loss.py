@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from models.pair_rates.loss import squared_sum, target
 
 
@@ -27,7 +27,7 @@ def impressions(shown, clicks, predicted, pseudo, prior):
 def test_weighted_error_of_rates_equals_the_error_of_impressions_up_to_a_constant(rows, pseudo, prior):
     shown = np.array([row[0] for row in rows], dtype=np.float64)
     clicks = np.floor(shown * [row[1] for row in rows])
-    chosen = Statistics(weighting="n", pseudo_impressions=pseudo)
+    chosen = PairRates(weighting="n", pseudo_impressions=pseudo)
     priors = torch.full((len(rows),), prior, dtype=torch.float64)
     rate, weight = target(torch.tensor(clicks), torch.tensor(shown), priors, chosen)
     gaps = []
@@ -42,7 +42,7 @@ def test_exposure_weighs_impressions_by_their_slot():
     """With e of each impression: sum of e (p - click / e)^2 over impressions, up to a constant."""
     exposure, clicks = np.array([1.0, 0.4, 0.7]), np.array([1.0, 1.0, 0.0])
     rate, weight = target(torch.tensor([clicks.sum()]), torch.tensor([exposure.sum()]), torch.tensor([0.1]),
-                          Statistics(pseudo_impressions=0.0))
+                          PairRates(pseudo_impressions=0.0))
     gaps = []
     for logit in (-1.0, 0.5):
         p = 1 / (1 + np.exp(-logit))
@@ -53,7 +53,7 @@ def test_exposure_weighs_impressions_by_their_slot():
 
 @pytest.mark.parametrize(("weighting", "expected"), [("n", 9.0), ("sqrt", 3.0), ("log", np.log(10.0)), ("one", 1.0)])
 def test_weightings(weighting, expected):
-    chosen = Statistics(weighting=weighting, pseudo_impressions=1.0)
+    chosen = PairRates(weighting=weighting, pseudo_impressions=1.0)
     rate, weight = target(torch.tensor([2.0]), torch.tensor([8.0]), torch.tensor([0.25]), chosen)
     assert rate.item() == pytest.approx(2.25 / 9)
     assert weight.item() == pytest.approx(expected)

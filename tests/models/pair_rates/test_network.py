@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from models.pair_rates import network as pair_network
 from models.pair_rates.graph import PairGraph
 
@@ -18,7 +18,7 @@ def logits(network: pair_network.PairNetwork, graph: PairGraph, edges: torch.Ten
 
 def built(model: str, graph: PairGraph) -> pair_network.PairNetwork:
     torch.manual_seed(0)
-    return pair_network.build(Statistics(model=model, dim=4, neighbours=200), graph).eval()  # type: ignore[arg-type]
+    return pair_network.build(PairRates(model=model, dim=4, neighbours=200), graph).eval()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("model", MODELS)

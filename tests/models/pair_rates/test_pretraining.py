@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.errors import SluiceError
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
@@ -19,7 +19,7 @@ from models.pair_rates.pretraining import hold_out
 from tests.models.stored_graph import store
 
 ROOT = Path(__file__).parents[3]
-SETTINGS = Statistics(dim=8, epochs=40, patience=40, batch_size=16, learning_rate=5e-3, neighbours=30)
+SETTINGS = PairRates(dim=8, epochs=40, patience=40, batch_size=16, learning_rate=5e-3, neighbours=30)
 
 
 def fit(graph, settings=SETTINGS, seed=1, **more):
@@ -106,18 +106,18 @@ def test_one_seed_one_result(pair_graph):
 
 
 def test_a_loss_that_is_not_finite_names_the_learning_rate(pair_graph):
-    with pytest.raises(SluiceError, match=r"statistics\.learning_rate"):
+    with pytest.raises(SluiceError, match=r"pair_rates\.learning_rate"):
         fit(pair_graph, SETTINGS.model_copy(update={"learning_rate": 1e30}))
 
 
 KILLED = """
 import sys, time, torch
 from pathlib import Path
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates.graph import PairGraph
-graph, settings = PairGraph.read(Path({folder!r})), Statistics.model_validate_json({settings!r})
+graph, settings = PairGraph.read(Path({folder!r})), PairRates.model_validate_json({settings!r})
 torch.set_num_threads(1)
 torch.manual_seed(1)
 network = pair_network.build(settings, graph)

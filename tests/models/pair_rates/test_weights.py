@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models.networks import registry
@@ -14,20 +14,20 @@ from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph
 from tests.models.layers.test_pair_rate_features import TRAIN
 
-NO_SMOOTHING, SMOOTHING = Statistics(smoothing=0.0), Statistics(smoothing=50.0)
+NO_SMOOTHING, SMOOTHING = PairRates(smoothing=0.0), PairRates(smoothing=50.0)
 
 
-def test_naming_statistics_twice_names_the_last_ones(pair_spec: FeatureSpec) -> None:
-    first = pair_weights.with_statistics(pair_spec, [("city", "brand"), ("age", "tags")], PairModel(head="dot", dim=3))
-    again = pair_weights.with_statistics(first, [("city", "brand")], PairModel(head="dot", dim=5))
-    assert [field.name for field in again.statistics()] == ["city_x_brand_rate"]
+def test_naming_pair_rates_twice_names_the_last_ones(pair_spec: FeatureSpec) -> None:
+    first = pair_weights.with_pair_rates(pair_spec, [("city", "brand"), ("age", "tags")], PairModel(head="dot", dim=3))
+    again = pair_weights.with_pair_rates(first, [("city", "brand")], PairModel(head="dot", dim=5))
+    assert [field.name for field in again.pair_rates()] == ["city_x_brand_rate"]
     assert again.pair_model == PairModel(head="dot", dim=5)
-    assert pair_weights.without_statistics(again) == pair_spec
+    assert pair_weights.without_pair_rates(again) == pair_spec
 
 
 @pytest.mark.parametrize("settings", [NO_SMOOTHING, SMOOTHING])
 def test_the_table_s_rates_are_clicks_over_impressions_drawn_to_the_prior(
-    settings: Statistics, pair_graph: PairGraph, pair_spec: FeatureSpec
+    settings: PairRates, pair_graph: PairGraph, pair_spec: FeatureSpec
 ) -> None:
     made = pair_weights.table(pair_graph, pair_spec, settings)
     edges = pair_graph.edges.take(pair_graph.targets)

@@ -6,7 +6,7 @@ import torch
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, FeatureBlock
 from models.networks.fscd import Fscd
-from models.pair_rates.weights import with_statistics
+from models.pair_rates.weights import with_pair_rates
 from models.preranking.fscd_scorer import FscdSplit
 
 
@@ -36,8 +36,8 @@ def test_the_split_of_a_product_cross(spec: FeatureSpec, batch: Batch) -> None:
 def test_the_split_of_statistics(spec: FeatureSpec, batch: Batch, head: str) -> None:
     model = PairModel(head=head, dim=3, entries=6 * (head == "table"))  # type: ignore[arg-type]
     pairs = [("user_group", "item_group"), ("user", "tags"), ("history", "item")]
-    whole = with_statistics(spec, pairs, model)
-    first, second, third = (field.name for field in whole.statistics())
+    whole = with_pair_rates(spec, pairs, model)
+    first, second, third = (field.name for field in whole.pair_rates())
     for dropped in ((), (first,), (second, third, "user"), ("both", first, second, third)):
         network = Fscd(whole, 4, (16, 8)).eval()
         assert network.embedding.statistics is not None

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from contracts.config.training import Statistics
+from contracts.config.training import PairRates
 from contracts.errors import ConfigError, DataError
 from contracts.features.feature_spec import PairModel
-from models.layers.pair_rate_features import PairStatistics
+from models.layers.pair_rate_features import PairRateFeatures
 from models.networks.fscd import Fscd
-from models.pair_rates.weights import publish, with_statistics
+from models.pair_rates.weights import publish, with_pair_rates
 from models.preranking import sweep as prerank_sweep
 from models.preranking.sweep import Task, choose, sweep
 from tests.models.prerank_market import COSTS, task
@@ -60,19 +60,20 @@ def test_the_frontier_starts_with_everything_and_the_choice_keeps_the_recall(poi
     assert job.quality(prerank_sweep.finish(job, chosen)).recall > 0.9
 
 
-def test_a_fresh_network_holds_the_statistics_that_its_spec_names(tmp_path: Path) -> None:
+def test_a_fresh_network_holds_the_pair_rates_that_its_spec_names(tmp_path: Path) -> None:
     job, pairs = task(), [("taste", "kind")]
-    made = PairStatistics(with_statistics(job.spec, pairs, PairModel(head="dot", dim=3)), PairModel(head="dot", dim=3))
+    model = PairModel(head="dot", dim=3)
+    made = PairRateFeatures(with_pair_rates(job.spec, pairs, model), model)
     scorer: Any = made.scorer
     torch.nn.init.normal_(scorer.vectors)
-    spec = publish(made, job.spec, pairs, Statistics(), tmp_path)
-    network: Any = replace(job, spec=spec, statistics=tmp_path).network(Fscd)
+    spec = publish(made, job.spec, pairs, PairRates(), tmp_path)
+    network: Any = replace(job, spec=spec, pair_rates=tmp_path).network(Fscd)
     assert network.fields[-1] == "taste_x_kind_rate"
     assert torch.equal(network.embedding.statistics.scorer.vectors, scorer.vectors)
     torch.nn.init.normal_(scorer.vectors)
-    publish(made, job.spec, pairs, Statistics(), tmp_path)
+    publish(made, job.spec, pairs, PairRates(), tmp_path)
     with pytest.raises(DataError, match="run `sluice pretrain` again"):
-        replace(job, spec=spec, statistics=tmp_path).network(Fscd)
+        replace(job, spec=spec, pair_rates=tmp_path).network(Fscd)
 
 
 def test_a_budget_is_kept(points: list[prerank_sweep.Point]) -> None:

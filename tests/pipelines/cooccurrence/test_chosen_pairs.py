@@ -19,7 +19,7 @@ path = "p"
 event_time = "t"
 [label]
 expression = "y"
-[statistics]
+[pair_rates]
 {}
 [[fields]]
 name = "city"

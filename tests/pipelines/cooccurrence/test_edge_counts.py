@@ -21,7 +21,7 @@ CONFIG = parse("""
 name = "t"
 log = { path = "p", event_time = "t" }
 label = { clicks = { path = "c", on = ["k"], window = "1h" } }
-statistics = { pairs = [["city", "brand"], ["city", "tags"]], smoothing = 4 }
+pair_rates = { pairs = [["city", "brand"], ["city", "tags"]], smoothing = 4 }
 fields = [
   { name = "city", kind = "categorical", side = "user" }, { name = "region", kind = "categorical", side = "user" },
   { name = "brand", kind = "categorical", side = "item" }, { name = "tags", kind = "multi_valued", side = "item" },
@@ -30,8 +30,8 @@ fields = [
 
 
 def graph(spark, out, config=CONFIG):
-    manifest = edge_counts.write(spark, config, out, spec(), VOCABULARIES, config.statistics.pairs)
-    return manifest, spark.read.parquet(str(out.statistics / "edges")).collect()
+    manifest = edge_counts.write(spark, config, out, spec(), VOCABULARIES, config.pair_rates.pairs)
+    return manifest, spark.read.parquet(str(out.pair_rates / "edges")).collect()
 
 
 def ids(name, values):
@@ -60,7 +60,7 @@ def test_edges_are_what_counting_by_hand_gives(spark, tmp_path):
     assert list(manifest.relations) == [
         ("city", "brand", "pair"), ("city", "tags", "pair"), ("city", "region", "link")]
     assert (manifest.rows, manifest.clicks) == (len(inside), sum(int(e["_label"]) for e in inside))
-    nodes = spark.read.parquet(str(tmp_path / "a" / "statistics" / "nodes")).collect()
+    nodes = spark.read.parquet(str(tmp_path / "a" / "pair_rates" / "nodes")).collect()
     cities = Counter(ids("city", [event["city"]])[0] for event in inside)
     assert {n["id"]: n["impressions"] for n in nodes if n["slot"] == "city"} == cities
 
@@ -78,7 +78,7 @@ def test_rates_are_smoothed_towards_the_relations_own_rate_at_position_one(spark
 def test_the_graph_reads_back_in_torch(spark, tmp_path):
     out = write(tmp_path, "a", rows())
     _, edges = graph(spark, out)
-    found = PairGraph.read(out.statistics)
+    found = PairGraph.read(out.pair_rates)
     assert found.slots == {"city": 6, "brand": 5, "tags": 4, "region": 4}
     assert len(found.edges.relation) == len(edges)
     assert float(found.edges.clicks.sum()) == sum(e["clicks"] for e in edges)
@@ -135,4 +135,4 @@ def test_no_statistics_window_is_refused(spark, tmp_path):
 def test_manifests_name_the_content(spark, tmp_path):
     out = write(tmp_path, "a", rows())
     manifest, _ = graph(spark, out)
-    assert manifest.edges.content_hash == content_hash(spark.read.parquet(str(out.statistics / "edges")))
+    assert manifest.edges.content_hash == content_hash(spark.read.parquet(str(out.pair_rates / "edges")))

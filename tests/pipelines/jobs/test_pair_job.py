@@ -21,18 +21,18 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Artifa
 
 def with_pairs(*pairs: tuple[str, str]) -> Any:
     base = config()
-    return base.model_copy(update={"statistics": base.statistics.model_copy(update={"pairs": pairs})})
+    return base.model_copy(update={"pair_rates": base.pair_rates.model_copy(update={"pairs": pairs})})
 
 
 def test_without_pairs_there_is_no_graph(out: Artifacts) -> None:
     assert pair_job.run(config(), out) is None
-    assert not (out.statistics / MANIFEST).exists()
+    assert not (out.pair_rates / MANIFEST).exists()
 
 
 def test_the_graph_of_the_configured_pairs_is_written_and_again_the_same(out: Artifacts) -> None:
     found = pair_job.run(with_pairs(("user", "item"), ("place", "price#4")), out)
     assert found is not None
-    assert GraphManifest.read(out.statistics) == found
-    graph = PairGraph.read(out.statistics)
+    assert GraphManifest.read(out.pair_rates) == found
+    graph = PairGraph.read(out.pair_rates)
     assert [tuple(graph.relations[number][:2]) for number in graph.pairs] == [("user", "item"), ("place", "price#4")]
     assert pair_job.run(with_pairs(("user", "item"), ("place", "price#4")), out) == found

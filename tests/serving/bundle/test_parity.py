@@ -121,7 +121,7 @@ def test_statistics_of_pairs_are_covered(publish_bundle: Callable[..., Path]) ->
     folder = publish_bundle(pairs=[("taste", "category"), ("hour#4", "tags")])
     bundle = LoadedBundle.load(folder)
     assert check(folder / "parity", bundle).mismatches == 0
-    assert [field.name for field in bundle.spec.statistics()] == ["taste_x_category_rate", "hour#4_x_tags_rate"]
+    assert [field.name for field in bundle.spec.pair_rates()] == ["taste_x_category_rate", "hour#4_x_tags_rate"]
     network: Any = bundle.ranker
     statistics = network.embedding.statistics
     with torch.no_grad():

@@ -25,9 +25,9 @@ ASKED = RankQuery(user="u05", limit=5, context={"device": "phone", "hour": 7.0},
 Publish = Callable[..., Path]
 
 
-@pytest.fixture(scope="module", params=["precomputed", "fresh"])
+@pytest.fixture(scope="module", params=["precomputed", "on_request"])
 def bundle(request: Any, publish_bundle: Publish) -> LoadedBundle:
-    return LoadedBundle.load(publish_bundle(prerank={"kind": "fscd", "item_part": request.param}))
+    return LoadedBundle.load(publish_bundle(prerank={"kind": "fscd", "item_side": request.param}))
 
 
 @pytest.fixture(scope="module")

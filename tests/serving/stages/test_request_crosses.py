@@ -9,7 +9,7 @@ import torch
 
 from contracts.features.feature_spec import PairModel
 from models.networks.fscd import Fscd
-from models.pair_rates.weights import with_statistics
+from models.pair_rates.weights import with_pair_rates
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import RankQuery
@@ -32,7 +32,7 @@ def test_once_per_combination_is_once_per_candidate(
     monkeypatch.setattr(request_crosses, "FEW", few)
     torch.manual_seed(0)
     pairs = [("taste", "category"), ("history", "tags")]
-    network = Fscd(with_statistics(bundle.spec, pairs, PairModel(head="dot", dim=3)), 4, (8,)).eval()
+    network = Fscd(with_pair_rates(bundle.spec, pairs, PairModel(head="dot", dim=3)), 4, (8,)).eval()
     statistics = network.requires_grad_(False).embedding.statistics
     assert statistics is not None
     for values in statistics.parameters():

@@ -15,7 +15,7 @@ from sluice.airflow_demo.demo_world import FIELDS, sections
 
 def test_named_keys_change_and_all_others_stay(tmp_path):
     changes: dict[str, dict[str, Any]] = {
-        "train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}, "statistics": {"pairs": []},
+        "train": {"epochs": 9}, "label": {"clicks": {"window": "6h"}}, "pair_rates": {"pairs": []},
     }
     changed = load(write(tmp_path / "daily.toml", changes, ["device", "item_id"]))
     assert (changed.train.epochs, changed.train.batch_size, changed.label_window) == (9, 1024, 6 * 3600)

@@ -68,11 +68,11 @@ def test_a_small_demo_runs_whole_and_says_what_it_found(tmp_path):
     assert found["crosses"]["found"] >= 2
     assert found["crosses"]["share_of_oracle"]["with"] > found["crosses"]["share_of_oracle"]["without"]
     assert found["parity"]["rows"] > 0
-    statistics = found["statistics"]
-    assert set(statistics["zero_bucket_mse"]) == {"pcf_gnn", "factorisation", "table", "mean"}
-    assert set(statistics["auc"]) == {"none", "table", "factorisation", "pcf_gnn"}
-    assert statistics["bytes"]["pcf_gnn"] < statistics["bytes"]["dense"]
-    assert all(auc > 0.5 for auc in statistics["auc"].values())
+    pair_rates = found["pair_rates"]
+    assert set(pair_rates["zero_bucket_mse"]) == {"pcf_gnn", "factorisation", "table", "mean"}
+    assert set(pair_rates["auc"]) == {"none", "table", "factorisation", "pcf_gnn"}
+    assert pair_rates["bytes"]["pcf_gnn"] < pair_rates["bytes"]["dense"]
+    assert all(auc > 0.5 for auc in pair_rates["auc"].values())
     federated = found["federated"]
     assert 0 < federated["auc"]["cpp2"] < 1
     assert federated["bytes_per_client_round"]["cpp2"] > 0
