@@ -8,7 +8,7 @@
 simulation where CONFIG has one. It counts the graph of CONFIG's pairs where there is none yet; same windows, seeds and
 rankers for all. Of a simulated marketplace the error over pairs never seen together is given too; `worlds` simulates
 further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. A run that
-was killed goes on (OUT/statistics/baselines.jsonl). Prints Markdown tables; the last line is one JSON object.
+was killed goes on (OUT/pair_rates/baselines.jsonl). Prints Markdown tables; the last line is one JSON object.
 """
 
 from __future__ import annotations
