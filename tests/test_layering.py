@@ -48,7 +48,7 @@ ROOMS = {
     "contracts.summaries": "config contracts",
     "federated.averaging": "",
     "federated.clients": "protocol secure_aggregation",
-    "federated.flower": "clients privacy protocol rounds secure_aggregation",
+    "federated.flower": "clients privacy protocol rounds",
     "federated.jobs": "clients flower protocol rounds",
     "federated.privacy": "secure_aggregation",
     "federated.protocol": "averaging privacy secure_aggregation",

@@ -26,7 +26,7 @@ from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOverrides
 from contracts.errors import FederatedError
 from federated.clients import prepare
-from federated.flower import simulate
+from federated.jobs.simulate import run_setting
 
 CONFIG = Path(__file__).with_suffix(".toml")
 METHODS = {"fedlaavg": "cpp5-none-latest", "fedlaavg_full": "all-none-latest", "fedavg": "fedavg", "fedprox": "fedprox"}
@@ -48,11 +48,12 @@ def last_rounds(
     shutil.rmtree(folder, ignore_errors=True)
     prepare.prepare(changed, out, folder)
     try:
-        run = simulate.run_setting(setting, changed, out, folder, lambda *_: None, (window,), wire=False)
+        run = run_setting(setting, changed, out, folder, lambda *_: None, (window,), wire=False)
     except FederatedError:
         return [0.0]
-    key = "auc" if window == "test" else f"auc_{window}"
-    return [entry[key] for entry in run.history if key in entry and entry["round"] > rounds - rounds // LAST]
+    last = [entry for entry in run.history if entry.round > rounds - rounds // LAST]
+    aucs = [entry.auc if window == "test" else entry.auc_validation for entry in last]
+    return [auc for auc in aucs if auc is not None]
 
 
 def best_rate(config: Config, out: Artifacts, setting: str, rounds: int) -> float:

@@ -86,7 +86,8 @@ def one_round(setting: CostSetting, level: str, dropout_rate: float, seed: int) 
         neighbours=setting.neighbours, clients=clients, per_row=plan.masking == "per_row",
     )
     return RoundCost(
-        bytes=counted.per_client_round(), formula=sum(map(sum, formula.values())), phases=counted.per_phase(),
+        bytes=counted.per_client_round(), formula=sum(map(sum, formula.values())),
+        phases={phase: sent.model_dump() for phase, sent in counted.per_phase().items()},
         seconds=seconds, seconds_per_phase=found.seconds, union=len(found.union), rows=rows,
         lost=clients - len(found.finished), epsilon=privacy_cost.any_rounds(POLICIES[level]),
     )

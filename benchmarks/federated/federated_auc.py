@@ -8,21 +8,22 @@ simulated.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.summaries.federated import FederatedFigures, RoundFigures, SettingFigures
 from federated.clients import client_files, prepare
 from federated.clients.row_space import RowSpace
-from federated.flower import simulate
-from federated.jobs import federate_job as federate_step
+from federated.jobs.simulate import OnProgress, simulate_settings
+from federated.rounds.setting_figures import side_by_side
 from sluice.run import jobs
 from sluice.run.progress import show_progress
 
-KEYS = ("auc", "bytes_per_client_round", "epsilon", "epsilon_composed", "kept", "seconds_per_round", "dropouts")
+KEYS = {"auc", "bytes_per_client_round", "epsilon", "epsilon_composed", "kept", "seconds_per_round", "dropouts"}
 UNIONS, ROUNDS_SHOWN = 20, 8
 
 
@@ -48,44 +49,52 @@ def auc_table(config: Config, data: Path | None, out: Artifacts, wire: bool, see
         with show_progress(console, f"federate, seed {seed}") as progress:
             found[seed] = one_seed(config.model_copy(update={"seed": seed}), out, progress.advance, wire)
     first = found[config.seed]
-    figures = {key: first["federated"][key] for key in KEYS}
-    figures |= {"single_holders": first["single_holders"], "auc_of_seeds": {
-        name: [one["federated"]["auc"][name] for one in found.values()] for name in config.federated.settings}}
-    print(f"\n{config.name}: {first['clients']} clients, {config.federated.clients} a round; of a round's union "
-          f"{first['single_holders']:.0%} is held by one client\n")
+    figures: dict[str, Any] = first.federated.model_dump(include=KEYS)
+    figures |= {"single_holders": first.single_holders, "auc_of_seeds": {
+        name: [seed.federated.auc[name] for seed in found.values()] for name in config.federated.settings}}
+    print(f"\n{config.name}: {first.clients} clients, {config.federated.clients} a round; of a round's union "
+          f"{first.single_holders:.0%} is held by one client\n")
     print("| setting | validation AUC | test AUC | best round | of rounds | share kept | KiB a client and round | "
           "epsilon a row |\n|---|---|---|---|---|---|---|---|")
     for name in config.federated.settings:
-        print(_row(name, [one["settings"][name] for one in found.values()]), flush=True)
+        print(_row(name, [seed.settings[name] for seed in found.values()]), flush=True)
     print()
-    print(_against_rounds({name: [one["settings"][name]["history"] for one in found.values()]
+    print(_against_rounds({name: [seed.settings[name].history for seed in found.values()]
                            for name in config.federated.settings}))
     return figures
 
 
-def one_seed(config: Config, out: Artifacts, on_progress: simulate.OnProgress, wire: bool) -> dict[str, Any]:
+class OneSeed(NamedTuple):
+    federated: FederatedFigures
+    clients: int
+    settings: dict[str, SettingFigures]
+    single_holders: float
+
+
+def one_seed(config: Config, out: Artifacts, on_progress: OnProgress, wire: bool) -> OneSeed:
     folder = out.out / "federated_auc" / str(config.seed)
     clients = prepare.prepare(config, out, folder)
-    found = simulate.run(config, out, folder, on_progress, wire)
-    return {"federated": federate_step.summary_of(config, found), "clients": clients, "settings": found,
-            "single_holders": single_holders(config, folder)}
+    settings = simulate_settings(config, out, folder, on_progress, wire)
+    return OneSeed(side_by_side(config, settings), clients, settings, single_holders(config, folder))
 
 
-def _row(name: str, seeds: list[dict[str, Any]]) -> str:
+def _row(name: str, seeds: list[SettingFigures]) -> str:
     first = seeds[0]
-    size, epsilon = first["bytes_per_client_round"], first["epsilon"]
-    return (f"| {name} | {spread([one['auc_validation'] for one in seeds])} | {spread([one['auc'] for one in seeds])} "
-            f"| {', '.join(str(one['best_round']) for one in seeds)} | {first['rounds']} | {first['kept']:.3f} "
+    size, epsilon = first.bytes_per_client_round, first.epsilon
+    aucs = [spread([auc for auc in of_seeds if auc is not None]) for of_seeds in
+            ([figures.auc_validation for figures in seeds], [figures.auc for figures in seeds])]
+    return (f"| {name} | {aucs[0]} | {aucs[1]} "
+            f"| {', '.join(str(figures.best_round) for figures in seeds)} | {first.rounds} | {first.kept:.3f} "
             f"| {f'{size / 1024:.0f}' if size else ''} | {'' if epsilon is None else f'{epsilon:.2f}'} |")
 
 
-def _against_rounds(histories: dict[str, list[list[dict[str, Any]]]]) -> str:
+def _against_rounds(histories: dict[str, list[tuple[RoundFigures, ...]]]) -> str:
     """Mean test AUC over seeds at some of the rounds that were evaluated."""
     lines = ["| setting | test AUC after rounds |", "|---|---|"]
     for name, runs in histories.items():
-        judged = [entry["round"] for entry in runs[0] if "auc" in entry]
+        judged = [entry.round for entry in runs[0] if entry.auc is not None]
         shown = judged[:: max(len(judged) // ROUNDS_SHOWN, 1)] + judged[-1:]
-        means = {number: np.mean([run[number - 1]["auc"] for run in runs]) for number in dict.fromkeys(shown)}
+        means = {number: np.mean([run[number - 1].auc for run in runs]) for number in dict.fromkeys(shown)}
         lines.append(f"| {name} | " + ", ".join(f"{number}: {mean:.4f}" for number, mean in means.items()) + " |")
     return "\n".join(lines)
 
@@ -100,9 +109,7 @@ def single_holders(config: Config, folder: Path) -> float:
     """Mean over rounds drawn at random: the share of a round's union that one client alone holds."""
     _, spec = client_files.read_public(folder)
     space = RowSpace(spec, config.federated.public_up_to)
-    private = np.concatenate([np.empty(0, np.int64), *(np.arange(*ends) for ends in space.private_ranges())])
-    held = [np.intersect1d(space.places(client_files.read_client(folder, number)), private)
-            for number in range(client_files.count(folder))]
+    held = [space.held(client_files.read_client(folder, number)) for number in range(client_files.count(folder))]
     generator, shares = np.random.default_rng(config.seed), []
     for _ in range(UNIONS):
         chosen = generator.choice(len(held), config.federated.clients, replace=False)

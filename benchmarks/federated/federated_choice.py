@@ -23,7 +23,7 @@ from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOverrides
 from contracts.errors import FederatedError
 from federated.clients import client_files, prepare
-from federated.flower import simulate
+from federated.jobs.simulate import run_setting
 
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}
@@ -56,10 +56,10 @@ class Search:
         self.known[said] = 0.0
         folder = self._folder(config, said)
         try:
-            run = simulate.run_setting(setting, config, self.out, folder, lambda *_: None, ("validation",), wire=False)
+            run = run_setting(setting, config, self.out, folder, lambda *_: None, ("validation",), wire=False)
         except FederatedError:
             return 0.0
-        self.known[said] = float(run.best()["auc_validation"])
+        self.known[said] = run.best().auc_validation or 0.0
         return self.known[said]
 
     def _folder(self, config: Config, name: str) -> Path:

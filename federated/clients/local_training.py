@@ -45,14 +45,8 @@ class ClientTrainer:
         return self._held
 
     @cached_property
-    def _private(self) -> np.ndarray:
-        ranges = [np.arange(start, stop) for start, stop in self.space.private_ranges()]
-        return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
-
-    @cached_property
     def _held(self) -> np.ndarray:
-        used = np.unique(self.space.places(self.batch))
-        return used[np.isin(used, self._private)]
+        return self.space.held(self.batch)
 
     def samples(self) -> int:
         return len(self.batch.label)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
+from federated.clients.row_space import first_places, place_count
 from models.examples.batches import Batch
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
@@ -40,19 +41,16 @@ class Part(NamedTuple):
 
 
 def _parts(spec: FeatureSpec, embedding: FusedEmbedding) -> tuple[Part, ...]:
-    places, at = {}, 0
-    for table, size in spec.tables().items():
-        places[table] = at
-        at += size - 1
+    places = first_places(spec)
     seen: dict[str, list[int]] = {}
-    found = []
+    parts = []
     for reader in (embedding.request, embedding.candidate):
         for slot in reader.slots:
             start, starts = embedding.starts[slot.name], seen.setdefault(slot.table, [])
             if start not in starts:
                 starts.append(start)
-                found.append(Part(places[slot.table], start + 1, slot.size - 1, len(starts) - 1))
-    return tuple(found)
+                parts.append(Part(places[slot.table], start + 1, slot.size - 1, len(starts) - 1))
+    return tuple(parts)
 
 
 def _layers(parts: tuple[Part, ...]) -> int:
@@ -84,7 +82,7 @@ class FederatedNetworks(nn.Module):
             nn.init.constant_(bias, prior / LINEAR_STEP_SCALE)
         if not isinstance(getattr(self.ranker, "embedding", None), FusedEmbedding):
             raise ConfigError(f"federated.model is {name!r}, which has no embeddings to train; take din or another")
-        self._size = sum(size - 1 for size in spec.tables().values())
+        self._size = place_count(spec)
         self._parts = tuple(_parts(spec, module.embedding) for module in self._embedded())  # type: ignore[arg-type]
 
     def _embedded(self) -> list[nn.Module]:

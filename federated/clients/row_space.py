@@ -18,29 +18,41 @@ import torch
 
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
+from federated.protocol.plan import places_in
 from models.examples.batches import Batch, FeatureBlock
 from models.layers.embedding import item_slot
 
 SIDES = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
 
 
+def first_places(spec: FeatureSpec) -> dict[str, int]:
+    """Table -> place of its id 1."""
+    starts, place = {}, 0
+    for table, size in spec.tables().items():
+        starts[table] = place
+        place += size - 1
+    return starts
+
+
+def place_count(spec: FeatureSpec) -> int:
+    """Rows of all tables together, without those of padding."""
+    return sum(size - 1 for size in spec.tables().values())
+
+
 @dataclass(frozen=True)
 class RowSpace:
+    """`spec` as clients have it; tables of up to `public_up_to` ids are public."""
+
     spec: FeatureSpec
     public_up_to: int
 
     @cached_property
     def first(self) -> dict[str, int]:
-        """Table -> place of its id 1."""
-        starts, place = {}, 0
-        for table, size in self.spec.tables().items():
-            starts[table] = place
-            place += size - 1
-        return starts
+        return first_places(self.spec)
 
     @property
     def size(self) -> int:
-        return sum(size - 1 for size in self.spec.tables().values())
+        return place_count(self.spec)
 
     @cached_property
     def private_tables(self) -> list[str]:
@@ -51,6 +63,14 @@ class RowSpace:
         """[start, stop) of the private places of each private table."""
         tables = self.spec.tables()
         return tuple((self.first[t] + FIRST_ID - 1, self.first[t] + tables[t] - 1) for t in self.private_tables)
+
+    @cached_property
+    def private_places(self) -> np.ndarray:
+        return places_in(self.private_ranges())
+
+    def held(self, batch: Batch) -> np.ndarray:
+        """Sorted private places that these samples use."""
+        return np.intersect1d(self.places(batch), self.private_places)
 
     def places(self, batch: Batch) -> np.ndarray:
         """int64 [B, W] the place that each id of a row uses, -1 for padding; request block first."""
@@ -64,11 +84,11 @@ class RowSpace:
 
     def kept_ids(self, places: np.ndarray) -> dict[str, np.ndarray]:
         """Private table -> sorted ids (from 2) whose rows are among the sorted places."""
-        found = {}
+        kept = {}
         for table, (start, stop) in zip(self.private_tables, self.private_ranges(), strict=True):
             low, high = np.searchsorted(places, (start, stop))
-            found[table] = places[low:high] - start + FIRST_ID
-        return found
+            kept[table] = places[low:high] - start + FIRST_ID
+        return kept
 
     def submodel_spec(self, kept: dict[str, np.ndarray]) -> FeatureSpec:
         """The spec whose private tables hold the kept ids alone."""

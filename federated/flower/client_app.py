@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from pathlib import Path
 
-import torch
 from flwr.app import Context
 from flwr.app import Message as FlowerMessage
 from flwr.clientapp import ClientApp
@@ -18,55 +17,39 @@ from flwr.clientapp import ClientApp
 from contracts.errors import ProtocolError
 from federated.clients import client_files
 from federated.clients.local_training import ClientTrainer
-from federated.clients.networks import FederatedNetworks
-from federated.clients.row_space import RowSpace
-from federated.flower.flower_exchange import QUERY, message_type
-from federated.flower.flower_records import ARRAYS, from_records, to_records
+from federated.flower.flower_exchange import ARRAYS, QUERY, from_records, message_type, to_records
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.gradient_store import GradientStore
 from federated.protocol.messages import PHASES, Phase
-from federated.protocol.plan import Plan
 from federated.protocol.round_client import RoundClient
-from federated.rounds.score_histograms import HistogramTrainer, histogram_plan
-from federated.rounds.settings import HISTOGRAMS, local_settings, plan_of
-from federated.secure_aggregation.identity import Identity
+from federated.rounds.public_setup import PublicSetup, public_setup
+from federated.rounds.score_histograms import HistogramTrainer
+from federated.rounds.settings import HISTOGRAMS, local_settings
 
 MEMORY, UNMASKED = "round", "unmasked"
 CACHED = 4096
 
 
 @lru_cache(maxsize=16)
-def _agreed(folder: Path, setting: str) -> tuple[RowSpace, Plan]:
-    config, spec = client_files.read_public(folder)
-    space = RowSpace(spec, config.federated.public_up_to)
-    torch.manual_seed(config.seed)
-    return space, plan_of(setting, config, space, FederatedNetworks(spec, config), client_files.identities(folder))
+def _setup(folder: Path, setting: str) -> PublicSetup:
+    return public_setup(folder, setting)
 
 
 @lru_cache(maxsize=CACHED)
 def client_of(folder: Path, setting: str, number: int) -> RoundClient:
+    """The client of a number in a prepared folder, for a setting or for the last round (HISTOGRAMS)."""
+    setup = _setup(folder, setting)
+    plan, config = setup.plan, setup.config
+    identity = client_files.read_identity(folder, number) if plan.identities else None
     if setting == HISTOGRAMS:
-        return _counting_client(folder, number)
-    config, _ = client_files.read_public(folder)
-    space, plan = _agreed(folder, setting)
-    batch = client_files.read_client(folder, number)
-    trainer = ClientTrainer(space, config, local_settings(setting, config), batch, number)
+        later = client_files.read_client(folder, number, client_files.LATER)
+        return RoundClient(plan, HistogramTrainer(setup.networks, setup.space.spec, later), None, identity=identity)
+    trainer = ClientTrainer(
+        setup.space, config, local_settings(setting, config), client_files.read_client(folder, number), number)
     answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
     memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
     gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
-    return RoundClient(plan, trainer, answers, gradients, _identity(folder, plan, number))
-
-
-def _counting_client(folder: Path, number: int) -> RoundClient:
-    config, spec = client_files.read_public(folder)
-    networks = FederatedNetworks(spec, config)
-    plan = histogram_plan(config, spec, networks, client_files.count(folder), client_files.identities(folder))
-    later = client_files.read_client(folder, number, client_files.LATER)
-    return RoundClient(plan, HistogramTrainer(networks, spec, later), None, identity=_identity(folder, plan, number))
-
-
-def _identity(folder: Path, plan: Plan, number: int) -> Identity | None:
-    return client_files.read_identity(folder, number) if plan.identities else None
+    return RoundClient(plan, trainer, answers, gradients, identity)
 
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:

@@ -1,27 +1,49 @@
 """Phases over a Flower grid: one message to each node, the replies that come within the time limit, every byte counted.
 
-A node that does not reply, replies late (to another phase or round), with an error or with something unreadable is
-absent from the answer.
+Our messages lie in Flower's as one ArrayRecord of named arrays. A node that does not reply, replies late (to another
+phase or round), with an error or with something unreadable is absent from what is returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from flwr.app import Array, ArrayRecord, RecordDict
 from flwr.app import Message as FlowerMessage
+from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 
 from contracts.errors import ProtocolError
-from federated.flower.flower_records import from_records, to_records, wire_bytes
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ROUND, Message, Phase
 
 TRAIN, QUERY = "train", "query"
+ARRAYS = "arrays"
 Note = Callable[[str], None]
 
 
 def message_type(phase: Phase) -> str:
     return f"{TRAIN if phase == 'train' else QUERY}.{phase}"
+
+
+def to_records(message: Mapping[str, object]) -> RecordDict:
+    arrays = {name: Array(value) for name, value in message.items()}  # type: ignore[call-overload]
+    return RecordDict({ARRAYS: ArrayRecord(arrays)})  # type: ignore[dict-item]
+
+
+def from_records(records: RecordDict, name: str = ARRAYS) -> Message:
+    """Raises ProtocolError when there are no arrays or one does not decode."""
+    if name not in records.array_records:
+        raise ProtocolError(f"a message has no record {name!r}; it has {sorted(records)}")
+    try:
+        return {key: array.numpy() for key, array in records.array_records[name].items()}
+    except (ValueError, TypeError, EOFError) as error:
+        raise ProtocolError(f"an array of a message does not decode: {error}") from None
+
+
+def wire_bytes(message: FlowerMessage) -> int:
+    """Of the whole message as gRPC carries it: payload, array headers, metadata."""
+    return message_to_proto(message).ByteSize()
 
 
 class FlowerExchange:

@@ -11,20 +11,17 @@ import logging
 import time
 from pathlib import Path
 
-import torch
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from contracts import summary
 from contracts.errors import FederatedError
-from federated.clients import client_files
+from contracts.summaries import summary
+from contracts.summaries.federated import ServerAppSummary
 from federated.clients.availability import of_config
-from federated.clients.networks import FederatedNetworks
-from federated.clients.row_space import RowSpace
 from federated.flower.flower_exchange import FlowerExchange
-from federated.flower.simulate import said
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
-from federated.rounds.settings import plan_of
+from federated.rounds.public_setup import PublicSetup, public_setup
+from federated.rounds.setting_figures import round_line
 from federated.rounds.training import FederatedRun
 
 LOG = logging.getLogger(__name__)
@@ -37,28 +34,30 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Raises FederatedError when too few nodes come, RoundAbandoned when rounds cannot be finished."""
     folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
-    config, spec = client_files.read_public(folder)
-    space = RowSpace(spec, config.federated.public_up_to)
-    torch.manual_seed(config.seed)
-    networks = FederatedNetworks(spec, config)
-    plan = plan_of(setting, config, space, networks, client_files.identities(folder))
+    setup = public_setup(folder, setting)
+    nodes = wait_for_nodes(grid, int(context.run_config["nodes"]) or setup.plan.clients)
+    training = started(setup, grid, nodes, folder / "runs" / f"{setting}-flower")
+    rounds = int(context.run_config["rounds"]) or setup.config.federated.of(setting).rounds
+    training.run(rounds, lambda rows, dense: {}, rounds, lambda entry: LOG.info(round_line(entry)))
+    sent = mean_of_rounds([entry.bytes for entry in training.history])
+    summary.write(training.folder, ServerAppSummary(
+        rounds=len(training.history), history=tuple(training.history), bytes_per_client_round=both_ways(sent),
+        bytes_per_phase=sent,
+    ))
+
+
+def started(setup: PublicSetup, grid: Grid, nodes: list[int], folder: Path) -> FederatedRun:
+    """Before its first round: the holders of every row are counted, where the averaging needs them."""
+    federated, seed = setup.config.federated, setup.config.seed
+    rows, dense = setup.networks.read()
     counted = ByteCount()
-    nodes = wait_for_nodes(grid, int(context.run_config["nodes"]) or plan.clients)
-    exchange = FlowerExchange(grid, nodes, config.federated.timeout, counted, LOG.warning)
-    rows, dense = networks.read()
-    run = FederatedRun(
-        plan, exchange, len(nodes), folder / "runs" / f"{setting}-flower", config.seed, rows, dense,
-        config.federated.largest_heat,
-        available=of_config(config.federated, list(range(len(nodes))), config.seed), counted=counted,
+    training = FederatedRun(
+        plan=setup.plan, exchange=FlowerExchange(grid, nodes, federated.timeout, counted, LOG.warning),
+        population=len(nodes), folder=folder, seed=seed, rows=rows, dense=dense, largest_heat=federated.largest_heat,
+        available=of_config(federated, list(range(len(nodes))), seed), counted=counted,
     )
-    run.count_population()
-    rounds = int(context.run_config["rounds"]) or config.federated.of(setting).rounds
-    run.run(rounds, lambda rows, dense: {}, rounds, lambda entry: LOG.info(said(entry)))
-    sent = mean_of_rounds([entry["bytes"] for entry in run.history])
-    summary.write(run.folder, {
-        "rounds": len(run.history), "history": run.history, "bytes_per_client_round": both_ways(sent),
-        "bytes_per_phase": sent,
-    })
+    training.count_population()
+    return training
 
 
 def wait_for_nodes(grid: Grid, wanted: int, seconds: float = WAIT_SECONDS) -> list[int]:

@@ -22,6 +22,7 @@ from statistics import fmean
 
 import numpy as np
 
+from contracts.summaries.federated import BothWays
 from federated.protocol.messages import PHASES, Message
 from federated.secure_aggregation.roster_consistency import quorum
 
@@ -43,10 +44,10 @@ class ByteCount:
         assert payload < wire <= allowed, f"{phase} {direction}: {wire} bytes for a payload of {payload}"
         getattr(self, direction)[phase].append(wire)
 
-    def per_phase(self) -> dict[str, dict[str, float]]:
-        """Mean bytes a message."""
+    def per_phase(self) -> dict[str, BothWays]:
+        """Mean bytes a message, of the phases that were sent."""
         return {
-            phase: {"up": _mean(self.up.get(phase)), "down": _mean(self.down.get(phase))}
+            phase: BothWays(up=_mean(self.up.get(phase)), down=_mean(self.down.get(phase)))
             for phase in PHASES if phase in self.down
         }
 
@@ -54,24 +55,25 @@ class ByteCount:
         """Bytes both ways of a client that takes part to the end."""
         return both_ways(self.per_phase())
 
-    def take(self) -> dict[str, dict[str, float]]:
+    def take(self) -> dict[str, BothWays]:
         """What was counted since the last time, per phase; counting starts anew."""
-        found = self.per_phase()
+        counted = self.per_phase()
         self.up.clear()
         self.down.clear()
-        return found
+        return counted
 
 
-def both_ways(phases: Mapping[str, Mapping[str, float]]) -> float:
+def both_ways(phases: Mapping[str, BothWays]) -> float:
     """All bytes of the phases of a client's round."""
-    return sum(both["up"] + both["down"] for both in phases.values())
+    return sum(sent.up + sent.down for sent in phases.values())
 
 
-def mean_of_rounds(rounds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Mean bytes a message of each phase over rounds that were counted one by one."""
+def mean_of_rounds(rounds: Sequence[Mapping[str, BothWays]]) -> dict[str, BothWays]:
+    """Mean bytes a message of each phase over the rounds that had it."""
+    of_phase = {phase: [sent[phase] for sent in rounds if phase in sent] for phase in PHASES}
     return {
-        phase: {way: fmean(counted[phase][way] for counted in rounds if phase in counted) for way in ("up", "down")}
-        for phase in PHASES if any(phase in counted for counted in rounds)
+        phase: BothWays(up=fmean(sent.up for sent in each), down=fmean(sent.down for sent in each))
+        for phase, each in of_phase.items() if each
     }
 
 
@@ -86,16 +88,16 @@ def predicted(
     """Phase -> payload bytes (up, down) of a client by the formulas above, without framing and with nobody lost."""
     k, bits = neighbours, np.ceil(clients / 8)
     boxes, both = 96 * k * masked, k * np.ceil(rows / 8) if per_row else 0
-    found: dict[str, tuple[float, float]] = {}
+    payload: dict[str, tuple[float, float]] = {}
     if masked:
-        found |= {"keys": (196, 4), "shares": (92 * k, 200 * k + 20 * clients + 4)}
+        payload |= {"keys": (196, 4), "shares": (92 * k, 200 * k + 20 * clients + 4)}
     if choose:
-        found |= {"union": (2 * code, boxes), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
+        payload |= {"union": (2 * code, boxes), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
         boxes = 0
     if choose and masked:
-        found |= {"agree_union": (64, bits), "open_union": (16 * k, 68 * quorum(clients))}
+        payload |= {"agree_union": (64, bits), "open_union": (16 * k, 68 * quorum(clients))}
     peers = (4 * k + both) * masked
-    found["train"] = (4 * (dense + 4 + rows * (width + 1)), 4 * (dense + rows * width) + peers + boxes)
+    payload["train"] = (4 * (dense + 4 + rows * (width + 1)), 4 * (dense + rows * width) + peers + boxes)
     if masked:
-        found |= {"agree_update": (64, bits), "open_update": (16 * k, 68 * quorum(clients))}
-    return found
+        payload |= {"agree_update": (64, bits), "open_update": (16 * k, 68 * quorum(clients))}
+    return payload

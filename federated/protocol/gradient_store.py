@@ -26,14 +26,14 @@ class GradientStore:
 
     def places(self) -> np.ndarray:
         """Rows that what was sent lies on, whether the server has it or not."""
-        memory = self._read()
+        memory = self.read()
         return memory.declared(memory.pending[1].places if memory.pending else np.empty(0, dtype=np.int64))
 
     def difference(
         self, plan: Plan, number: int, accepted: int, places: np.ndarray, succinct: np.ndarray, update: LocalUpdate
     ) -> LocalUpdate:
         """`update` on the succinct of the declared places -> what to send instead of it, which is remembered."""
-        memory = self._read()
+        memory = self.read()
         memory.settle(accepted)
         gradient = Gradient(-update.dense.astype(np.float64), places[succinct], -update.rows.astype(np.float64))
 
@@ -48,9 +48,9 @@ class GradientStore:
         return replace(update, rows=sent.rows, dense=sent.dense)
 
     def committed(self) -> Gradient:
-        return self._read().committed
+        return self.read().committed
 
-    def _read(self) -> GradientMemory:
+    def read(self) -> GradientMemory:
         if not self.path.exists():
             return GradientMemory.empty(self.dense, self.width)
         found = {name: np.array(array) for name, array in load_weights(self.path).items()}

@@ -7,6 +7,7 @@ whose use tells something about a client; all others (small tables, "unknown") b
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -24,6 +25,11 @@ Masking = Literal["none", "union", "per_row"]
 TAIL = 4  # words after the dense part: its weight, samples kept, samples held, loss
 LOSS_SCALE = 1024.0
 ATTEMPTS = 5  # a round of the protocol is numbered ATTEMPTS x round of the model + attempt, so that none comes twice
+
+
+def places_in(ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+    """int64: all places of ranges [start, stop), in their order."""
+    return np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(*ends, dtype=np.int64) for ends in ranges)])
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,7 @@ class Plan:
 
     @cached_property
     def private_places(self) -> np.ndarray:
-        ranges = [np.arange(start, stop, dtype=np.int64) for start, stop in self.private]
-        return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
+        return places_in(self.private)
 
     @cached_property
     def public_places(self) -> np.ndarray:

@@ -106,7 +106,7 @@ class RoundClient:
     # ---- the update ----
     def _train(self, message: Message, memory: Message) -> Message:
         self.masks.take_shares(message, memory)
-        places = self._places(memory)
+        places = self.places(memory)
         rows = get(message, "rows", np.float32, (len(places), self.plan.width))
         dense = get(message, "dense", np.float32, (self.plan.dense,))
         succinct = np.isin(places, np.concatenate([self.plan.public_places, self._held()]))
@@ -139,7 +139,8 @@ class RoundClient:
             return held
         return np.union1d(held, np.intersect1d(self.gradients.places(), self.plan.private_places))
 
-    def _places(self, memory: Message) -> np.ndarray:
+    def places(self, memory: Message) -> np.ndarray:
+        """Sorted places that it trains in the round that it remembers. Raises ProtocolError before it has chosen."""
         if self.plan.policy.public_rows:
             return self.plan.public_scope(round_number(memory))
         if "chosen" not in memory:

@@ -1,8 +1,8 @@
 """Rounds one after another: choose clients, run a round, move the model, keep what a restart needs.
 
     FOLDER/runs/SETTING/model.safetensors   rows, dense and the last completed round, replaced by rename after each
-    FOLDER/runs/SETTING/best.safetensors    the same of the round whose `chosen_by` figure is highest
-    FOLDER/runs/SETTING/history.json        one entry a round, with its bytes
+    FOLDER/runs/SETTING/best.safetensors    the same of the round with the best validation AUC
+    FOLDER/runs/SETTING/history.json        the figures of each round, with its bytes
 
 A round that is abandoned changes nothing and is drawn anew; a server started again goes on after the last completed
 one.
@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from contracts.atomic_write import write_json
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
+from contracts.summaries.federated import RoundFigures
 from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
 from federated.clients.availability import Availability
@@ -33,14 +34,15 @@ from federated.protocol.round_server import OpenedRound, RoundServer
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
 POPULATION = "population.safetensors"
 LONGEST_WAIT = 1000  # rounds
-Evaluate = Callable[[np.ndarray, np.ndarray], dict[str, float]]
-OnRound = Callable[[dict[str, Any]], None]
+Evaluate = Callable[[np.ndarray, np.ndarray], Mapping[str, float]]
+"""Rows and dense part of a model -> AUCs, as RoundFigures names them."""
+OnRound = Callable[[RoundFigures], None]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FederatedRun:
-    """One setting's model as it moves. `exchange` numbers its clients 0 .. population - 1; `available` None: all are
-    there. `counted` is what the exchange counts into."""
+    """One setting's model as it moves: `rows` [space, width] and `dense` [D]. `exchange` numbers its clients 0 ..
+    population - 1; `available` None: all are there. `counted` is what the exchange counts into."""
 
     plan: Plan
     exchange: Exchange
@@ -53,8 +55,7 @@ class FederatedRun:
     heat: np.ndarray | None = None
     available: Availability | None = None
     counted: ByteCount = field(default_factory=ByteCount)
-    chosen_by: str = "auc_validation"
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[RoundFigures] = field(default_factory=list)
     latest: LatestAverage | None = None
     mean_samples: float = 0.0
     waited: int = 0
@@ -66,22 +67,22 @@ class FederatedRun:
             return
         if not (self.folder / POPULATION).exists():
             server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense)
-            found, mean_samples = server.holders(range(self.population))
+            holders, mean_samples = server.holders(range(self.population))
             self.folder.mkdir(parents=True, exist_ok=True)
-            _replace(self.folder / POPULATION, {"holders": found, "mean_samples": np.array([mean_samples])})
+            _replace(self.folder / POPULATION, {"holders": holders, "mean_samples": np.array([mean_samples])})
         counted = load_weights(self.folder / POPULATION)
         self.mean_samples = float(counted["mean_samples"][0])
-        holders = np.full(self.plan.space, float(self.population))
+        of_row = np.full(self.plan.space, float(self.population))
         if self.plan.policy.name != "all" or self.plan.rule == "heat":
-            holders[self.plan.private_places] = np.maximum(counted["holders"], 1)
-        self.heat = self.population / holders
+            of_row[self.plan.private_places] = np.maximum(counted["holders"], 1)
+        self.heat = self.population / of_row
         if self.plan.rule == "latest":
             self.latest = LatestAverage(
-                self.dense.astype(np.float64), self.rows.astype(np.float64), self.population, 1.0, holders
+                self.dense.astype(np.float64), self.rows.astype(np.float64), self.population, 1.0, of_row
             )
 
     def resume(self) -> int:
-        """Takes up the model of the last completed round, if there is one; answers how many are done."""
+        """Takes up the model of the last completed round, if there is one; returns how many are done."""
         if not (self.folder / MODEL).exists():
             return 0
         stored = load_weights(self.folder / MODEL)
@@ -92,8 +93,9 @@ class FederatedRun:
             self.latest.restore(stored)
             self.latest.rows, self.latest.dense = self.rows.astype(np.float64), self.dense.astype(np.float64)
         done = int(stored["round"][0])
-        self.history = json.loads((self.folder / HISTORY).read_text(encoding="utf-8"))[:done]
-        self.waited = self.history[-1]["waited"]
+        entries = json.loads((self.folder / HISTORY).read_text(encoding="utf-8"))
+        self.history = [RoundFigures.model_validate(entry) for entry in entries[:done]]
+        self.waited = self.history[-1].waited
         return done
 
     def run(self, rounds: int, evaluate: Evaluate, evaluate_every: int, on_round: OnRound) -> None:
@@ -104,16 +106,22 @@ class FederatedRun:
             started = time.perf_counter()
             opened, unique = self._complete(number)
             self._move(opened, unique)
-            entry = {**_entry(number, opened), "abandoned": unique % ATTEMPTS, "bytes": self.counted.take(),
-                     "waited": self.waited, "seconds": time.perf_counter() - started}
-            if number % evaluate_every == 0 or number == rounds:
-                entry |= evaluate(self.rows, self.dense)
+            seconds = time.perf_counter() - started
+            evaluated = number % evaluate_every == 0 or number == rounds
+            entry = RoundFigures(
+                round=number, clients=len(opened.finished), loss=opened.loss if opened.samples else None,
+                kept=opened.samples / opened.samples_held if opened.samples_held else None, union=len(opened.union),
+                declared=float(np.mean(list(opened.declared.values()))),
+                lost={phase: len(lost) for phase, lost in opened.lost.items() if lost},
+                seconds_per_phase=opened.seconds, abandoned=unique % ATTEMPTS, bytes=self.counted.take(),
+                waited=self.waited, seconds=seconds, **(evaluate(self.rows, self.dense) if evaluated else {}),
+            )
             self.history.append(entry)
             self._save(number)
             on_round(entry)
 
     def _complete(self, number: int) -> tuple[OpenedRound, int]:
-        """Draws clients until a round is finished; answers it and its number in the protocol."""
+        """Draws clients until a round is finished; returns it and its number in the protocol."""
         for unique in range(number * ATTEMPTS, (number + 1) * ATTEMPTS):
             chosen = self._choose(unique, self._there(number))
             server = RoundServer(self.plan, unique, self.exchange, self.rows, self.dense, self._further(chosen))
@@ -163,29 +171,18 @@ class FederatedRun:
         self.rows = self.rows + steps.astype(np.float32)
         self.dense = self.dense + (opened.dense / max(opened.dense_weight, 1.0)).astype(np.float32)
 
-    def best(self) -> dict[str, Any]:
-        """The entry of the round that is served: the best by `chosen_by`, else the last."""
-        judged = [entry for entry in self.history if self.chosen_by in entry]
-        return max(judged, key=lambda entry: entry[self.chosen_by]) if judged else self.history[-1]
+    def best(self) -> RoundFigures:
+        """The round that is served: the one with the best validation AUC, else the last."""
+        evaluated = [(entry.auc_validation, entry) for entry in self.history if entry.auc_validation is not None]
+        return max(evaluated, key=lambda pair: pair[0])[1] if evaluated else self.history[-1]
 
     def _save(self, number: int) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        history = self.folder / f".{HISTORY}"
-        history.write_text(json.dumps(self.history), encoding="utf-8")
-        history.replace(self.folder / HISTORY)
+        write_json(
+            self.folder / HISTORY, [entry.model_dump(mode="json", exclude_none=True) for entry in self.history], None)
         model = {"rows": self.rows, "dense": self.dense, "round": np.array([number])}
-        if self.best()["round"] == number:
+        if self.best().round == number:
             _replace(self.folder / BEST, model)
         _replace(self.folder / MODEL, model | (self.latest.state() if self.latest is not None else {}))
-
-
-def _entry(number: int, opened: OpenedRound) -> dict[str, Any]:
-    return {
-        "round": number, "clients": len(opened.finished), "loss": opened.loss if opened.samples else None,
-        "kept": opened.samples / opened.samples_held if opened.samples_held else None, "union": len(opened.union),
-        "declared": float(np.mean(list(opened.declared.values()))),
-        "lost": {phase: len(lost) for phase, lost in opened.lost.items() if lost}, "seconds_per_phase": opened.seconds,
-    }
 
 
 def _replace(path: Path, model: dict[str, np.ndarray]) -> None:

@@ -90,11 +90,11 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any
 
 def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
     """A few secure rounds over some users of the log, with their figures; what is served stays as it is."""
-    from federated.jobs import federate_job as federate_step
+    from federated.jobs import federate_job
 
     with show_progress(console, "federated rounds") as progress:
-        found = federate_step.run(config, out, progress.advance, bundle=False)
-    return {"federated": found["federated"], "settings": found["settings"]}
+        made = federate_job.federate(config, out, progress.advance, bundle=False).plain()
+    return {"federated": made["federated"], "settings": made["settings"]}
 
 
 def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, console: Console) -> None:

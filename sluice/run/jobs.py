@@ -117,7 +117,7 @@ def run_federate(
     if not out.encoding.exists():
         run_features(config, data, out, console, until=until)
     with show_progress(console, "federate") as progress:
-        found = federate_job.run(config, out, progress.advance)
+        found: dict[str, Any] = federate_job.federate(config, out, progress.advance).plain()
     parts = Artifacts(out.out / federate_job.FOLDER / "parts")
     found["bundle"] = build_bundle(federate_job.served_config(config), parts, console, out).plain()
     summary.write(out.out, {"name": config.name, **found})

@@ -15,7 +15,7 @@ from federated.secure_aggregation.identity import ANNOUNCEMENT, Identity
 from federated.secure_aggregation.round_secrets import RoundSecrets
 from federated.secure_aggregation.unmasking import SecureSum
 from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
-from tests.federated.test_secure_round import CLIENTS, clients, plaintext, plan, run
+from tests.federated.small_rounds import CLIENTS, clients, plaintext, plan, run
 
 
 class Meddling(LocalExchange):

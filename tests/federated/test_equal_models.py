@@ -14,8 +14,8 @@ from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
 from federated.privacy.index_policy import POLICIES
+from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.round_client import RoundClient
-from federated.protocol.round_server import RoundServer
 from federated.rounds.settings import local_settings, plan_of
 from federated.rounds.training import FederatedRun
 from tests.federated import small_world
@@ -42,15 +42,14 @@ def trainers(world):
 
 def one_round(world, plan):
     _, _, networks, _ = world
-    clients = {number: RoundClient(plan, trainer, None) for number, trainer in enumerate(trainers(world)[:8])}
-    if plan.policy.name == "cpp1":
-        for client in clients.values():
-            client._answers = lambda asked, client=client: np.isin(  # type: ignore[method-assign]
-                plan.private_places[asked], client.trainer.held())
     rows, dense = networks.read()
-    opened = RoundServer(plan, 5, LocalExchange(clients), rows, dense).run(clients)
-    run = FederatedRun(plan, LocalExchange(clients), 8, world[3], 1, rows, dense)
-    run._move(opened, 5)
+    clients = {
+        number: RoundClient(plan, trainer, FirstAnswers(world[3] / "answers" / str(number), len(plan.private_places)))
+        for number, trainer in enumerate(trainers(world)[:8])
+    }
+    run = FederatedRun(plan=plan, exchange=LocalExchange(clients), population=8, folder=world[3] / plan.policy.name,
+                       seed=1, rows=rows, dense=dense)
+    run.run(1, lambda rows, dense: {}, 99, lambda entry: None)
     return run.rows, run.dense
 
 
@@ -72,7 +71,8 @@ def test_one_client_holding_all_data_is_central_training(world):
     trainer = ClientTrainer(space, config, local, whole, 0)
     plan = plan_of("central", config, space, networks)
     alone = LocalExchange({0: RoundClient(plan, trainer, None)})
-    run = FederatedRun(plan, alone, 1, folder / "central", 1, rows, dense)
+    run = FederatedRun(plan=plan, exchange=alone, population=1, folder=folder / "central", seed=1, rows=rows,
+                       dense=dense)
     run.run(2, lambda r, d: {}, 99, lambda entry: None)
     reference = FederatedNetworks(space.spec, config).train()
     reference.write(rows, dense)

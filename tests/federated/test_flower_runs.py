@@ -6,7 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from contracts import summary
+from contracts.summaries import summary
+from contracts.summaries.federated import ServerAppSummary
 from federated.clients import prepare
 from tests.federated import small_world
 from tests.federated.flower_processes import (
@@ -47,7 +48,7 @@ def test_flwr_run_completes_rounds_in_the_simulation_engine(tmp_path):
                  "num-supernodes=4")
             wait_for_file(folder / "runs" / f"{setting}-flower" / summary.FILE, 900, home)
     for setting in ("cpp2", "fedlaavg"):
-        assert summary.read(folder / "runs" / f"{setting}-flower")["rounds"] == ROUNDS
+        assert summary.read(folder / "runs" / f"{setting}-flower", ServerAppSummary).rounds == ROUNDS
 
 
 @pytest.mark.slow
@@ -72,6 +73,6 @@ def test_three_authenticated_supernodes_complete_rounds_over_tls(tmp_path):
             ))
         flwr(home, "run", str(ROOT), NAME, "-c", settings(folder, 3))
         wait_for_file(folder / "runs" / "cpp2-flower" / summary.FILE, 900, home)
-    found = summary.read(folder / "runs" / "cpp2-flower")
-    assert found["rounds"] == ROUNDS
-    assert all(entry["clients"] == 3 for entry in found["history"])
+    found = summary.read(folder / "runs" / "cpp2-flower", ServerAppSummary)
+    assert found.rounds == ROUNDS
+    assert all(entry.clients == 3 for entry in found.history)

@@ -6,56 +6,16 @@ import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
-from federated.privacy.index_policy import POLICIES
-from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.local_update import update_words
 from federated.protocol.messages import PHASES
-from federated.protocol.plan import TAIL, Plan
-from federated.protocol.round_client import RoundClient
 from federated.protocol.round_server import RoundServer
 from federated.secure_aggregation.fixed_point import signed
-from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
+from tests.federated.local_exchange import LocalExchange
+from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plaintext, plan, run
 
-SPACE, WIDTH, DENSE, CLIENTS = 60, 3, 11, 14
 CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"),
          ("union", "scope"), ("per_row", "cpp1"),
          ("per_row", "cpp2"), ("per_row", "cpp4"), ("per_row", "cpp5"), ("per_row", "all")]
-
-
-def plan(masking: str, policy: str, **changes) -> Plan:
-    return Plan(**{"space": SPACE, "private": ((5, 40), (45, SPACE)), "width": WIDTH, "dense": DENSE,
-                   "policy": POLICIES[policy], "masking": masking, "clients": CLIENTS, "neighbours": 8, "buckets": 3,
-                   "identities": PUBLISHED if masking != "none" else (), **changes})
-
-
-def clients(of: Plan, folder, count: int = CLIENTS) -> dict[int, RoundClient]:
-    made = {}
-    for number in range(count):
-        held = np.sort(np.random.default_rng(number).choice(of.private_places, 9, replace=False))
-        trainer = FixedTrainer(held, WIDTH, DENSE, number)
-        made[number + 100] = RoundClient(of, trainer, FirstAnswers(folder / str(number), len(of.private_places)),
-                                         identity=IDENTITIES[number] if of.identities else None)
-    return made
-
-
-def run(of: Plan, exchange: LocalExchange, number: int = 1):
-    tables = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
-    server = RoundServer(of, number, exchange, tables, np.zeros(DENSE, dtype=np.float32))
-    return server.run(exchange.clients)
-
-
-def plaintext(of: Plan, exchange: LocalExchange, survivors: set[int]):
-    """Sums of the survivors' own words, by the slowest way."""
-    rows, common = np.zeros((SPACE, WIDTH + 1), dtype=np.uint32), np.zeros(DENSE + TAIL, dtype=np.uint32)
-    for number in survivors:
-        client = exchange.clients[number]
-        places = client._places(exchange.memory[number])
-        succinct = np.isin(places, np.concatenate([of.public_places, client.trainer.held()]))
-        words = update_words(of, of.update_layout(places), succinct, client.trainer.last)
-        common += words[: DENSE + TAIL]
-        for place, row in zip(places, words[DENSE + TAIL :].reshape(-1, WIDTH + 1), strict=True):
-            rows[place] += row
-    return rows, common
 
 
 @pytest.mark.parametrize(("masking", "policy"), CASES)
@@ -140,7 +100,7 @@ def test_masked_words_are_uniform_and_hold_no_plaintext(tmp_path):
             assert (reply["words"] == 0).mean() < 0.1  # in the clear four of five rows, which are not held, are 0
         if phase == "train":
             client = exchange.clients[number]
-            places = client._places(exchange.memory[number])
+            places = client.places(exchange.memory[number])
             succinct = np.isin(places, np.concatenate([of.public_places, client.trainer.held()]))
             words = update_words(of, of.update_layout(places), succinct, client.trainer.last)
             assert (reply["words"] == words).mean() < 0.01

@@ -66,7 +66,7 @@ def test_training_the_rows_a_client_uses_is_training_them_all(tmp_path, model):
     config, space, batch, networks = world(tmp_path, model)
     trainer = ClientTrainer(space, config, local_settings("cpp1", config), batch, 0)
     rows, dense = networks.read()
-    used = np.union1d(trainer.held(), np.setdiff1d(np.arange(space.size), trainer._private))
+    used = np.union1d(trainer.held(), np.setdiff1d(np.arange(space.size), space.private_places))
     small, whole = trainer.train(5, used, rows[used], dense), trainer.train(5, np.arange(space.size), rows, dense)
     assert np.abs(small.rows - whole.rows[used]).max() < 1e-6
     assert np.abs(small.dense - whole.dense).max() < 1e-6

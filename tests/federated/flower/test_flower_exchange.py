@@ -9,14 +9,13 @@ from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from contracts.errors import ProtocolError
-from federated.flower.flower_exchange import FlowerExchange
-from federated.flower.flower_records import from_records, to_records
+from federated.flower.flower_exchange import FlowerExchange, from_records, to_records
 from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount, predicted
 from federated.protocol.messages import PHASES, ROUND
 from federated.protocol.round_server import RoundServer
 from tests.federated.local_exchange import LocalExchange
-from tests.federated.test_secure_round import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
+from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
 
 TABLES = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
 
@@ -164,8 +163,8 @@ def test_the_wire_adds_framing_alone(tmp_path):
         neighbours=8, clients=CLIENTS, per_row=True,
     )
     for phase, wire in counted.per_phase().items():
-        for way, payload in zip(("up", "down"), formula[phase], strict=True):
-            assert payload < wire[way] < payload + 320 + 7 * 260
+        for sent, payload in zip((wire.up, wire.down), formula[phase], strict=True):
+            assert payload < sent < payload + 320 + 7 * 260
 
 
 def test_unaccounted_bytes_are_noticed():

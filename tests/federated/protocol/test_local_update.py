@@ -9,17 +9,14 @@ from contracts.config.federated import Federated
 from contracts.errors import ConfigError
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
-from federated.flower import simulate
-from federated.privacy import skellam
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
 from federated.protocol.plan import TAIL
 from federated.protocol.round_server import RoundServer
 from federated.rounds.settings import plan_of
-from federated.rounds.training import FederatedRun
 from federated.secure_aggregation.fixed_point import as_words, signed
 from tests.federated import small_world
 from tests.federated.local_exchange import LocalExchange
-from tests.federated.test_secure_round import DENSE, SPACE, WIDTH, clients, plan
+from tests.federated.small_rounds import DENSE, SPACE, WIDTH, clients, plan
 
 
 @given(st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=40), st.floats(1.0, 2.0**22))
@@ -47,18 +44,6 @@ def test_with_noise_nothing_is_sent_but_updates_of_equal_weight():
     rows = words[DENSE + TAIL :].reshape(3, WIDTH + 1)
     assert rows[:, -1].tolist() == [0, 0, 0]
     assert (rows[:, :-1] * of.fixed.step).mean(axis=1) == pytest.approx([0.25, 0.0, 0.25], abs=of.fixed.step)
-
-
-def test_epsilon_of_the_noise_is_that_of_all_rounds_with_the_smallest_one(tmp_path):
-    config = small_world.config(noise=1e6, noise_norm=2000.0, delta=1e-6)
-    of = plan("union", "cpp5", rule="plain", noise=1e6, noise_norm=2000.0)
-    run = FederatedRun(of, lambda phase, messages: {}, 9, tmp_path, 1, np.zeros((SPACE, WIDTH)), np.zeros(DENSE))
-    run.history = [{"clients": clients} for clients in (9, 6, 8)]
-    words = DENSE + 4 + SPACE * (WIDTH + 1)
-    expected = skellam.epsilon(5 * 1e6, 2000.0, 2000.0 * words**0.5, 3, 1e-6)
-    assert simulate._noise_epsilon(run, config) == pytest.approx(expected)
-    run.plan = plan("union", "cpp5")
-    assert simulate._noise_epsilon(run, config) is None
 
 
 @pytest.mark.parametrize(("masking", "policy", "rule"), [

@@ -1,0 +1,43 @@
+"""What server and clients of one setting make of the public files, each for itself and all alike.
+
+configuration and spec ▶ row space ▶ networks, whose weights the configured seed draws ▶ plan
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from contracts.config.config import Config
+from federated.clients import client_files
+from federated.clients.networks import FederatedNetworks
+from federated.clients.row_space import RowSpace
+from federated.protocol.plan import Plan
+from federated.rounds.score_histograms import histogram_plan
+from federated.rounds.settings import HISTOGRAMS, plan_of
+
+
+@dataclass(frozen=True)
+class PublicSetup:
+    """`networks` hold the weights that a run starts from."""
+
+    config: Config
+    space: RowSpace
+    networks: FederatedNetworks
+    plan: Plan
+
+
+def public_setup(folder: Path, setting: str, config: Config | None = None) -> PublicSetup:
+    """Of the setting, or of the last round (HISTOGRAMS), in a prepared folder; `config` in place of the one that lies
+    there. Raises DataError where nothing was prepared, ConfigError on a setting that does not fit."""
+    prepared, spec = client_files.read_public(folder)
+    config = config or prepared
+    identities = client_files.identities(folder)
+    space = RowSpace(spec, config.federated.public_up_to)
+    torch.manual_seed(config.seed)
+    networks = FederatedNetworks(spec, config)
+    plan = (histogram_plan(config, spec, networks, client_files.count(folder), identities) if setting == HISTOGRAMS
+            else plan_of(setting, config, space, networks, identities))
+    return PublicSetup(config, space, networks, plan)

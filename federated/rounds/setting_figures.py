@@ -1,0 +1,114 @@
+"""A finished setting in figures: quality of the served round, bytes, what answers give away, seconds, losses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from contracts.config.config import Config
+from contracts.summaries.federated import FederatedFigures, RoundFigures, SettingFigures
+from federated.clients import client_files
+from federated.clients.row_space import RowSpace
+from federated.privacy import privacy_cost, skellam
+from federated.protocol.byte_count import both_ways, mean_of_rounds, predicted
+from federated.protocol.messages import PHASES
+from federated.protocol.plan import TAIL
+from federated.rounds.training import FederatedRun
+from federated.secure_aggregation.neighbour_graph import degree
+
+
+def figures_of(training: FederatedRun, config: Config, folder: Path) -> SettingFigures:
+    """Quality is that of the round with the best validation AUC, whose model is served."""
+    history, policy, best = training.history, training.plan.policy, training.best()
+    _, spec = client_files.read_public(folder)
+    held = rows_held(RowSpace(spec, config.federated.public_up_to), folder)
+    masked = training.plan.masked
+    per_row = privacy_cost.any_rounds(policy) if masked else np.inf
+    sent = mean_of_rounds([entry.bytes for entry in history])
+    formula = bytes_by_formula(training) if sent else {}
+    dropouts: Counter[str] = Counter()
+    for entry in history:
+        dropouts.update(entry.lost)
+    return SettingFigures(
+        auc=best.auc, auc_validation=best.auc_validation, best_round=best.round, history=tuple(history),
+        bytes_per_client_round=both_ways(sent), bytes_per_phase=sent,
+        bytes_by_formula=sum(map(sum, formula.values())), bytes_by_formula_per_phase=formula,
+        epsilon=_finite(per_row), epsilon_composed=_finite(per_row * held) if per_row else 0.0, held=held,
+        epsilon_one_round=_finite(privacy_cost.one_round(policy)) if masked else None,
+        epsilon_noise=noise_epsilon(training, config.federated.delta),
+        rounds=len(history), seconds_per_round=_mean(entry.seconds for entry in history),
+        seconds_per_phase={phase: _mean(entry.seconds_per_phase[phase] for entry in history) for phase in PHASES},
+        kept=_mean_of_known(entry.kept for entry in history), dropouts=dict(dropouts),
+        abandoned=sum(entry.abandoned for entry in history),
+    )
+
+
+def side_by_side(config: Config, settings: dict[str, SettingFigures]) -> FederatedFigures:
+    """Every setting's figures by name; `central` is no federated run and has neither bytes nor epsilon."""
+    secure = {name: figures for name, figures in settings.items() if name != "central"}
+    return FederatedFigures(
+        auc={name: figures.auc for name, figures in settings.items()},
+        bytes_per_client_round={name: figures.bytes_per_client_round for name, figures in secure.items()},
+        bytes_by_formula={name: figures.bytes_by_formula for name, figures in secure.items()},
+        epsilon={name: figures.epsilon for name, figures in secure.items()},
+        epsilon_composed={name: figures.epsilon_composed for name, figures in secure.items()},
+        epsilon_noise={name: figures.epsilon_noise for name, figures in secure.items()},
+        auc_validation={name: figures.auc_validation for name, figures in settings.items()},
+        kept={name: figures.kept for name, figures in settings.items()},
+        seconds_per_round=settings[config.federated.served].seconds_per_round,
+        dropouts=sum(sum(figures.dropouts.values()) for figures in secure.values()), served=config.federated.served,
+    )
+
+
+def round_line(entry: RoundFigures) -> str:
+    """A round in a line: what is known of loss and AUC."""
+    known = {"loss": entry.loss, "auc": entry.auc_validation}
+    return f"round {entry.round}" + "".join(
+        f", {name} {value:.4f}" for name, value in known.items() if value is not None)
+
+
+def bytes_by_formula(training: FederatedRun) -> dict[str, tuple[float, float]]:
+    """Payload (up, down) of a client in each phase at the mean of the rounds' unions and rows, with nobody lost."""
+    plan, history = training.plan, training.history
+    clients = min(plan.clients, training.population)
+    return predicted(
+        code=plan.code.size if plan.contributors <= 1 else len(plan.private_places), private=len(plan.private_places),
+        union=int(_mean(entry.union for entry in history)), rows=_mean(entry.declared for entry in history),
+        dense=plan.dense, width=plan.width, neighbours=degree(clients, plan.neighbours), clients=clients,
+        per_row=plan.masking == "per_row", masked=plan.masked, choose=not plan.policy.public_rows,
+    )
+
+
+def noise_epsilon(training: FederatedRun, delta: float) -> float | None:
+    """Of all opened sums of updates together, for a client that took part in each; None without noise. The fewest
+    uploads of a round bound its noise, less one: a client knows its own."""
+    plan = training.plan
+    if not plan.noise:
+        return None
+    fewest = min(entry.clients for entry in training.history) - 1
+    words = plan.dense + TAIL + plan.space * (plan.width + 1)
+    l1 = min(plan.noise_norm * np.sqrt(words), plan.noise_norm**2)
+    return skellam.epsilon(fewest * plan.noise, plan.noise_norm, l1, len(training.history), delta)
+
+
+def rows_held(space: RowSpace, folder: Path) -> float:
+    """Mean number of private rows that a client's samples use: what epsilon per row composes over."""
+    batches = (client_files.read_client(folder, number) for number in range(client_files.count(folder)))
+    return _mean(len(space.held(batch)) for batch in batches)
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _mean_of_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _mean(known) if known else None
+
+
+def _finite(epsilon: float) -> float | None:
+    """None where nothing bounds it: JSON has no infinity."""
+    return epsilon if np.isfinite(epsilon) else None

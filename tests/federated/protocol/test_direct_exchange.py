@@ -1,0 +1,39 @@
+"""Messages handed over instead of sent: the same sums, one client made a number, and refusals that are raised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contracts.errors import ProtocolError
+from federated.protocol.direct_exchange import DirectExchange
+from federated.protocol.messages import ROUND
+from federated.protocol.round_server import RoundServer
+from tests.federated.local_exchange import LocalExchange
+from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
+
+
+def test_a_round_opens_what_it_does_elsewhere(tmp_path):
+    of = plan("union", "cpp5")
+    here, there = clients(of, tmp_path / "here"), LocalExchange(clients(of, tmp_path / "there"))
+    tables = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
+    server = RoundServer(of, 1, DirectExchange(here.__getitem__), tables, np.zeros(DENSE, dtype=np.float32))
+    opened, expected = server.run(here), run(of, there)
+    assert (opened.rows == expected.rows).all()
+    assert (opened.dense == expected.dense).all()
+    assert len(opened.finished) == CLIENTS
+
+
+def test_a_client_is_made_once_and_remembers(tmp_path):
+    of, made = plan("union", "cpp5"), []
+
+    def client_of(number):
+        made.append(number)
+        return clients(of, tmp_path)[100]
+
+    exchange = DirectExchange(client_of)
+    keys = {0: {ROUND: np.int64(1).reshape(()), "clients": np.int32(9).reshape(())}}
+    assert set(exchange("keys", keys)[0]) == {"announcement", "signer", "signature"}
+    with pytest.raises(ProtocolError, match="has done it"):
+        exchange("keys", keys)
+    assert made == [0]
