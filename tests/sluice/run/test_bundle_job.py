@@ -31,9 +31,9 @@ def quiet() -> Console:
 def test_what_is_published_is_what_the_summary_says(parts: Artifacts) -> None:
     made = build_bundle(CONFIG, parts, quiet())
     manifest = bundle.verify(parts.bundle)
-    assert (made["version"], made["files"]) == (manifest.version, len(manifest.files))
-    assert made["parity"]["mismatches"] == 0
-    assert made["bytes"] == sum(path.stat().st_size for path in parts.bundle.rglob("*") if path.is_file())
+    assert (made.version, made.files) == (manifest.version, len(manifest.files))
+    assert made.parity.mismatches == 0
+    assert made.bytes == sum(path.stat().st_size for path in parts.bundle.rglob("*") if path.is_file())
     assert (parts.out / BUNDLE_JOB / "summary.json").exists()
     assert not (parts.out / ".build").exists()
 
@@ -41,7 +41,7 @@ def test_what_is_published_is_what_the_summary_says(parts: Artifacts) -> None:
 def test_the_same_parts_make_the_same_version_in_another_folder(parts: Artifacts, tmp_path: Path) -> None:
     here = build_bundle(CONFIG, parts, quiet())
     there = build_bundle(CONFIG, parts, quiet(), Artifacts(tmp_path))
-    assert there["version"] == here["version"]
+    assert there.version == here.version
     assert (tmp_path / "bundle" / bundle.MANIFEST).exists()
 
 
