@@ -25,7 +25,7 @@ from contracts.commit import present_commit
 from contracts.features.field_costs import FILE, FieldCost, Interval, ItemSide, MeasuredCosts, field_bytes, field_keys
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
-from serving.assembly.assemble import item_part
+from serving.assembly.item_vectors import item_part
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline

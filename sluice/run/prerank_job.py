@@ -26,7 +26,8 @@ from models.preranking.fscd_scorer import FscdSplit
 from models.preranking.job import Outcome
 from models.preranking.sweep import OnStep
 from models.tracking.tracking import Tracker
-from serving.assembly.assemble import assemble, item_part
+from serving.assembly.assemble import assemble
+from serving.assembly.item_vectors import item_part
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay import funnel_timing, item_snapshot, past_requests, retrieved_candidates
 from serving.replay.item_snapshot import SnapshotArtifacts
