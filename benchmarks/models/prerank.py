@@ -29,7 +29,7 @@ from models.preranking import job as prerank_step
 from models.preranking import sweep as prerank_sweep
 from models.preranking.job import Outcome
 from models.preranking.sweep import Point, Task
-from sluice.demo.evaluate_slates import DECOYS
+from sluice.demo.evaluate_prerank import DECOYS
 from sluice.run import prerank_job
 
 BATCHES, WEIGHTS = (256, 4096), (0.25, 1.0, 4.0, 16.0)

@@ -43,30 +43,58 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
     result = jobs.run_all(config, out.raw, out, console)
     server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
     try:
-        from sluice.demo.evaluate_slates import judge
-
         with show_progress(console, "requests and slates"):
-            judged = judge(config, out, server.target, VISITS)
+            evaluated = _evaluate(config, out, server.target)
         with show_progress(console, "pair rates and their baselines"):
-            from sluice.demo import evaluate_pair_rates as pair_judge
+            from sluice.demo.evaluate_pair_rates import evaluate_pair_rates
 
-            judged["pair_rates"] = pair_judge.judge(config, out)
-        judged |= _federated(config, out, console)
+            pair_rates = evaluate_pair_rates(config, out)
+        evaluated |= {"pair_rates": pair_rates.plain()} if pair_rates else {}
+        evaluated |= _federated(config, out, console)
     finally:
         if not keep_serving:
             server.stop()
     merged = {
         **result,
         "simulation": simulated,
-        **judged,
+        **evaluated,
         "marketplace_version": config.version,
-        "models": judged["models"],
         "parity": result["bundle"]["parity"],
     }
     merged["seconds"] = round(time.perf_counter() - started, 1)
     summary.write(folder, merged)
     _finish(folder, merged, server if keep_serving else None, console)
     return merged
+
+
+def _evaluate(config: Config, out: Artifacts, target: str) -> dict[str, Any]:
+    """The models, crosses and pre-ranker of the run, and the slates of its server, against the truth."""
+    from pipelines.marketplace.truth import CONTEXT, Truth
+    from sluice.demo import live_requests, oracle
+    from sluice.demo.evaluate_crosses import evaluate_crosses
+    from sluice.demo.evaluate_prerank import decoys_kept, evaluate_prerank
+    from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
+
+    truth = Truth.load(out.truth)
+    found = serve_visits(config, out, truth, target, VISITS)
+    best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
+    searched, chosen = summary.read(out.crosses), summary.read(out.prerank)
+    evaluated: dict[str, Any] = {
+        "models": {
+            name: figures | {"oracle_auc": best, "share_of_oracle": oracle.share_of_oracle(figures["auc"], best)}
+            for name, figures in summary.read(out.out / "models")["models"].items()
+        },
+        "slate": evaluate_slates(found, config).plain(),
+        "serving": live_requests.figures(list(found.served.values())).plain(),
+    }
+    if searched:
+        parts = [cross["parts"] for cross in searched["crosses"]]
+        aucs = {variant: figures["auc"] for variant, figures in searched.get("arms", {}).items()}
+        evaluated["crosses"] = searched | evaluate_crosses(parts, aucs, truth, best).plain()
+    if chosen:
+        evaluated["prerank"] = chosen | {
+            "decoys_kept": decoys_kept(chosen["kept"]), "slates": evaluate_prerank(found, out).plain()}
+    return evaluated
 
 
 def require_sound(found: dict[str, Any]) -> None:
@@ -105,7 +133,7 @@ def _finish(folder: Path, merged: dict[str, Any], server: ServerProcess | None, 
     print_models(merged["models"], console)
     crosses = {key: merged["crosses"][key] for key in CROSSES}
     print_pairs(
-        "demo", {"crosses": crosses, **{key: merged[key] for key in SHOWN}}, console
+        "demo", {"crosses": crosses, **{key: merged[key] for key in SHOWN if key in merged}}, console
     )
     console.print(f"report: {page}", highlight=False)
     if server is not None:

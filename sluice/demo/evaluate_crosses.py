@@ -1,31 +1,32 @@
-"""The simulated marketplace's verdict on the crosses found: which planted ones are among them, and their worth."""
+"""Crosses found in the simulated marketplace against its truth: which planted ones are among them, and their worth."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
 
+from contracts.summaries.demo import CrossEvaluation
 from pipelines.marketplace.truth import Truth
+from sluice.demo.oracle import share_of_oracle
+
+VARIANTS = {"none": "without", "fives": "with"}
 
 
-def verdict(figures: dict[str, Any], truth: Truth, best: float) -> dict[str, Any]:
-    """The step's figures with planted, found, incidental, precision, recall and share_of_oracle.
+def evaluate_crosses(
+    parts: Collection[Collection[str]], variant_aucs: Mapping[str, float], truth: Truth, best: float
+) -> CrossEvaluation:
+    """`parts` of each cross found, as in "price#50"; the granularity of bins does not matter.
 
-    `found` counts planted crosses met by their exact set of fields, whatever the granularity of their bins; `best` is
-    the oracle's AUC, and share_of_oracle that of the consumer of models/cross_search/report.py.
+    `variant_aucs`: test AUC of the logistic regression of models/cross_search by its set of crosses; `best` is the
+    oracle's AUC.
     """
-    kept = [frozenset(part.partition("#")[0] for part in cross["parts"]) for cross in figures["crosses"]]
+    kept = [frozenset(part.partition("#")[0] for part in cross) for cross in parts]
     planted, incidental = set(map(frozenset, truth.planted)), set(map(frozenset, truth.incidental))
     found = planted & set(kept)
-    shares = {
-        name: (figures["arms"][arm]["auc"] - 0.5) / (best - 0.5)
-        for name, arm in (("without", "none"), ("with", "fives")) if arm in figures.get("arms", {})
-    }
-    return {
-        **figures,
-        "planted": len(planted),
-        "found": len(found),
-        "incidental": len(incidental & set(kept)),
-        "precision": len(found) / len(kept) if kept else 0.0,
-        "recall": len(found) / len(planted),
-        "share_of_oracle": shares,
-    }
+    return CrossEvaluation(
+        planted=len(planted), found=len(found), incidental=len(incidental & set(kept)),
+        precision=len(found) / len(kept) if kept else 0.0, recall=len(found) / len(planted),
+        share_of_oracle={
+            name: share_of_oracle(variant_aucs[variant], best)
+            for variant, name in VARIANTS.items() if variant in variant_aucs
+        },
+    )

@@ -1,7 +1,7 @@
-"""Do the statistics know the truth, and do they help? Rivals against the marketplace's true rates, and downstream.
+"""Do predicted pair rates know the truth, and do they help? Baselines against the marketplace's true rates, downstream.
 
 The error is taken over the pairs of (city, brand) values that the statistics window never saw together. Downstream, one
-ranker is trained for one epoch per rival: a glance, of which `sluice bench statistics` is the long look.
+ranker is trained for one epoch per baseline: a glance, of which `sluice bench statistics` is the long look.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
+from contracts.summaries.demo import PairRateBytes, PairRateEvaluation
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairRateFeatures
@@ -28,30 +28,30 @@ from pipelines.marketplace.truth import PAIR, Truth
 
 RANKER = "dnn"
 SAMPLES = 100  # users, items and contexts that a true rate is the mean over
-RIVALS = ("table", "factorisation", "pcf_gnn")
+BASELINES = ("table", "factorisation", "pcf_gnn")
 Grid = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def judge(config: Config, out: Artifacts) -> dict[str, Any]:
-    """Figures `zero_bucket_mse`, `bytes` and `auc`; nothing where the pair of the truth has no statistic."""
+def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | None:
+    """None where the pair of the truth has no pair rate."""
     spec = FeatureSpec.read(out.encoding)
     if not any(field.parts == PAIR for field in spec.pair_rates()):
-        return {}
+        return None
     graph = PairGraph.read(out.pair_rates)
-    made = {name: made_by(name, graph, spec, config.pair_rates, config.seed) for name in RIVALS}
+    made = {name: made_by(name, graph, spec, config.pair_rates, config.seed) for name in BASELINES}
     sizes = summary.read(out.pair_rates)["bytes"]
-    return {
-        "zero_bucket_mse": zero_bucket_mse(made, graph, true_rates(out, graph)),
-        "bytes": {"pcf_gnn": sizes["own"], "table": sizes["table"], "dense": sizes["dense"]},
-        "auc": _downstream(made, graph, config, out),
-    }
+    return PairRateEvaluation(
+        zero_bucket_mse=zero_bucket_mse(made, graph, true_rates(out, graph)),
+        bytes=PairRateBytes(pcf_gnn=sizes["own"], table=sizes["table"], dense=sizes["dense"]),
+        auc=_downstream(made, graph, config, out),
+    )
 
 
 def true_rates(out: Artifacts, graph: PairGraph) -> Grid:
     """(ids of the left slot [L], of the right one [R], true rates [L, R]) of the values that the encoding knows."""
     truth, known = Truth.load(out.truth), vocabulary.read_all(out.encoding)
     ids = [vocabulary.look_up(known[name], np.array([v.encode() for v in truth.values[name]])) for name in PAIR]
-    left, right = (one >= FIRST_ID for one in ids)
+    left, right = (slot >= FIRST_ID for slot in ids)
     return ids[0][left], ids[1][right], truth.pair_rate(SAMPLES)[np.ix_(left, right)]
 
 
@@ -60,7 +60,7 @@ def zero_bucket_mse(made: Mapping[str, PairRateFeatures], graph: PairGraph, grid
     left, right, rates = grid
     pair, never = _number(graph), never_seen(graph, grid)
     found = {"mean": np.full(rates.shape, float(graph.priors[pair]))}
-    found |= {name: one.rates(pair, left[:, None], right[None]) for name, one in made.items()}
+    found |= {name: rates_of.rates(pair, left[:, None], right[None]) for name, rates_of in made.items()}
     return {name: float(np.square(rate - rates)[never].mean()) for name, rate in found.items()}
 
 
@@ -77,11 +77,11 @@ def _number(graph: PairGraph) -> int:
 def _downstream(
     made: Mapping[str, PairRateFeatures], graph: PairGraph, config: Config, out: Artifacts
 ) -> dict[str, float]:
-    """Test AUC of one ranker with the statistics of each rival, and without."""
+    """Test AUC of one ranker with the pair rates of each baseline, and without."""
     labels = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding)).column(LABEL)
     quick = config.model_copy(update={"train": config.train.model_copy(update={"epochs": 1})})
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, one in {"none": None, **made}.items():
-            found[name] = auc(labels, downstream(RANKER, one, graph, quick, out, config.seed, Path(folder)))
+        for name, rates in {"none": None, **made}.items():
+            found[name] = auc(labels, downstream(RANKER, rates, graph, quick, out, config.seed, Path(folder)))
     return found

@@ -1,81 +1,53 @@
-"""The simulated marketplace's verdict on a served bundle: models, slates and stages against the known truth."""
+"""Slates of a live server, and the stages behind them, against the simulated marketplace's known truth."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from models.evaluation.calibration import Calibration
+from contracts.summaries.demo import SlateEvaluation, SlateShares
 from pipelines.marketplace.truth import CONTEXT, Truth
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.bundle.scoring_bundle import load_calibration
-from serving.replay import funnel_timing
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.client import RankingClient
 from serving.stages.funnel import Funnel
-from serving.stages.prerank_scorers import DotProductScorer
-from sluice.demo import live_requests, oracle, slates
-from sluice.demo.evaluate_crosses import verdict
+from sluice.demo import live_requests, slates
 from sluice.demo.live_requests import Served, Visit
 from sluice.demo.slates import KINDS, Market
 
-# What the marketplace plants for a pre-ranker to drop: noise, and a dear cross that says what a cheap field says.
-DECOYS = frozenset({"avatar", "market_category"})
+
+@dataclass(frozen=True)
+class ServedVisits:
+    """`served`: the server's answers to the visits, by kind of slate; `markets`: the truth of the same requests."""
+
+    bundle: LoadedBundle
+    visits: Sequence[Visit]
+    markets: Sequence[Market]
+    served: dict[str, Served]
 
 
-def judge(config: Config, out: Artifacts, target: str, count: int) -> dict[str, Any]:
-    """Figures `models`, `crosses`, `prerank`, `slate`, `serving`.
-
-    Each of `count` visits is asked of the server with and without re-ranking.
-    """
-    truth = Truth.load(out.truth)
+def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, count: int) -> ServedVisits:
+    """Asks the server at `target` for each of `count` visits with and without re-ranking."""
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
     visits = live_requests.sample_visits(out, bundle.spec, count, config.seed)
     with RankingClient(target) as client:
         client.wait_ready(10)
         served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
-    markets = [market(truth, bundle, visit, config) for visit in visits]
-    worth = {kind: _shares(kind, markets, bundle, served[kind], config.seed) for kind in KINDS}
-    traces = [trace(Funnel(bundle), visit, config.serve.default_limit) for visit in visits]
-    best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
-    searched, chosen = summary.read(out.crosses), summary.read(out.prerank)
-    return {
-        "models": oracle.shares(summary.read(out.out / "models")["models"], best),
-        **({"crosses": verdict(searched, truth, best)} if searched else {}),
-        **({"prerank": chosen | _prerank(out, bundle, visits, markets, chosen["kept"])} if chosen else {}),
-        "slate": {**worth, "loss": slates.losses(markets, traces)},
-        "serving": live_requests.figures(list(served.values())),
-    }
+    return ServedVisits(bundle, visits, [market(truth, bundle, visit, config) for visit in visits], served)
 
 
-def _prerank(
-    out: Artifacts, bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market], kept: Sequence[str]
-) -> dict[str, Any]:
-    dot = load_calibration(out.model("two_tower"))
-    return {"decoys_kept": len(DECOYS & set(kept)), "slates": _prerank_slates(bundle, visits, markets, dot)}
-
-
-def _prerank_slates(
-    bundle: LoadedBundle, visits: Sequence[Visit], markets: Sequence[Market], dot: Calibration
-) -> dict[str, float]:
-    """Expected clicks of the slates with the served pre-ranker, the dot product, and the ranker on everything, as
-    shares of the oracle's; `lost` is what pre-ranking takes from the slate of the ranker on everything."""
-    funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle, dot)),
-               "full_ranker": funnel_timing.without_prerank(bundle)}
-    chosen = {
-        name: [bundle.items.rows([item.item for item in funnel.rank(
-            RankQuery(user=visit.user, limit=market.length, context=visit.context, rerank=False, explain=False),
-            Deadline(None)).items]) for visit, market in zip(visits, markets, strict=True)]
-        for name, funnel in funnels.items()
-    }
-    worth = slates.shares(markets, chosen, "clicks")
-    return {**worth, "lost": 1.0 - worth["fscd"] / worth["full_ranker"]}
+def evaluate_slates(found: ServedVisits, config: Config) -> SlateEvaluation:
+    """Shares of the oracle's slates that the server reached, beside random and popular items; the loss is that of the
+    same funnel in this process."""
+    traces = [trace(Funnel(found.bundle), visit, config.serve.default_limit) for visit in found.visits]
+    shares = {kind: _shares(kind, found, config.seed) for kind in KINDS}
+    return SlateEvaluation(
+        clicks=shares["clicks"], value=shares["value"], loss=slates.losses(found.markets, traces))
 
 
 def market(truth: Truth, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:
@@ -99,20 +71,13 @@ def trace(funnel: Funnel, visit: Visit, limit: int) -> dict[str, np.ndarray]:
     return rows
 
 
-def _shares(
-    kind: str,
-    markets: Sequence[Market],
-    bundle: LoadedBundle,
-    served: Served,
-    seed: int,
-) -> dict[str, float]:
-    funnel = [bundle.items.rows(slate or []) for slate in served.slates]
-    return slates.shares(
-        markets,
+def _shares(kind: str, found: ServedVisits, seed: int) -> SlateShares:
+    return SlateShares(**slates.shares(
+        found.markets,
         {
-            "random": slates.random_slates(markets, seed),
-            "popularity": slates.popularity_slates(markets, bundle.popularity),
-            "funnel": funnel,
+            "random": slates.random_slates(found.markets, seed),
+            "popularity": slates.popularity_slates(found.markets, found.bundle.popularity),
+            "funnel": [found.bundle.items.rows(slate or []) for slate in found.served[kind].slates],
         },
         kind,
-    )
+    ))

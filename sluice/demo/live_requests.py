@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow.dataset as ds
 
 from contracts.artifacts import USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.demo import ServingFigures
 from serving.request.query import ContextValue
 from serving.server.client import RankingClient, RankingFailed
 
 
 @dataclass(frozen=True)
 class Visit:
+    """Who asks, and the context fields that the request carries."""
+
     user: str
     context: dict[str, ContextValue]
 
@@ -63,11 +65,10 @@ def send(client: RankingClient, visits: Sequence[Visit], *, skip_rerank: bool) -
     return Served(slates, milliseconds, errors)
 
 
-def figures(batches: Sequence[Served]) -> dict[str, Any]:
+def figures(batches: Sequence[Served]) -> ServingFigures:
+    """Of all requests together."""
     times = np.concatenate([batch.milliseconds for batch in batches])
-    return {
-        "requests": len(times),
-        "errors": sum(len(batch.errors) for batch in batches),
-        "p50_ms": round(float(np.percentile(times, 50)), 3),
-        "p99_ms": round(float(np.percentile(times, 99)), 3),
-    }
+    return ServingFigures(
+        requests=len(times), errors=sum(len(batch.errors) for batch in batches),
+        p50_ms=round(float(np.percentile(times, 50)), 3), p99_ms=round(float(np.percentile(times, 99)), 3),
+    )

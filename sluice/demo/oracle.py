@@ -5,13 +5,11 @@ share of oracle = (AUC - 0.5) / (oracle AUC - 0.5), both at position 1 on the sa
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow.dataset as ds
 
 from contracts.artifacts import ITEM, LABEL, ROW, TIME, USER, Artifacts
-from models.evaluation.metrics import auc
+from models.evaluation import metrics
 from pipelines.marketplace.truth import CONTEXT, Truth
 
 
@@ -31,12 +29,9 @@ def test_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]
 def oracle_auc(truth: Truth, rows: dict[str, np.ndarray]) -> float:
     """AUC of the true probability at position 1, the best possible score."""
     context = {name: rows[name] for name in CONTEXT}
-    return float(auc(rows[LABEL], truth.probability(rows[USER], rows[ITEM], context, position=1)))
+    return float(metrics.auc(rows[LABEL], truth.probability(rows[USER], rows[ITEM], context, position=1)))
 
 
-def shares(models: dict[str, dict[str, Any]], best: float) -> dict[str, dict[str, Any]]:
-    """Adds oracle_auc and share_of_oracle to every model's figures."""
-    return {
-        name: figures | {"oracle_auc": best, "share_of_oracle": (figures["auc"] - 0.5) / (best - 0.5)}
-        for name, figures in models.items()
-    }
+def share_of_oracle(auc: float, best: float) -> float:
+    """`best` is the oracle's AUC."""
+    return (auc - 0.5) / (best - 0.5)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contracts.summaries.demo import StageLosses
+
 KINDS = ("clicks", "value")
 
 
@@ -26,6 +28,7 @@ class Market:
     length: int
 
     def worth(self, kind: str) -> np.ndarray:
+        """Of every item [I]: the probability of a click, or times the bid."""
         return self.probability if kind == "clicks" else self.probability * self.bids
 
     def best(self, kind: str, among: np.ndarray | None = None) -> np.ndarray:
@@ -38,6 +41,7 @@ class Market:
         return rows[np.isfinite(worth[rows])]
 
     def total(self, kind: str, rows: np.ndarray) -> float:
+        """What a slate of these item rows is worth."""
         return float(self.worth(kind)[np.asarray(rows, dtype=np.int64)].sum())
 
 
@@ -50,7 +54,7 @@ def shares(markets: Sequence[Market], slates: Mapping[str, Sequence[np.ndarray]]
     }
 
 
-def losses(markets: Sequence[Market], traces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
+def losses(markets: Sequence[Market], traces: Sequence[Mapping[str, np.ndarray]]) -> StageLosses:
     """Share of the oracle's value lost in each stage: the best slate still possible after it against before it.
 
     A trace holds the item rows after retrieve and prerank, the ranker's order, and the final slate.
@@ -65,10 +69,11 @@ def losses(markets: Sequence[Market], traces: Sequence[Mapping[str, np.ndarray]]
             market.total("value", trace["rerank"]),
         ]
     lost = (after[:-1] - after[1:]) / after[0]
-    return dict(zip(("retrieve", "prerank", "rank", "rerank"), lost.tolist(), strict=True))
+    return StageLosses(**dict(zip(("retrieve", "prerank", "rank", "rerank"), lost.tolist(), strict=True)))
 
 
 def random_slates(markets: Sequence[Market], seed: int) -> list[np.ndarray]:
+    """Items drawn uniformly from those that the user has not seen."""
     rng = np.random.default_rng(seed)
     return [rng.choice(np.flatnonzero(market.allowed), market.length, replace=False) for market in markets]
 

@@ -55,8 +55,8 @@ def test_losses_add_up_to_what_the_final_slate_lacks():
         traces.append({"retrieve": retrieved, "prerank": retrieved[:6], "rank": order, "rerank": order[:3]})
     lost = slates.losses(worlds, traces)
     final = slates.shares(worlds, {"funnel": [trace["rerank"] for trace in traces]}, "value")["funnel"]
-    assert sum(lost.values()) == pytest.approx(1.0 - final)
-    assert min(lost["retrieve"], lost["prerank"], lost["rank"]) >= 0.0
+    assert sum(dict(lost).values()) == pytest.approx(1.0 - final)
+    assert min(lost.retrieve, lost.prerank, lost.rank) >= 0.0
 
 
 def test_trivial_policies_keep_to_allowed_items():
