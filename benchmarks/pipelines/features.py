@@ -1,6 +1,6 @@
 """The feature step at growing sizes of the simulated marketplace: seconds, CPU seconds, peak of memory.
 
-    sluice bench features [--millions 1 2 5 10] [--out OUT] [--memory 8g]
+    sluice bench features [--config FILE] [--millions 1 2 5 10] [--out OUT] [--memory 8g]
 
 Each size is simulated and run by `sluice features` in a process of its own; memory is the largest sum over that process
 and its children (the JVM among them), sampled every half second, as is the CPU time, which other work on the machine
@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
@@ -31,12 +30,13 @@ CONFIG = Path(__file__).parents[2] / "examples" / "marketplace.toml"
 MILLION, PAGE_BYTES, TICKS = 1_000_000, os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
-def one(millions: float, out: Artifacts, memory: str) -> dict[str, float]:
-    config = load(CONFIG)
+def measure(path: Path, millions: float, out: Artifacts, memory: str) -> dict[str, float]:
+    """Raises ConfigError where the configuration simulates nothing."""
+    config = load(path)
     if config.simulation is None:
-        raise ConfigError(f"{CONFIG} has no [simulation] section")
+        raise ConfigError(f"{path} has no [simulation] section")
     simulate(config.simulation.model_copy(update={"events": int(millions * MILLION)}), config.seed, out.raw, out.truth)
-    text = CONFIG.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     larger = out.out / "config.toml"
     larger.write_text(f'{text}\n[spark.settings]\n"spark.driver.memory" = "{memory}"\n', encoding="utf-8")
     started = time.perf_counter()
@@ -85,17 +85,18 @@ def cpu_seconds(pid: int) -> float:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, default=CONFIG, help="of a simulated marketplace")
     parser.add_argument("--millions", type=float, nargs="+", default=[1, 2, 5, 10])
     parser.add_argument("--out", type=Path, help="kept afterwards; none given: a folder that goes again")
     parser.add_argument("--memory", default="8g", help="of the Spark driver")
-    asked = parser.parse_args(argv)
-    rows: list[dict[str, Any]] = []
+    chosen = parser.parse_args(argv)
+    rows: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for millions in asked.millions:
-            folder = Path(asked.out or scratch) / f"{millions:g}"
+        for millions in chosen.millions:
+            folder = Path(chosen.out or scratch) / f"{millions:g}"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            rows.append(one(millions, Artifacts(folder), asked.memory))
+            rows.append(measure(chosen.config, millions, Artifacts(folder), chosen.memory))
             print({name: round(value, 2) for name, value in rows[-1].items()}, flush=True)
     names = list(rows[0])
     print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def resident_megabytes(pid: int) -> int:
     return pages * 4096 // 2**20
 
 
-def measure(source: Path, swaps: int, rate: float, connection: float) -> dict[str, object]:
+def measure(source: Path, swaps: int, rate: float, connection: float) -> dict[str, Any]:
     """Swaps and steady stretches of equal length take turns, so that what else the machine does falls on both."""
     users = FeatureStore.load(source / "tables", "users")
     names = [users.key(row) for row in range(min(len(users), 2000))]
@@ -103,9 +104,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=float, default=50.0, help="requests a second")
     parser.add_argument("--connection-seconds", type=float, default=5.0)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args(argv)
-    found = measure(asked.bundle, asked.swaps, asked.rate, asked.connection_seconds)
-    if asked.json:
+    chosen = parser.parse_args(argv)
+    found = measure(chosen.bundle, chosen.swaps, chosen.rate, chosen.connection_seconds)
+    if chosen.json:
         print(json.dumps(found))
         return
     for name, value in found.items():
