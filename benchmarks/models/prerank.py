@@ -30,7 +30,8 @@ from models.preranking import sweep as prerank_sweep
 from models.preranking.job import Outcome
 from models.preranking.sweep import Point, Task
 from sluice.demo.evaluate_prerank import DECOYS
-from sluice.run import prerank_job
+from sluice.run.prerank_candidates import write_candidates
+from sluice.run.prerank_timing import with_times
 
 BATCHES, WEIGHTS = (256, 4096), (0.25, 1.0, 4.0, 16.0)
 KEYS = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
@@ -43,12 +44,12 @@ def silent(what: str, done: int, total: int) -> None:
 def bench(config: Config, out: Artifacts, asked: argparse.Namespace) -> dict[str, Any]:
     spec = FeatureSpec.read(out.encoding)
     measured = MeasuredCosts.read(out.out / FILE) if asked.costs else None
-    loaded, requests = prerank_job.candidates(config, out, spec, config.seed, silent)
+    loaded, requests = write_candidates(config, out, spec, config.seed, silent)
     runs: list[dict[str, Any]] = []
     for seed in range(config.seed, config.seed + asked.seeds):
         task = prerank_step.make_task(config, out, spec, measured, seed, silent)
         outcome, _ = prerank_step.outcome_of(task, config, out, loaded.settings.ranker)
-        figures = prerank_job.with_times(outcome.figures, outcome, loaded, requests)
+        figures = with_times(outcome.figures, outcome, loaded, requests)
         figures["decoys_kept"] = sorted(DECOYS & set(figures["kept"]))
         runs.append({**figures, "baselines": baselines(task, outcome), **(laws(task, config) if asked.laws else {})})
         print(f"{config.name}, seed {seed}: {figures['fields_kept']} of {figures['fields_all']} fields, decoys "

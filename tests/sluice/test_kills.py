@@ -87,7 +87,7 @@ def result(out: Artifacts) -> dict[str, Any]:
 
 def left_behind(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob(".*")
-                  if "staging" in path.name or path.name.startswith((".build", ".as-of", ".day=")))
+                  if "staging" in path.name or path.name.startswith((".build", ".snapshot", ".day=")))
 
 
 @pytest.fixture(scope="module")
