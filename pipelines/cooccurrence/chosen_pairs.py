@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features import found_crosses
-from pipelines.windows import windows
+from contracts.windows import read_timed
 
 Pair = tuple[str, str]
 
@@ -21,7 +21,7 @@ def chosen_pairs(config: Config, out: Artifacts) -> list[Pair]:
     if config.pair_rates.pairs:
         return list(config.pair_rates.pairs)
     found = found_crosses.read(out.crosses)
-    if found is None or config.log.event_time is None or "statistics" not in windows.read(out.windows):
+    if found is None or config.log.event_time is None or "statistics" not in read_timed(out.windows):
         return []
     pairs = dict.fromkeys((cross.parts[0], cross.parts[1]) for cross in found.crosses if cross.order == 2)
     return [(left, right) for left, right in pairs if left.partition("#")[0] != right.partition("#")[0]]

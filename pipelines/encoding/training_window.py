@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config.config import Config
+from contracts.windows import read_timed
 from pipelines.features.prior_rate import statistics_window
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
@@ -29,7 +30,7 @@ def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
     features = features.withColumn(DAY, F.col(DAY).cast("string"))
     if config.log.event_time is None:
         return HashedWindows.read(out.windows).assign(features)
-    resolved = windows.read(out.windows)
+    resolved = read_timed(out.windows)
     return as_known(windows.assign(features, resolved, config.embargo), "train", resolved["train"][1])
 
 

@@ -15,25 +15,26 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import Artifacts
+from contracts.atomic_write import write_json
 from contracts.config.config import Config
 from contracts.errors import WindowError
+from contracts.windows import Span, read_timed
 from pipelines.features.ingested_tables import Tables
-from pipelines.windows import windows
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, to_micros
 
 PRIOR_FILE = "_prior.json"
 CURE = "lengthen windows.statistics, or do without rates"
 
 
-def statistics_window(out: Artifacts, what: str) -> windows.Span:
+def statistics_window(out: Artifacts, what: str) -> Span:
     """Raises WindowError where the configuration has no statistics window, which `what` need."""
-    found = windows.read(out.windows).get("statistics")
+    found = read_timed(out.windows).get("statistics")
     if found is None:
         raise WindowError(f"{what} need a statistics window, and {out.windows} has none; {CURE}")
     return found
 
 
-def fit_prior(impressions: DataFrame, window: windows.Span) -> float:
+def fit_prior(impressions: DataFrame, window: Span) -> float:
     """Raises WindowError when no label closed inside the window."""
     start, end = (to_micros(moment) for moment in window)
     closed = impressions.filter((F.col(AT) >= start) & (F.col(AT) < end) & (F.col(CLOSE) <= end))
@@ -51,8 +52,5 @@ def prior_of_run(tables: Tables, config: Config, out: Artifacts, refit: bool) ->
     if not refit and path.exists():
         return float(json.loads(path.read_text(encoding="utf-8"))["prior_rate"])
     prior = fit_prior(tables.impressions([], config.label_window), statistics_window(out, "rate counters"))
-    out.features.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{PRIOR_FILE}")
-    aside.write_text(json.dumps({"prior_rate": prior}) + "\n", encoding="utf-8")
-    aside.replace(path)
+    write_json(path, {"prior_rate": prior}, indent=None)
     return prior

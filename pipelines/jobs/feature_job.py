@@ -24,6 +24,7 @@ from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import with_crosses
+from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.training_window import windowed
 from pipelines.engine.content_hash import content_hash
@@ -130,7 +131,7 @@ def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, A
         hashed.write(out.windows)
         return counted
     resolved = windows.resolve(spark.read.parquet(str(out.events)), config)
-    windows.write(out.windows, resolved)
+    TimedWindows(spans=resolved).write(out.windows)
     return {name: [start.isoformat(), end.isoformat()] for name, (start, end) in resolved.items()}
 
 

@@ -8,8 +8,6 @@ no embargo: nothing is before or after anything.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
@@ -19,20 +17,16 @@ from pyspark.sql.utils import ParseException
 
 from contracts.artifacts import ROW, TEST_ROW
 from contracts.config.config import Config
-from contracts.errors import ConfigError, DataError, EmptyLogError, SchemaError, WindowError
+from contracts.errors import ConfigError, EmptyLogError, SchemaError, WindowError
+from contracts.windows import HashedShares, read_hashed
 from pipelines.engine.failures import explained
 from pipelines.windows.windows import WINDOW
 
 LOWEST, HASHES = -(2**63), 2**64
 
 
-@dataclass(frozen=True)
-class HashedWindows:
-    """`shares` add up to 1 and are in the order of the windows; `test_rows`: marked rows are the test window."""
-
-    seed: int
-    shares: dict[str, float]
-    test_rows: bool
+class HashedWindows(HashedShares):
+    """The shares with the rows that fall into them."""
 
     @classmethod
     def of(cls, config: Config) -> HashedWindows:
@@ -41,7 +35,8 @@ class HashedWindows:
         named = config.windows.named().items()
         given = {name: float(w) for name, w in named if not isinstance(w, tuple) and not (marked and name == "test")}
         total = sum(given.values())
-        return cls(config.seed, {name: share / total for name, share in given.items() if share > 0}, marked)
+        shares = {name: share / total for name, share in given.items() if share > 0}
+        return cls(seed=config.seed, shares=shares, test_rows=marked)
 
     @property
     def names(self) -> list[str]:
@@ -77,19 +72,10 @@ class HashedWindows:
             "share or bring a longer table"
         )
 
-    def write(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}")
-        aside.write_text(json.dumps(self.__dict__, indent=1) + "\n", encoding="utf-8")
-        aside.replace(path)
-
     @classmethod
     def read(cls, path: Path) -> HashedWindows:
         """Raises DataError when there is no such file, or one of a log with times."""
-        try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, TypeError) as error:
-            raise DataError(f"no hashed windows at {path} ({error}); run `sluice features` first") from None
+        return cls(**read_hashed(path).plain())
 
 
 def add_test_rows(frame: DataFrame, expression: str) -> DataFrame:

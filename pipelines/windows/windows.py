@@ -1,4 +1,4 @@
-"""The time windows statistics, train, validation and test: resolved, written, and assigned to rows.
+"""The time windows statistics, train, validation and test: resolved and assigned to rows.
 
 Shares are resolved by exact order statistics of `_time`: rows are counted per day, then per second of the days in
 question, then per microsecond of the seconds in question, so that the driver only ever sees counts.
@@ -6,11 +6,9 @@ question, then per microsecond of the seconds in question, so that the driver on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,9 +17,9 @@ from contracts.artifacts import TIME
 from contracts.config.config import Config
 from contracts.config.section import Window
 from contracts.errors import DataError, EmptyLogError, WindowError
+from contracts.windows import Span
 
 WINDOW = "_window"
-Span = tuple[datetime, datetime]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _BUCKETS = (86_400_000_000, 1_000_000, 1)
@@ -108,24 +106,6 @@ def _check(events: DataFrame, spans: Mapping[str, Span], embargo: int, log: Span
                 f"window {name!r} ({_text(span)}) has no rows outside its embargo of {embargo} s; the log spans "
                 f"{_text(log)}; move the windows, shorten the embargo or bring a longer log"
             )
-
-
-def write(path: Path, windows: Mapping[str, Span]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}")
-    aside.write_text(
-        json.dumps({name: [t.isoformat() for t in span] for name, span in windows.items()}, indent=1) + "\n"
-    )
-    aside.replace(path)
-
-
-def read(path: Path) -> dict[str, Span]:
-    """In time order. Raises DataError when there is no such file."""
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"no windows at {path} ({error.strerror}); run `sluice features` first") from None
-    return {name: (datetime.fromisoformat(start), datetime.fromisoformat(end)) for name, (start, end) in raw.items()}
 
 
 def _instant(micros: int) -> datetime:

@@ -6,7 +6,6 @@ carries its features as last shown before; one never shown has none of its count
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from contracts.artifacts import CLICKS, ITEM, LABEL, SHOWN, TIME, Artifacts
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
+from contracts.windows import read_timed
 
 
 class SnapshotArtifacts(Artifacts):
@@ -43,8 +43,7 @@ def events(out: Artifacts, columns: list[str], start: datetime | None, end: date
 
 def window(out: Artifacts, name: str) -> tuple[datetime, datetime]:
     """[start, end) of a window as resolved by the pipelines."""
-    start, end = json.loads(out.windows.read_text(encoding="utf-8"))[name]
-    return datetime.fromisoformat(start), datetime.fromisoformat(end)
+    return read_timed(out.windows)[name]
 
 
 def write(out: Artifacts, spec: FeatureSpec) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from contracts import commit as code
@@ -13,6 +12,8 @@ from contracts.errors import BundleError, GateRefused
 from contracts.summaries import gate, registration, summary
 from contracts.summaries.gate import GateSummary, GateVerdict, Promotion
 from contracts.summaries.registration import RegistrationSummary, RollbackResult, VersionTags
+from contracts.windows import TimedWindows
+from contracts.windows import read as read_windows
 from models.tracking.bundle_registry import (
     CHAMPION,
     ROLLED_BACK,
@@ -36,12 +37,11 @@ def register(folder: Path, registry: str | None, alias: str, commit: str | None)
 
 def lineage(out: Artifacts, commit: str) -> Lineage:
     """The data interval spans all windows of the run; it is empty where windows are no times."""
-    if not out.windows.exists():
+    windows = read_windows(out.windows)
+    if not isinstance(windows, TimedWindows):
         return Lineage(commit=commit)
-    spans = [span for span in json.loads(out.windows.read_text(encoding="utf-8")).values() if isinstance(span, list)]
-    if not spans:
-        return Lineage(commit=commit)
-    return Lineage(min(start for start, _ in spans), max(end for _, end in spans), commit)
+    starts, ends = zip(*windows.spans.values(), strict=True)
+    return Lineage(min(starts).isoformat(), max(ends).isoformat(), commit)
 
 
 def promote(folder: Path, registry: str | None, force: bool) -> Promotion:

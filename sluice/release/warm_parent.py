@@ -6,7 +6,6 @@ is repeated after its own bundle became champion starts where it started before,
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError, DataError
 from contracts.summaries.warm_parent import WarmParent
+from contracts.windows import read as read_windows
 from models.tracking.bundle_registry import (
     HASH,
     SCHEME,
@@ -113,5 +113,5 @@ def _keep(out: Artifacts, reference: str, version: RegisteredBundle | None) -> N
 
 
 def _windows(out: Artifacts) -> JsonValue:
-    windows: JsonValue = json.loads(out.windows.read_text(encoding="utf-8")) if out.windows.exists() else None
-    return windows
+    windows = read_windows(out.windows)
+    return windows.plain() if windows else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.artifacts import Artifacts
+from contracts.windows import TimedWindows
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -58,5 +58,5 @@ def write_ingested(
             folder.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), folder / "part.parquet")
     end = START + timedelta(days=1)
-    out.windows.write_text(json.dumps({"statistics": [START.isoformat(), end.isoformat()]}), encoding="utf-8")
+    TimedWindows(spans={"statistics": (START, end)}).write(out.windows)
     return out

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import Artifacts
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from pipelines.windows import windows
+from contracts.windows import TimedWindows
 
 START, DAY = datetime(2026, 1, 5, tzinfo=UTC), timedelta(days=1)
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -63,5 +63,5 @@ def write(tmp_path, name, events, files=1):
             table = pa.table({key: table[key].cast(kinds[key]) if key in kinds else table[key]
                               for key in table.column_names})
             pq.write_table(table, folder / f"part-{number}.parquet")
-    windows.write(out.windows, {"statistics": (START, START + DAY), "train": (START + DAY, START + 3 * DAY)})
+    TimedWindows(spans={"statistics": (START, START + DAY), "train": (START + DAY, START + 3 * DAY)}).write(out.windows)
     return out

@@ -7,8 +7,8 @@ import pytest
 from contracts.artifacts import Artifacts
 from contracts.config.config import parse
 from contracts.features.found_crosses import FoundCross, FoundCrosses
+from contracts.windows import TimedWindows
 from pipelines.cooccurrence.chosen_pairs import chosen_pairs
-from pipelines.windows import windows
 
 START, END = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ def out(tmp_path):
     parts = [("city", "brand", "format"), ("city", "format"), ("city", "format"), ("brand", "format")]
     crosses = tuple(FoundCross(name="x", parts=one, importance=1.0, gain=1.0, support=1) for one in parts)
     FoundCrosses(digest="d", crosses=crosses).write(found.crosses)
-    windows.write(found.windows, {"statistics": (START, END), "train": (END, END.replace(day=8))})
+    TimedWindows(spans={"statistics": (START, END), "train": (END, END.replace(day=8))}).write(found.windows)
     return found
 
 
@@ -63,7 +63,7 @@ def test_no_pairs_and_no_crosses_mean_no_statistics(tmp_path):
 
 
 def test_crosses_without_a_statistics_window_get_none(out):
-    windows.write(out.windows, {"train": (START, END)})
+    TimedWindows(spans={"train": (START, END)}).write(out.windows)
     assert chosen_pairs(parse(TEXT.format("")), out) == []
 
 

@@ -11,10 +11,10 @@ import pytest
 from contracts.config.config import parse
 from contracts.errors import EmptyLogError, WindowError
 from contracts.features.pair_graph import Relation
+from contracts.windows import TimedWindows
 from models.pair_rates.graph import PairGraph
 from pipelines.cooccurrence import edge_counts
 from pipelines.engine.content_hash import content_hash
-from pipelines.windows import windows
 from tests.pipelines.cooccurrence.paired_log import DAY, START, VOCABULARIES, rows, spec, write
 
 CONFIG = parse("""
@@ -127,7 +127,7 @@ def test_an_empty_statistics_window_is_refused(spark, tmp_path):
 
 def test_no_statistics_window_is_refused(spark, tmp_path):
     out = write(tmp_path, "a", rows(20))
-    windows.write(out.windows, {"train": (START, START + DAY)})
+    TimedWindows(spans={"train": (START, START + DAY)}).write(out.windows)
     with pytest.raises(WindowError, match="pair statistics need a statistics window"):
         graph(spark, out)
 

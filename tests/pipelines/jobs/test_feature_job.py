@@ -14,8 +14,8 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, FoundCrosses, cross_name
+from contracts.windows import read_timed
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, run
-from pipelines.windows import windows
 from tests.pipelines.jobs.small_log import config, write_log
 
 
@@ -50,7 +50,7 @@ def test_every_step_is_told_timed_and_summed_up(done, out):
 
 
 def test_examples_are_the_rows_of_their_window(done, out):
-    spans = windows.read(out.windows)
+    spans = read_timed(out.windows)
     for window in WINDOWS:
         found = table(out, window)
         assert len(found) == done[0]["examples"][window]["rows"] == done[0]["check"][window]["rows"]

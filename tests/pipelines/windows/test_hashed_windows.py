@@ -77,5 +77,5 @@ def test_written_windows_come_back(tmp_path: Path) -> None:
     windows(test_where="x").write(path)
     assert HashedWindows.read(path) == windows(test_where="x")
     path.write_text(json.dumps({"train": ["2026-01-05", "2026-01-06"]}))
-    with pytest.raises(DataError, match="run `sluice features` first"):
+    with pytest.raises(DataError, match="has no hashed windows"):
         HashedWindows.read(path)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.config import Config
-from contracts.errors import DataError, EmptyLogError, WindowError
-from pipelines.windows.windows import WINDOW, assign, order_statistics, read, resolve, write
+from contracts.errors import EmptyLogError, WindowError
+from pipelines.windows.windows import WINDOW, assign, order_statistics, resolve
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -119,11 +118,3 @@ def test_an_embargo_longer_than_a_window_is_refused(spark: SparkSession) -> None
 def test_windows_need_rows(spark: SparkSession) -> None:
     with pytest.raises(EmptyLogError, match="no events"):
         resolve(events(spark, []), config({}))
-
-
-def test_written_windows_come_back(tmp_path: Path) -> None:
-    windows = {"train": (START, START + MICRO), "test": (START + HOUR, START + 2 * HOUR)}
-    write(tmp_path / "ingest" / "windows.json", windows)
-    assert read(tmp_path / "ingest" / "windows.json") == windows
-    with pytest.raises(DataError, match="run `sluice features` first"):
-        read(tmp_path / "windows.json")

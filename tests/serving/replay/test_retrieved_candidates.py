@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.errors import DataError
+from contracts.windows import TimedWindows
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay import item_snapshot, past_requests, retrieved_candidates
 from serving.replay.item_snapshot import SnapshotArtifacts
@@ -58,9 +58,8 @@ def log(market: Any, trained: Artifacts, tmp_path_factory: pytest.TempPathFactor
     for name, rows in (("train", ~late), ("test", late)):
         chosen = np.flatnonzero(rows)
         _write_days(out.examples(name), encoded.take(pa.array(chosen)), [times[row] for row in chosen])
-    out.windows.parent.mkdir(parents=True, exist_ok=True)
     spans = {"train": (START, TEST), "test": (TEST, START + timedelta(hours=HOURS))}
-    out.windows.write_text(json.dumps({name: [t.isoformat() for t in span] for name, span in spans.items()}))
+    TimedWindows(spans=spans).write(out.windows)
     return out
 
 

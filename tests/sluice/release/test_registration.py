@@ -11,6 +11,7 @@ import pytest
 
 from contracts.summaries import summary
 from contracts.summaries.gate import GateSummary
+from contracts.windows import HashedShares
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from sluice.release.registration import lineage
 from tests.sluice.market_run import market_run
@@ -33,7 +34,7 @@ def test_the_lineage_spans_the_windows(tmp_path):
     out = market_run(tmp_path / "out")
     found = lineage(out, "c0ffee")
     assert (found.data_start[:10], found.data_end[:10], found.commit) == ("2026-01-01", "2026-01-08", "c0ffee")
-    out.windows.write_text(json.dumps({"train": 0.8, "test": 0.2}))
+    HashedShares(seed=1, shares={"train": 0.8, "test": 0.2}, test_rows=False).write(out.windows)
     assert lineage(out, "c0ffee").data_start == ""
 
 
