@@ -65,7 +65,7 @@ ROOMS = {
     "models.preranking": "evaluation examples layers networks pair_rates training",
     "models.tracking": "",
     "models.training": "examples layers",
-    "pipelines.cooccurrence": "encoding engine windows",
+    "pipelines.cooccurrence": "encoding engine",
     "pipelines.encoding": "engine features windows",
     "pipelines.engine": "",
     "pipelines.features": "engine windows",
