@@ -12,10 +12,18 @@ import numpy as np
 from contracts.errors import ProtocolError
 from federated.protocol.messages import ROUND, Message, get, numbers, scalar, text
 from federated.protocol.plan import Plan
-from federated.secure_aggregation import roster_consistency as agreement
 from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
 from federated.secure_aggregation.masking import Layout, PairMask, masked
 from federated.secure_aggregation.neighbour_graph import threshold
+from federated.secure_aggregation.roster_consistency import (
+    HASH_BYTES,
+    among,
+    announcement_hash,
+    require_agreed,
+    require_roster,
+    roster_context,
+    sign_finished,
+)
 from federated.secure_aggregation.round_secrets import (
     ANNOUNCEMENT_BYTES,
     Announcement,
@@ -53,7 +61,7 @@ class ClientMasks:
         peers = get(message, "peers", np.int32, (None,))
         announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
         roster, signers = get(message, "roster", np.int32, (None,)), get(message, "signers", np.int32, (len(peers),))
-        hashes = get(message, "announced", np.uint8, (len(roster), agreement.HASH_BYTES))
+        hashes = get(message, "announced", np.uint8, (len(roster), HASH_BYTES))
         memory |= {"me": get(message, "me", np.int32, ()), "peers": peers, "announcements": announced,
                    "roster": roster, "announced": hashes, "signers": signers}
         me = int(memory["me"][()])
@@ -61,12 +69,12 @@ class ClientMasks:
             raise ProtocolError(f"neighbours {peers.tolist()} of client {me} in a round of {len(roster)}: too few or "
                                 "not distinct; refused")
         number = self._signing().number
-        agreement.require_roster(
+        require_roster(
             roster, len(self.plan.identities), number, signers.tolist(), self.plan.neighbours, round_number(memory))
         known = {number: _secrets(memory).announcement()}
         known |= {signer: raw.tobytes() for signer, raw in zip(signers.tolist(), announced, strict=True)}
         named = dict(zip(roster.tolist(), hashes, strict=True))
-        if any(named[one].tobytes() != agreement.announcement_hash(raw) for one, raw in known.items()):
+        if any(named[signer].tobytes() != announcement_hash(raw) for signer, raw in known.items()):
             raise ProtocolError("the roster names other announcements than this client's and its neighbours'; refused")
         signatures = get(message, "signatures", np.uint8, (len(peers), SIGNATURE_BYTES))
         for signer, raw, signature in zip(signers.tolist(), announced, signatures, strict=True):
@@ -132,13 +140,13 @@ class ClientMasks:
         if f"masked {instance}" not in memory:
             raise ProtocolError(f"this client masked nothing in the {instance}; refused")
         bits = get(message, "finished", np.uint8, (-(-len(memory["roster"]) // 8),))
-        finished = agreement.among(memory["roster"], bits)
+        finished = among(memory["roster"], bits)
         if self._signing().number not in finished or len(finished) < self.plan.min_clients:
             raise ProtocolError(f"the sum of the {instance} is said to be of {len(finished)} clients, or to lack this "
                                 f"client's upload; {self.plan.min_clients} are the least; refused")
         self._parted(instance, bits, memory)
         memory[f"finished {instance}"] = bits
-        return {"signature": text(agreement.sign_finished(self._signing(), instance, bits, self._context(memory)))}
+        return {"signature": text(sign_finished(self._signing(), instance, bits, self._context(memory)))}
 
     def open(self, instance: Instance, message: Message, memory: Message) -> Message:
         """Shares for the server, when enough others have signed for the same uploads."""
@@ -147,7 +155,7 @@ class ClientMasks:
         bits = memory[f"finished {instance}"]
         signers = get(message, "signers", np.int32, (None,)).tolist()
         signatures = get(message, "signatures", np.uint8, (len(signers), SIGNATURE_BYTES))
-        agreement.require_agreed(
+        require_agreed(
             self.plan.identities, instance, bits, self._context(memory), memory["roster"], signers, signatures)
         held = dict(zip(memory["senders"].tolist(), (row.tobytes() for row in memory["shares"]), strict=True))
         shares = reveal(instance, *self._parted(instance, bits, memory), held)
@@ -155,7 +163,7 @@ class ClientMasks:
 
     def _parted(self, instance: Instance, bits: np.ndarray, memory: Message) -> tuple[list[int], list[int]]:
         """The neighbours of the upload that are in the sum, and those that are not."""
-        finished = agreement.among(memory["roster"], bits)
+        finished = among(memory["roster"], bits)
         number_of = dict(zip(memory["signers"].tolist(), memory["peers"].tolist(), strict=True))
         there = {peer for signer, peer in number_of.items() if signer in finished}
         apart = there - set(memory[f"masked {instance}"].tolist())
@@ -166,7 +174,7 @@ class ClientMasks:
 
     def _context(self, memory: Message) -> bytes:
         """Of all keys after the announcements."""
-        return agreement.roster_context(
+        return roster_context(
             round_context(round_number(memory)), self.plan.fingerprint, memory["roster"], memory["announced"])
 
 

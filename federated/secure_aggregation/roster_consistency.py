@@ -1,4 +1,4 @@
-"""One story for all: who takes part in a round, and whose uploads are in a sum that is to be opened.
+"""Roster consistency: all clients of a round see one list of who takes part, and one of whose uploads a sum has.
 
 A server that told some clients that v was lost and others that v survived would have both of v's secrets opened. So the
 roster of a round (numbers of the published list) is bound into every key of it, neighbours follow from it, and a sum is

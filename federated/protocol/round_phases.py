@@ -1,0 +1,61 @@
+"""The server's questions in one round, phase by phase: replies that hold what they should, and who was lost when.
+
+A client that does not answer, answers late or twice, or answers something of another shape than it declared is lost
+from that phase on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+
+from contracts.errors import ProtocolError, RoundAbandoned
+from federated.protocol.messages import PHASES, ROUND, Exchange, Message, Phase, scalar
+
+Checked = TypeVar("Checked")
+
+
+class RoundPhases:
+    """`lost`: phase -> clients that were lost in it; `seconds`: phase -> how long it took."""
+
+    def __init__(self, exchange: Exchange, number: int, min_clients: int) -> None:
+        self.number, self.min_clients = number, min_clients
+        self.lost: dict[str, list[int]] = {phase: [] for phase in PHASES}
+        self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
+        self._exchange = exchange
+
+    def ask(
+        self, phase: Phase, messages: Mapping[int, Message], check: Callable[[int, Message], Checked]
+    ) -> dict[int, Checked]:
+        """Client -> what `check` made of its reply; who sends nothing, or what `check` refuses by a ProtocolError, is
+        lost."""
+        with self.timed(phase):
+            stamp = scalar(self.number, np.int64)
+            raw = self._exchange(phase, {client: {ROUND: stamp, **message} for client, message in messages.items()})
+            replies = {}
+            for client in sorted(messages.keys() & raw.keys()):
+                try:
+                    replies[client] = check(client, raw[client])
+                except ProtocolError:
+                    continue
+            self.lost[phase] += sorted(messages.keys() - replies.keys())
+        return replies
+
+    def require(self, count: int, phase: Phase) -> None:
+        """Raises RoundAbandoned where fewer clients are left than the plan's least."""
+        if count < self.min_clients:
+            raise RoundAbandoned(
+                f"round {self.number}: {count} clients are left after {phase!r}, {self.min_clients} are the "
+                "least; it is abandoned and changes nothing"
+            )
+
+    @contextmanager
+    def timed(self, phase: Phase) -> Iterator[None]:
+        """Adds the block's seconds to the phase's."""
+        started = time.perf_counter()
+        yield
+        self.seconds[phase] += time.perf_counter() - started

@@ -1,0 +1,47 @@
+"""The server's half of `union` and `choose`: which private rows are in scope, and which of them each client names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from federated.privacy.private_set_union import WORD, Code, DirectCode
+from federated.protocol.key_agreement import KeyAgreement
+from federated.protocol.messages import get
+from federated.protocol.sum_opening import open_sum, secure_sum
+from federated.secure_aggregation.masking import Layout
+from federated.secure_aggregation.unmasking import SecureSum
+
+
+def private_union(keys: KeyAgreement, clients: list[int]) -> tuple[np.ndarray, list[int]]:
+    """Sorted private places in scope, and the clients still there. Raises RoundAbandoned."""
+    secure, code = memberships(keys, clients)
+    total, alive = open_sum(keys, secure, {})
+    return keys.plan.private_places[code.decode(total.common[: code.size], keys.plan.contributors)], alive
+
+
+def memberships(keys: KeyAgreement, clients: list[int]) -> tuple[SecureSum, Code]:
+    """The clients' membership vectors, still masked; where holders are counted, their numbers of samples after them."""
+    plan, phases = keys.plan, keys.phases
+    counted = plan.counts_holders(phases.number)
+    code = plan.code if not counted else DirectCode(len(plan.private_places))
+    layout = Layout(WORD, code.size + plan.counted_digits * counted)
+    secure = secure_sum(keys, "union", layout, clients)
+    replies = phases.ask("union", {client: keys.shares_for(client) for client in clients},
+                         lambda client, reply: get(reply, "words", WORD, (layout.size,)))
+    for client, words in replies.items():
+        secure.accept(client, layout, words)
+    phases.require(len(replies), "union")
+    return secure, code
+
+
+def choices(keys: KeyAgreement, clients: list[int], union: np.ndarray) -> dict[int, np.ndarray]:
+    """Client -> sorted places that it will train: the public ones and those of the union that it names."""
+    plan, phases = keys.plan, keys.phases
+    packed = np.packbits(np.isin(plan.private_places, union, assume_unique=True))
+    replies = phases.ask("choose", {client: {"union": packed} for client in clients},
+                         lambda client, reply: get(reply, "chosen", np.uint8, (-(-len(union) // 8),)))
+    phases.require(len(replies), "choose")
+    return {
+        client: np.union1d(plan.public_places, union[np.unpackbits(bits, count=len(union)).astype(bool)])
+        for client, bits in replies.items()
+    }

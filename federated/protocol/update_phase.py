@@ -1,0 +1,57 @@
+"""The server's half of `train`: each client gets the rows that it named, and its masked update joins the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from federated.protocol.key_agreement import KeyAgreement
+from federated.protocol.messages import MEAN_SAMPLES, Message, get, numbers
+from federated.protocol.sum_opening import open_sum, secure_sum
+from federated.secure_aggregation.masking import NO_ROWS, Total
+from federated.secure_aggregation.unmasking import model_hash
+
+
+class UpdatePhase:
+    """`tables` [space, width] and `dense` [D]: the model as it stands; `further`: what a client is told beside it."""
+
+    def __init__(
+        self, keys: KeyAgreement, tables: np.ndarray, dense: np.ndarray, further: Mapping[int, Message]
+    ) -> None:
+        self.keys, self.tables, self.dense, self.further = keys, tables, dense, further
+        self._told_last: tuple[np.ndarray, bytes] | None = None
+
+    def run(self, places: Mapping[int, np.ndarray]) -> tuple[Total, list[int]]:
+        """The opened sum of updates, and the clients whose uploads are in it. `places`: client -> the rows that it
+        named. Raises RoundAbandoned."""
+        plan, phases = self.keys.plan, self.keys.phases
+        layouts = {client: plan.update_layout(mine) for client, mine in places.items()}
+        secure = secure_sum(self.keys, "update", plan.update_layout(NO_ROWS), list(places), self._told)
+        replies = phases.ask(
+            "train", {client: self._submodel(client, places, secure.graph) for client in places},
+            lambda client, reply: get(reply, "words", layouts[client].dtype, (layouts[client].size,)))
+        for client, words in replies.items():
+            secure.accept(client, layouts[client], words)
+        phases.require(len(replies), "train")
+        total, _ = open_sum(self.keys, secure, places)
+        return total, sorted(replies)
+
+    def _submodel(self, client: int, places: Mapping[int, np.ndarray], graph: Mapping[int, list[int]]) -> Message:
+        plan, mine = self.keys.plan, places[client]
+        message = {"rows": self.tables[mine], "dense": self.dense, **self.keys.shares_for(client)}
+        message |= self.further.get(client, {})
+        if plan.masked:
+            message["peers"] = numbers(graph[client])
+        if plan.masking == "per_row":
+            both = [np.packbits(np.isin(mine, places[peer], assume_unique=True)) for peer in graph[client]]
+            message["both"] = np.array(both, dtype=np.uint8).reshape(len(both), -(-len(mine) // 8))
+        return message
+
+    def _told(self, places: np.ndarray) -> bytes:
+        """Hash of the model at these places. Pairs that share all rows of a round follow each other: the last one is
+        kept."""
+        if self._told_last is None or not np.array_equal(places, self._told_last[0]):
+            means = (float(told[MEAN_SAMPLES][()]) for told in self.further.values() if MEAN_SAMPLES in told)
+            self._told_last = places, model_hash(self.dense, self.tables[places], next(means, 0.0))
+        return self._told_last[1]
