@@ -45,7 +45,7 @@ ROOMS = {
     "contracts.bundle": "config contracts summaries",
     "contracts.config": "contracts",
     "contracts.features": "config contracts",
-    "contracts.summaries": "config contracts",
+    "contracts.summaries": "config contracts features",
     "federated.averaging": "",
     "federated.clients": "protocol secure_aggregation",
     "federated.flower": "clients privacy protocol rounds",
