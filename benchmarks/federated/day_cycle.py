@@ -56,9 +56,9 @@ def last_rounds(
     return [auc for auc in aucs if auc is not None]
 
 
-def best_rate(config: Config, out: Artifacts, setting: str, rounds: int) -> float:
+def best_rate(config: Config, out: Artifacts, setting: str, rounds: int, rates: Sequence[float]) -> float:
     reached = {rate: statistics.fmean(last_rounds(config, out, setting, "always", rate, rounds, "validation"))
-               for rate in RATES}
+               for rate in rates}
     return max(reached, key=lambda rate: reached[rate])
 
 
@@ -69,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(argv)
     config, out = load(arguments.config), Artifacts(arguments.out)
@@ -77,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("| method | learning rate | " + " | ".join(CASES) + " |\n|---|---|" + "---|" * len(CASES))
     for name in arguments.methods:
         setting, row = METHODS[name], figures.setdefault(name, {})
-        rate = best_rate(config, out, setting, arguments.rounds)
+        rate = best_rate(config, out, setting, arguments.rounds, arguments.rates)
         for case in CASES:
             runs = [last_rounds(config.model_copy(update={"seed": config.seed + seed}), out, setting, case, rate,
                                 arguments.rounds, "test") for seed in range(arguments.seeds)]
