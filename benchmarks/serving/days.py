@@ -107,8 +107,8 @@ def known_by(config: Config, folder: Path, day: int) -> Path:
         (target / table).mkdir(parents=True, exist_ok=True)
         for past in range(day - HISTORY, day):
             name = f"part-{past:03d}.parquet"
-            rows = pq.readtable(folder / "raw" / table / name)
-            pq.writetable(rows.filter(pc.less_equal(rows["known_time"], now)), target / table / name)
+            rows = pq.read_table(folder / "raw" / table / name)
+            pq.write_table(rows.filter(pc.less_equal(rows["known_time"], now)), target / table / name)
     for table in ("users", "items"):
         if not (target / table).exists():
             (target / table).symlink_to((folder / "raw" / table).resolve())
@@ -117,7 +117,7 @@ def known_by(config: Config, folder: Path, day: int) -> Path:
 
 def visits_of(config: Config, folder: Path, day: int, count: int) -> list[Visit]:
     """Requests of the day, as they came."""
-    log = pq.readtable(folder / "raw" / "impressions" / f"part-{day:03d}.parquet")
+    log = pq.read_table(folder / "raw" / "impressions" / f"part-{day:03d}.parquet")
     log = log.filter(pc.equal(log["position"], 1)).append_column("hour", pc.hour(log.filter(
         pc.equal(log["position"], 1))["event_time"]))
     chosen = np.random.default_rng([config.seed, day]).permutation(log.num_rows)[:count]
