@@ -4,7 +4,7 @@
     s(row)    = mean over the row's values v of ln rate(v) / (1 - rate(v))          the tiny model of a field
     z(row)    = b + sum over fields f of w_f s_f(row)                               all fields together
 
-The three steps use three disjoint parts of the rows: one for the rates, one for w, one to judge.
+The three steps use three disjoint parts of the rows: one for the rates, one for w, one for evaluation.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def stack(inputs: np.ndarray, label: np.ndarray) -> np.ndarray:
     return weights
 
 
-def together(inputs: np.ndarray, label: np.ndarray, fit: np.ndarray, judged: np.ndarray) -> np.ndarray:
-    """z of the rows `judged`, with weights of the rows `fit` (masks); inputs [N, F]."""
+def together(inputs: np.ndarray, label: np.ndarray, fit: np.ndarray, evaluated: np.ndarray) -> np.ndarray:
+    """z of the rows `evaluated`, with weights of the rows `fit` (masks); inputs [N, F]."""
     centre, spread = inputs[fit].mean(axis=0), inputs[fit].std(axis=0)
     scaled = (inputs - centre) / np.where(spread > 0, spread, 1.0)
     weights = stack(scaled[fit], label[fit])
-    return scaled[judged] @ weights[:-1] + weights[-1]
+    return scaled[evaluated] @ weights[:-1] + weights[-1]

@@ -4,7 +4,7 @@
     multi_valued, sequence  its ids, padded with 0
     numeric, counter        1 + the bin of the value between QUANTILES quantiles of the sample; 0 where there is none
 
-Crosses and statistics are left out: they say nothing that their parts do not say.
+Crosses and pair rates are left out: they say nothing that their parts do not say.
 """
 
 from __future__ import annotations

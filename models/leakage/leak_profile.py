@@ -9,20 +9,21 @@ import numpy as np
 
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField
+from contracts.summaries.leaks import ValueGroup
 from models.leakage.field_columns import FieldColumn
 
 GROUPS = 8
 NOTHING, OTHERS = "no value", "other values"
 
 
-def profile(column: FieldColumn, field: FeatureField, label: np.ndarray, encoding: Path) -> list[dict[str, Any]]:
-    """At most GROUPS groups of rows and two more: `value`, `share` of the rows, `rate` of positives."""
+def profile(column: FieldColumn, field: FeatureField, label: np.ndarray, encoding: Path) -> tuple[ValueGroup, ...]:
+    """At most GROUPS groups of rows and two more; `label` [N], `encoding` the folder of the vocabularies."""
     parts = _keys(column, field, encoding) if column.values is None else _numbers(column.present, column.values)
-    return [
-        {"value": name, "share": float(rows.mean()), "rate": float(label[rows].mean())}
+    return tuple(
+        ValueGroup(value=name, share=float(rows.mean()), rate=float(label[rows].mean()))
         for name, rows in [(NOTHING, ~column.present), *parts]
         if rows.any()
-    ]
+    )
 
 
 def _numbers(present: np.ndarray, values: np.ndarray) -> list[tuple[str, np.ndarray]]:

@@ -14,31 +14,11 @@ AUCs are lowered by 2 standard errors (Hanley and McNeil, 1982) before they are 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+
+from contracts.summaries.leaks import FieldFigures
 
 NEAR_COPY, DOMINANT, STRONG = 0.95, 0.75, 0.7  # AUC of one field alone
 IRREPLACEABLE, PRESENCE, CLOCK, FADING, FEWEST_DAYS = 0.2, 0.5, 0.9, 0.15, 4
-
-
-class Figures(NamedTuple):
-    """Of one field, on rows that no part of the models has seen; None where it cannot be known.
-
-    auc               alone, inside the training window
-    standard_error    of it
-    irreplaceable     (AUC of all fields - AUC without this one) / (AUC of all fields - 0.5); of dominant fields alone
-    present_positive  share of positives that have a value; present_negative likewise
-    later_auc         the same model on the validation window
-    day_correlation   rank correlation of a number with the day; days = number of days
-    """
-
-    auc: float
-    standard_error: float
-    irreplaceable: float | None
-    present_positive: float
-    present_negative: float
-    later_auc: float | None
-    day_correlation: float | None
-    days: int
 
 
 def standard_error(auc: float, positives: int, negatives: int) -> float:
@@ -48,38 +28,38 @@ def standard_error(auc: float, positives: int, negatives: int) -> float:
     return math.sqrt(max(spread, 0.0) / (positives * negatives))
 
 
-def reasons(found: Figures, label_column: str | None = None) -> dict[str, str]:
+def reasons(figures: FieldFigures, label_column: str | None = None) -> dict[str, str]:
     """Kind of suspicion -> sentence; empty where there is none."""
-    sure = found.auc - 2 * found.standard_error
-    told: dict[str, str] = {}
+    sure = figures.auc - 2 * figures.standard_error
+    sentences: dict[str, str] = {}
     if label_column is not None:
-        told["label column"] = f"it reads column {label_column!r}, from which the label is computed"
+        sentences["label column"] = f"it reads column {label_column!r}, from which the label is computed"
     if sure >= NEAR_COPY:
-        told["near copy"] = f"alone it reaches an AUC of {found.auc:.3f}: nearly a copy of the label"
-    if sure >= DOMINANT and found.irreplaceable is not None and found.irreplaceable >= IRREPLACEABLE:
-        told["irreplaceable"] = (
-            f"alone it reaches an AUC of {found.auc:.3f}, and {found.irreplaceable:.0%} of what all fields know about "
-            "the label is lost without it: ask whether it is known before the event"
+        sentences["near copy"] = f"alone it reaches an AUC of {figures.auc:.3f}: nearly a copy of the label"
+    if sure >= DOMINANT and figures.irreplaceable is not None and figures.irreplaceable >= IRREPLACEABLE:
+        sentences["irreplaceable"] = (
+            f"alone it reaches an AUC of {figures.auc:.3f}, and {figures.irreplaceable:.0%} of what all fields know "
+            "about the label is lost without it: ask whether it is known before the event"
         )
-    gap = found.present_positive - found.present_negative
+    gap = figures.present_positive - figures.present_negative
     if abs(gap) >= PRESENCE:
-        told["after"] = (
-            f"{found.present_positive:.1%} of the positives have a value and {found.present_negative:.1%} of the "
+        sentences["after"] = (
+            f"{figures.present_positive:.1%} of the positives have a value and {figures.present_negative:.1%} of the "
             "negatives: it seems to be filled in when the outcome is known"
         )
-    return told | _in_time(found, sure)
+    return sentences | _in_time(figures, sure)
 
 
-def _in_time(found: Figures, sure: float) -> dict[str, str]:
-    told = {}
-    if found.day_correlation is not None and found.days >= FEWEST_DAYS and abs(found.day_correlation) >= CLOCK:
-        told["clock"] = (
-            f"its rank correlation with the day is {found.day_correlation:.2f}: it tells the time, as a row counter or "
-            "a timestamp does, and later rows have values that training never saw"
+def _in_time(figures: FieldFigures, sure: float) -> dict[str, str]:
+    sentences = {}
+    if figures.day_correlation is not None and figures.days >= FEWEST_DAYS and abs(figures.day_correlation) >= CLOCK:
+        sentences["clock"] = (
+            f"its rank correlation with the day is {figures.day_correlation:.2f}: it tells the time, as a row counter "
+            "or a timestamp does, and later rows have values that training never saw"
         )
-    if found.later_auc is not None and sure >= STRONG and found.auc - found.later_auc >= FADING:
-        told["fading"] = (
-            f"alone it reaches an AUC of {found.auc:.3f} inside the training window and {found.later_auc:.3f} after "
-            "it: it seems to be made of the training labels"
+    if figures.later_auc is not None and sure >= STRONG and figures.auc - figures.later_auc >= FADING:
+        sentences["fading"] = (
+            f"alone it reaches an AUC of {figures.auc:.3f} inside the training window and {figures.later_auc:.3f} "
+            "after it: it seems to be made of the training labels"
         )
-    return told
+    return sentences

@@ -48,7 +48,7 @@ def check_leaks(config: Config, out: Artifacts, console: Console) -> dict[str, A
         from models.leakage import leak_check
 
         with show_progress(console, "leak check"):
-            found = leak_check.run(config, out)
+            found = leak_check.run(config, out).plain()
     print_leaks(found, console)
     return found
 

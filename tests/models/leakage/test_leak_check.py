@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.summaries import summary
+from contracts.summaries.leaks import LeaksSummary
 from models.leakage.leak_check import run
 
 DAYS, ROWS = 8, 6000
@@ -68,11 +69,11 @@ def world(folder: Path, write: Any, change: Change = leave_as_is, rows: int = RO
 
 def test_a_table_without_a_leak_is_quiet_and_the_planted_one_is_found(tmp_path: Path, write: Any) -> None:
     found = run(config(), world(tmp_path, write))
-    assert found["suspected"] == {}
-    assert found["planted_found"]
-    assert found["fields"]["job"]["auc"] > 0.7
-    assert abs(found["fields"]["duration"]["auc"] - 0.5) < 0.05
-    assert summary.read(tmp_path / "leaks") == found
+    assert found.suspected == {}
+    assert found.planted_found
+    assert found.fields["job"].auc > 0.7
+    assert abs(found.fields["duration"].auc - 0.5) < 0.05
+    assert summary.read(tmp_path / "leaks", LeaksSummary) == found
 
 
 def _duration(columns: dict[str, np.ndarray], label: np.ndarray, training: bool) -> None:
@@ -111,33 +112,34 @@ def test_each_leak_is_found_with_its_reason_and_its_picture(
     change: Change, field: str, kind: str, tmp_path: Path, write: Any
 ) -> None:
     found = run(config(), world(tmp_path, write, change))
-    assert list(found["suspected"]) == [field]
-    entry = found["suspected"][field]
-    assert kind in entry["kinds"]
-    assert len(entry["reasons"]) == len(entry["kinds"])
-    rates = [group["rate"] for group in entry["profile"]]
-    assert sum(group["share"] for group in entry["profile"]) >= 0.999
+    assert list(found.suspected) == [field]
+    entry = found.suspected[field]
+    assert kind in entry.kinds
+    assert len(entry.reasons) == len(entry.kinds)
+    rates = [group.rate for group in entry.profile]
+    assert sum(group.share for group in entry.profile) >= 0.999
     assert kind == "clock" or max(rates) > min(rates) + 0.2
 
 
 def test_without_times_nothing_is_said_about_time(tmp_path: Path, write: Any) -> None:
     found = run(config(timed=False), world(tmp_path, write, _row_counter))
-    assert found["suspected"] == {}
-    assert found["fields"]["duration"]["later_auc"] is None
+    assert found.suspected == {}
+    assert found.fields["duration"].later_auc is None
 
 
 def test_a_field_of_the_labels_own_column_is_named(tmp_path: Path, write: Any) -> None:
     own = config().model_copy(update={"label": config().label.model_copy(update={"expression": "city = 'x'"})})
-    assert run(own, world(tmp_path, write))["suspected"]["city"]["kinds"] == ["label column"]
+    assert run(own, world(tmp_path, write)).suspected["city"].kinds == ("label column",)
 
 
-def test_too_few_rows_are_not_judged_and_it_says_so(tmp_path: Path, write: Any) -> None:
+def test_too_few_rows_are_not_evaluated_and_it_says_so(tmp_path: Path, write: Any) -> None:
     found = run(config(), world(tmp_path, write, rows=160))
-    assert "bring a longer log" in found["skipped"]
-    assert found["suspected"] == {}
+    assert found.skipped is not None
+    assert "bring a longer log" in found.skipped
+    assert found.suspected == {}
 
 
 def test_the_same_rows_give_the_same_answer(tmp_path: Path, write: Any) -> None:
     out = world(tmp_path, write)
     first, second = run(config(), out), run(config(), out)
-    assert {**first, "seconds": 0} == {**second, "seconds": 0}
+    assert first.model_copy(update={"seconds": 0}) == second.model_copy(update={"seconds": 0})

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.leakage.leak_reasons import Figures, reasons, standard_error
+from contracts.summaries.leaks import FieldFigures
+from models.leakage.leak_reasons import reasons, standard_error
 
-QUIET = Figures(0.78, 0.005, 0.05, 0.9, 0.8, 0.72, 0.2, 30)
+QUIET = FieldFigures(auc=0.78, standard_error=0.005, irreplaceable=0.05, present_positive=0.9, present_negative=0.8,
+                     later_auc=0.72, day_correlation=0.2, days=30)
 
 
 def test_a_strong_field_that_others_can_replace_is_left_alone() -> None:
@@ -28,11 +30,11 @@ def test_a_strong_field_that_others_can_replace_is_left_alone() -> None:
     ],
 )
 def test_each_figure_raises_its_own_suspicion(kind: str, change: dict[str, Any]) -> None:
-    assert list(reasons(QUIET._replace(**change))) == [kind]
+    assert list(reasons(QUIET.model_copy(update=change))) == [kind]
 
 
 def test_a_field_of_the_labels_own_column_is_suspected_whatever_its_figures() -> None:
-    assert "'rating'" in reasons(QUIET._replace(auc=0.5), "rating")["label column"]
+    assert "'rating'" in reasons(QUIET.model_copy(update={"auc": 0.5}), "rating")["label column"]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_a_field_of_the_labels_own_column_is_suspected_whatever_its_figures() ->
     ],
 )
 def test_what_is_not_sure_is_not_said(change: dict[str, Any]) -> None:
-    assert reasons(QUIET._replace(**change)) == {}
+    assert reasons(QUIET.model_copy(update=change)) == {}
 
 
 def test_the_standard_error_is_the_spread_of_repeated_draws() -> None:
