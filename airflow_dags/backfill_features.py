@@ -17,8 +17,8 @@ OUT = f"{RUNS}/{{{{ params.run }}}}"
 NIGHT = """
 Started by hand, with `run` (the day whose folder below RUNS is mended), `first` and `last`: those days are ingested,
 labelled and encoded again with the run's fitted encoding and as of the end of its day, one after the other, each
-replaced as a whole; no other day changes. Then the run's last day is judged again. To have the repaired days trained
-on, clear `pretrain` of that day in daily_ranking, with what follows it.
+replaced as a whole; no other day changes. Then the run's last day passes the quality gate again. To have the repaired
+days trained on, clear `pretrain` of that day in daily_ranking, with what follows it.
 
 Nothing here matters at night. A failed day: read the last line of its log, repair, clear that mapped task alone.
 `quality` refused (exit code 3): the repair was none.
@@ -27,8 +27,9 @@ Nothing here matters at night. A failed day: read the last line of its log, repa
 
 @task
 def days() -> list[str]:
-    asked = get_current_context()["params"]
-    first, last = date.fromisoformat(asked["first"]), date.fromisoformat(asked["last"])
+    """From the parameter `first` to `last`, as in 2026-01-18."""
+    params = get_current_context()["params"]
+    first, last = date.fromisoformat(params["first"]), date.fromisoformat(params["last"])
     if last < first:
         raise AirflowFailException(f"the last day, {last}, is before the first, {first}")
     return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
@@ -54,8 +55,8 @@ def day_again(day: str, config: str, out: str, data: list[str], until: str) -> N
 )
 def backfill_features() -> None:
     mended = day_again.partial(config=CONFIG, out=OUT, data=DATA, until="{{ params.run }}").expand(day=days())
-    judge = sluice.override(task_id="quality", outlets=[FEATURES])(["quality", CONFIG, "--out", OUT], spark=True)
-    chain(mended, judge)
+    quality = sluice.override(task_id="quality", outlets=[FEATURES])(["quality", CONFIG, "--out", OUT], spark=True)
+    chain(mended, quality)
 
 
 backfill_features()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from airflow.sdk import Param, chain, dag, task
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from airflow_dags import run_outputs
 from airflow_dags.lateness import due_within
 from airflow_dags.platform_assets import CHAMPION, CROSSES, FEATURES
 from airflow_dags.rules import OTHER_CONFIG, START, TASKS
 from airflow_dags.run_folders import take_crosses
+from airflow_dags.run_outputs import OutputError, Registered, answered_version
 from airflow_dags.settings import CONFIG, DATA, DAY, OUT, RUNS, every
 from airflow_dags.sluice_command import run, setting, sluice
 
@@ -51,14 +53,15 @@ def crosses_of_the_week(runs: str, day: str) -> str:
 
 @task
 def picked_up(out: str, limit_seconds: str) -> str:
-    """Waits until an answer of the server carries the promoted version, and answers that version."""
-    target, version, answered = setting("sluice_serving"), str(registered(out)["tags"]["bundle_version"]), ""
+    """Waits until an answer of the server carries the promoted version, and returns that version."""
+    target, version, answered = setting("sluice_serving"), registered(out).version, ""
     if not target:
         raise AirflowSkipException("the Variable sluice_serving is empty: nothing is served, nothing to watch")
     end = time.monotonic() + float(limit_seconds)
     while time.monotonic() < end:
-        _, line = run(["rank", "--user", "airflow", "--target", target, "--timeout", "5", "--json"], answers=(0, 1))
-        answered = json.loads(line).get("bundleVersion", "") if line.startswith("{") else line
+        _, line = run(["rank", "--user", "airflow", "--target", target, "--timeout", "5", "--json"], accepted=(0, 1))
+        with read_once():
+            answered = answered_version(line)
         if answered == version:
             return version
         time.sleep(2)
@@ -71,7 +74,7 @@ def watch(words: list[str], version: str, seconds: str, every: str) -> bool:
     clicks = ["--clicks", setting("sluice_clicks")] if setting("sluice_clicks") else []
     end = time.monotonic() + float(seconds)
     while True:
-        code, _ = run([*words, *clicks, "--answers", setting("sluice_answers"), "--bundle", version], answers=(0, 4))
+        code, _ = run([*words, *clicks, "--answers", setting("sluice_answers"), "--bundle", version], accepted=(0, 4))
         if code == 4 or time.monotonic() >= end:
             return code == 4
         time.sleep(float(every))
@@ -79,13 +82,21 @@ def watch(words: list[str], version: str, seconds: str, every: str) -> bool:
 
 @task
 def roll_back(out: str, version: str) -> None:
-    run(["rollback", registered(out)["name"], "--only", version])
+    run(["rollback", registered(out).name, "--only", version])
 
 
-def registered(out: str) -> dict[str, Any]:
-    """What `sluice register` wrote about the day's bundle."""
-    found: dict[str, Any] = json.loads((Path(out) / "registration" / "summary.json").read_text(encoding="utf-8"))
-    return found
+def registered(out: str) -> Registered:
+    with read_once():
+        return run_outputs.registered(Path(out))
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """An output that is not what it should be fails at once: a second try would read the same."""
+    try:
+        yield
+    except OutputError as error:
+        raise AirflowFailException(str(error)) from None
 
 
 @dag(

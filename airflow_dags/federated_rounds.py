@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from airflow.sdk import Param, Variable, dag, get_current_context, task
+from airflow.sdk import Context, Param, Variable, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_dags.lateness import due_within
@@ -36,13 +35,13 @@ def cohorts() -> list[dict[str, str]]:
     return [{"config": file, "day": day} for file in files]
 
 
-def day_of(context: Any) -> str:
+def day_of(context: Context) -> str:
     """The run's parameter, or the day of the search that this run follows."""
     events = (context.get("triggering_asset_events") or {}).get(CROSSES) or []
-    found = context["params"]["day"] or (events[-1].extra.get("day") if events else None)
-    if not found:
+    day = context["params"]["day"] or (events[-1].extra.get("day") if events else None)
+    if not day:
         raise AirflowFailException("no cross search started this run: give it the parameter `day`, as in 2026-01-18")
-    return str(found)
+    return str(day)
 
 
 @task(map_index_template="{{ cohort }}", execution_timeout=timedelta(hours=12))

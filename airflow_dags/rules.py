@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from airflow.sdk import Param
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-TASKS: dict[str, Any] = {
+TASKS: dict[str, object] = {
     "owner": "ranking",
     "retries": 2,
     "retry_delay": timedelta(minutes=2),

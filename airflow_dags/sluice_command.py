@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -29,11 +28,11 @@ def setting(name: str) -> str:
     return str(Variable.get(name, default=DEFAULTS[name]))
 
 
-def run(words: Sequence[str], spark: bool = False, answers: Sequence[int] = (0,)) -> tuple[int, str]:
+def run(words: Sequence[str], spark: bool = False, accepted: Sequence[int] = (0,)) -> tuple[int, str]:
     """(exit code, last line) of `sluice WORDS`.
 
     Raises AirflowFailException for an exit code that no second try changes, AirflowException for any other that is not
-    among `answers`. The command belongs to the task's process group and ends with it.
+    `accepted`. The command belongs to the task's process group and ends with it.
     """
     line = [*_started_by(setting("sluice_spark_master") if spark else ""), *words]
     environment = os.environ | {"MLFLOW_TRACKING_URI": setting("sluice_registry"), "COLUMNS": "120"}
@@ -48,7 +47,7 @@ def run(words: Sequence[str], spark: bool = False, answers: Sequence[int] = (0,)
             last = text.rstrip() or last
             log.info("%s", text.rstrip()[:2000])
         code = process.wait()
-    if code in answers:
+    if code in accepted:
         return code, last
     if code in FINAL:
         raise AirflowFailException(f"{FINAL[code]} (exit code {code}): {last}")
@@ -69,10 +68,3 @@ def _started_by(master: str) -> list[str]:
 def sluice(words: list[str], spark: bool = False) -> None:
     """A task that is one command."""
     run(words, spark)
-
-
-def figures(line: str) -> dict[str, object]:
-    """What `--json` printed as the last line."""
-    found = json.loads(line)
-    assert isinstance(found, dict)
-    return found

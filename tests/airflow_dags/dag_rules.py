@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[2] / "airflow_dags"
@@ -15,14 +17,17 @@ TRIED_ONCE = {"verify"}  # a second look at the same files finds the same
 def broken_rules(dag: Any) -> list[str]:
     """Owner, retries, limits, deadline, and a text that says what to do at night about every task."""
     text = dag.doc_md or ""
-    said = [
-        ("no deadline alert", not dag.deadline),
+    alerts = dag.deadline or []
+    sentences = [
+        ("no deadline alert", not alerts),
+        ("a deadline that is no time, or comes after the limit of a run", any(
+            not timedelta() < alert.interval < (dag.dagrun_timeout or timedelta.max) for alert in alerts)),
         ("no limit for a run", dag.dagrun_timeout is None),
         ("runs of it may overlap", dag.max_active_runs != 1),
         ("it would catch up with all days since its start", dag.catchup),
         ("its text does not say what matters at night", "at night" not in text),
     ]
-    found = [f"{dag.dag_id}: {sentence}" for sentence, broken in said if broken]
+    found = [f"{dag.dag_id}: {sentence}" for sentence, broken in sentences if broken]
     for task in dag.tasks:
         rules = [
             ("nobody owns it", task.owner in ("", "airflow")),
@@ -46,10 +51,31 @@ def foreign_imports(source: str) -> set[str]:
 
 
 def commands(dag: Any) -> list[tuple[str, list[str]]]:
-    """(task, words) of the tasks that are one command."""
+    """(task, words) of the tasks that are given the words of a command."""
     found = []
     for task in dag.tasks:
         words = getattr(task, "op_args", None) or ()
         if words and isinstance(words[0], list):
             found.append((task.task_id, [str(word) for word in words[0]]))
     return found
+
+
+def arrows(dag: Any) -> dict[str, set[str]]:
+    """Task -> the tasks that wait for it, of a DAG whose tasks are all there."""
+    return {task.task_id: set(task.downstream_task_ids) for task in dag.tasks}
+
+
+def in_a_row(*tasks: str) -> dict[str, set[str]]:
+    """The arrows of a DAG that goes one way, from its first task to its last."""
+    return {task: set(tasks[number + 1:number + 2]) for number, task in enumerate(tasks)}
+
+
+def filled_in(dag: Any, text: str, variables: dict[str, str], **context: Any) -> str:
+    """A template of the DAG as Airflow fills it in."""
+    values = SimpleNamespace(value=_Values(variables))
+    return str(dag.get_template_env().from_string(text).render(var=values, **context))
+
+
+class _Values(dict[str, str]):
+    def __getattr__(self, name: str) -> str:
+        return self[name]

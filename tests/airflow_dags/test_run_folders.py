@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_dags.run_folders import FOUND, newest_crosses, remove_old, take_crosses
+from airflow_dags.run_folders import CROSSES, newest_crosses, remove_old, take_crosses
 
 
 def search(runs: Path, day: str) -> None:
-    (runs / "crosses" / day / FOUND).parent.mkdir(parents=True)
-    (runs / "crosses" / day / FOUND).write_text(day)
+    (runs / "crosses" / day / CROSSES).parent.mkdir(parents=True)
+    (runs / "crosses" / day / CROSSES).write_text(day)
 
 
 def test_a_day_takes_the_newest_search_that_is_not_younger(tmp_path: Path) -> None:
@@ -20,15 +20,15 @@ def test_a_day_takes_the_newest_search_that_is_not_younger(tmp_path: Path) -> No
     (tmp_path / "crosses" / "2026-01-12").mkdir()  # begun and not ended
     assert newest_crosses(tmp_path, "2026-01-03") is None
     take_crosses(tmp_path, "2026-01-17")
-    assert (tmp_path / "2026-01-17" / FOUND).read_text() == "2026-01-11"
+    assert (tmp_path / "2026-01-17" / CROSSES).read_text() == "2026-01-11"
 
 
 def test_a_search_of_the_day_itself_counts_and_no_search_leaves_none(tmp_path: Path) -> None:
     search(tmp_path, "2026-01-11")
     take_crosses(tmp_path, "2026-01-11")
-    assert (tmp_path / "2026-01-11" / FOUND).exists()
+    assert (tmp_path / "2026-01-11" / CROSSES).exists()
     take_crosses(tmp_path, "2026-01-10")
-    assert not (tmp_path / "2026-01-10" / FOUND).exists()
+    assert not (tmp_path / "2026-01-10" / CROSSES).exists()
 
 
 @pytest.mark.parametrize("prefix", ["", "day="])

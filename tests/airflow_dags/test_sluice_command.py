@@ -12,7 +12,7 @@ from airflow_dags.sluice_command import run
 
 
 @pytest.fixture
-def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shell_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A platform whose `sluice` does what a shell is told, and whose spark-submit and python say how they were called.
     """
     programs = {
@@ -28,29 +28,29 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_last_line_comes_back_and_the_registry_is_known(platform: Path) -> None:
+def test_the_last_line_comes_back_and_the_registry_is_known(shell_platform: Path) -> None:
     assert run(["echo"]) == (0, "registry sqlite:///r.db")
     assert run(["echo one; echo two"]) == (0, "two")
 
 
 @pytest.mark.parametrize("code", [2, 3])
-def test_what_no_second_try_changes_fails_at_once(platform: Path, code: int) -> None:
+def test_what_no_second_try_changes_fails_at_once(shell_platform: Path, code: int) -> None:
     with pytest.raises(AirflowFailException, match=f"exit code {code}.*so it is"):
         run([f"echo so it is; exit {code}"])
 
 
 @pytest.mark.parametrize("code", [1, 4, 137])
-def test_what_may_pass_is_tried_again(platform: Path, code: int) -> None:
+def test_what_may_pass_is_tried_again(shell_platform: Path, code: int) -> None:
     with pytest.raises(AirflowException) as caught:
         run([f"exit {code}"])
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_a_code_that_is_an_answer_is_no_failure(platform: Path) -> None:
-    assert run(["exit 4"], answers=(0, 4))[0] == 4
+def test_an_accepted_code_is_no_failure(shell_platform: Path) -> None:
+    assert run(["exit 4"], accepted=(0, 4))[0] == 4
 
 
-def test_one_setting_submits_spark_steps_to_a_master(platform: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_setting_submits_spark_steps_to_a_master(shell_platform: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_VAR_SLUICE_SPARK_MASTER", "yarn")
     assert run(["features", "--out", "x"], spark=True)[1] == (
         "master : --master yarn /platform/sluice/cli.py features --out x")
