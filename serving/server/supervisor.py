@@ -23,6 +23,7 @@ from typing import Protocol
 
 from contracts.errors import BundleError
 from serving.server.port_takeover import reserved
+from serving.server.worker_messages import WorkerSettings
 from serving.server.worker_process import DRAIN_GRACE_SECONDS, WorkerProcess
 
 STOP_SECONDS = 15.0
@@ -32,7 +33,7 @@ log = logging.getLogger("sluice.serving")
 
 
 class BundleSource(Protocol):
-    """`latest` names the bundle that should be served; `fetch` answers its folder, or raises BundleError."""
+    """`latest` names the bundle that should be served; `fetch` returns its folder, or raises BundleError."""
 
     def latest(self) -> str | None: ...
     def fetch(self, version: str) -> Path: ...
@@ -150,10 +151,10 @@ class Supervisor:
     def _started(self, folder: Path, version: str, port: int) -> WorkerProcess | None:
         """A process that listens, or None when the supervisor was stopped meanwhile. Raises BundleError."""
         settings = self._settings
-        worker = WorkerProcess(folder, version, {
-            "host": settings.host, "port": port, "connection_seconds": settings.connection_seconds,
-            "answers": str(settings.answers) if settings.answers else None,
-        })
+        worker = WorkerProcess(version, WorkerSettings(
+            folder=folder, host=settings.host, port=port, connection_seconds=settings.connection_seconds,
+            answers=settings.answers,
+        ))
         if worker.wait_ready(self._stop):
             return worker
         worker.stop(STOP_SECONDS)

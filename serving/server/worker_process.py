@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 from contracts.errors import BundleError
+from serving.server.worker_messages import WorkerReport, WorkerSettings
 
 START_SECONDS = 600.0
 DRAIN = signal.SIGUSR1
@@ -20,16 +19,16 @@ POLL = 0.05
 
 
 class WorkerProcess:
-    """`settings` are those of serving/server/worker.py; loading begins at once."""
+    """`version` names the bundle in `settings.folder`. Loading begins at once, in a process of its own."""
 
-    def __init__(self, folder: Path, version: str, settings: dict[str, object]) -> None:
-        self.folder, self.version, self.drain_began = folder, version, 0.0
-        told = json.dumps({"folder": str(folder), **settings})
+    def __init__(self, version: str, settings: WorkerSettings) -> None:
+        self.folder, self.version, self.drain_began = settings.folder, version, 0.0
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "serving.server.worker", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+            [sys.executable, "-m", "serving.server.worker", settings.model_dump_json()],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )
-        self._words: dict[str, str] = {}
+        self._ready, self._refused = False, ""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -44,12 +43,12 @@ class WorkerProcess:
     def wait_ready(self, stop: threading.Event) -> bool:
         """False when `stop` was set first. Raises BundleError with the worker's own sentence when it does not serve."""
         end = time.monotonic() + START_SECONDS
-        while "ready" not in self._words:
+        while not self._ready:
             if stop.is_set():
                 return False
             if not self.alive:
                 self._listener.join(5)
-                raise BundleError(self._words.get("refused") or f"its process ended with {self._process.returncode}; "
+                raise BundleError(self._refused or f"its process ended with {self._process.returncode}; "
                                   "see the log above")
             if time.monotonic() > end:
                 self.kill()
@@ -78,4 +77,6 @@ class WorkerProcess:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._words |= json.loads(line)
+            report = WorkerReport.model_validate_json(line)
+            self._ready = self._ready or report.ready is not None
+            self._refused = report.refused or self._refused
