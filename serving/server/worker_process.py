@@ -66,13 +66,24 @@ class WorkerProcess:
         if self.alive:
             self._process.terminate()
         try:
-            return self._process.wait(seconds)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return self.kill()
+        return self._close()
 
     def kill(self) -> int:
+        """Returns its exit code, the negated number of a signal."""
         self._process.kill()
-        return self._process.wait()
+        self._process.wait()
+        return self._close()
+
+    def _close(self) -> int:
+        """Both pipes, once the process has ended."""
+        self._listener.join(5)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        return self._process.returncode
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

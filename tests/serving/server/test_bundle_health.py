@@ -1,0 +1,65 @@
+"""Health says what is served, and turns only the log's own service when answers cannot be written."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
+from serving.proto import sluice_pb2_grpc
+from serving.server.bundle_health import RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
+from serving.server.response_log import ResponseLog
+from tests.serving.in_process_server import InProcessServer
+from tests.serving.logged_responses import NOON, response
+
+SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+MANIFEST = Manifest(schema_version=SCHEMA_VERSION, name="shop", content_hash="0123456789abcdef", files={},
+                    created=datetime.now(UTC) - timedelta(seconds=90))
+
+
+def test_age_counts_from_publishing() -> None:
+    assert bundle_age(MANIFEST) == pytest.approx(90, abs=20)
+
+
+def test_without_a_log_nothing_is_said_of_one() -> None:
+    assert BundleHealth(MANIFEST, None).figures().keys() == {"sluice-bundle-version", "sluice-bundle-age-seconds"}
+    assert BundleHealth(MANIFEST, None).figures()["sluice-bundle-version"] == "shop-0123456789ab"
+
+
+def test_a_log_that_cannot_be_written_shows_until_it_can(tmp_path: Path) -> None:
+    """A file stands where the day's folder should be."""
+    log = ResponseLog(tmp_path, flush_seconds=0.02)
+    health = BundleHealth(MANIFEST, log)
+    with InProcessServer(sluice_pb2_grpc.RankingServicer(), health) as server, grpc.insecure_channel(
+            server.target) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        assert status_becomes(stub, SERVING)["sluice-answers-waiting"] == "0"
+        day = tmp_path / f"day={NOON.date().isoformat()}"
+        day.write_text("in the way")
+        log.append(response(1))
+        figures = status_becomes(stub, NOT_SERVING)
+        assert "cannot be written" in figures["sluice-answer-log"]
+        assert (figures["sluice-answers-waiting"], figures["sluice-answers-lost"]) == ("1", "0")
+        day.unlink()
+        assert "sluice-answer-log" not in status_becomes(stub, SERVING)
+    log.close()
+
+
+def status_becomes(stub: health_pb2_grpc.HealthStub, wanted: int) -> dict[str, str]:
+    """The trailing metadata of the first check of the log's service that has this status."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            answer, call = stub.Check.with_call(
+                health_pb2.HealthCheckRequest(service=RESPONSE_LOG_SERVICE), timeout=5)
+        except grpc.RpcError:  # not watched yet
+            continue
+        if answer.status == wanted:
+            return dict(call.trailing_metadata())
+        time.sleep(0.02)
+    pytest.fail(f"the status did not become {wanted}")

@@ -1,0 +1,72 @@
+"""Between the wire and the funnel nothing is lost and nothing is made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import RequestError
+from serving.proto import sluice_pb2 as pb
+from serving.request.query import ContextValue, RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
+from serving.server.translation import STATUS, to_query, to_response, to_value
+
+ITEM = RankedItem("i1", 0.25, 500.0, 1.5, "popularity", {"rank": 0.25}, [Reason("taste", -0.5)])
+ANSWER = RankAnswer([ITEM], [StageReport("rank", 9, 5, 40, StageStatus.DEGRADED, "late")], "shop-1", ["gone"], True)
+
+
+def test_the_smallest_request_asks_for_the_defaults() -> None:
+    assert to_query(pb.RankRequest(user_id="u1"), 10) == RankQuery(user="u1", limit=10)
+
+
+def test_a_full_request_goes_over_whole() -> None:
+    request = pb.RankRequest(
+        user_id="u1", limit=3, candidates=["a"], skip_rerank=True, skip_reasons=True,
+        context={"hour": pb.Value(integer=7)}, filters={"category": pb.Values(values=["music", "games"])},
+        recent_items=pb.RecentItems(item_ids=["b"]))
+    assert to_query(request, 10) == RankQuery(
+        user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
+        recent_items=("b",), rerank=False, explain=False)
+
+
+def test_a_zero_and_an_empty_history_are_not_the_defaults() -> None:
+    query = to_query(pb.RankRequest(user_id="u1", limit=0, recent_items=pb.RecentItems()), 10)
+    assert (query.limit, query.recent_items) == (0, ())
+
+
+@pytest.mark.parametrize("value", ["phone", "", 7, 0, 0.5, 0.0, True, False])
+def test_context_values_keep_their_type(value: ContextValue) -> None:
+    query = to_query(pb.RankRequest(user_id="u1", context={"field": to_value(value)}), 10)
+    found = query.context["field"]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(("request_", "field"), [
+    (pb.RankRequest(), "user_id"), (pb.RankRequest(user_id="u", context={"hour": pb.Value()}), r"context\[hour\]"),
+])
+def test_what_is_empty_is_refused_by_name(request_: pb.RankRequest, field: str) -> None:
+    with pytest.raises(RequestError, match=field):
+        to_query(request_, 10)
+
+
+def test_an_answer_goes_over_whole() -> None:
+    wire = to_response(ANSWER, "r1", 60.0)
+    assert (wire.request_id, wire.bundle_version, wire.known_user, wire.bundle_age_seconds) == (
+        "r1", "shop-1", True, 60.0)
+    assert list(wire.unknown_candidates) == ["gone"]
+    [item], [stage] = wire.items, wire.stages
+    assert (item.item_id, item.probability, item.score, item.price, item.channel) == (
+        "i1", 0.25, 500.0, 1.5, "popularity")
+    assert (dict(item.stage_scores), item.reasons[0].field, item.reasons[0].logit_change) == (
+        {"rank": 0.25}, "taste", -0.5)
+    assert (stage.name, stage.candidates_in, stage.candidates_out, stage.microseconds, stage.cause) == (
+        "rank", 9, 5, 40, "late")
+    assert stage.status == pb.StageReport.DEGRADED
+
+
+def test_an_item_without_a_price_has_none_on_the_wire() -> None:
+    ITEM_FREE = RankedItem("i1", 0.25, 0.25, None, "popularity", {}, [])
+    assert not to_response(RankAnswer([ITEM_FREE], [], "shop-1", [], True), "r1", 0.0).items[0].HasField("price")
+
+
+def test_every_status_has_a_name_of_its_own_on_the_wire() -> None:
+    assert STATUS.keys() == set(StageStatus)
+    assert len(set(STATUS.values())) == len(STATUS)
