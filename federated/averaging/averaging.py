@@ -30,6 +30,7 @@ def row_weights(rule: Rule, row_samples: np.ndarray, samples: int) -> np.ndarray
 
 
 def dense_weight(rule: Rule, samples: int) -> int:
+    """What a client multiplies its dense update by."""
     return 1 if rule in BY_CLIENTS else samples
 
 

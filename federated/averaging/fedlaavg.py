@@ -36,6 +36,7 @@ class Gradient:
 
     @classmethod
     def of_dense(cls, dense: np.ndarray) -> Gradient:
+        """Of a model without rows."""
         return cls(dense, np.empty(0, dtype=np.int64), np.empty((0, 0)))
 
     def at(self, places: np.ndarray) -> np.ndarray:
@@ -67,6 +68,7 @@ class GradientMemory:
 
     @classmethod
     def empty(cls, dense: int, width: int = 0) -> GradientMemory:
+        """Of a client that has sent nothing: zero everywhere."""
         return cls(Gradient(np.zeros(dense), np.empty(0, dtype=np.int64), np.zeros((0, width))))
 
     def settle(self, accepted: int) -> None:
@@ -101,7 +103,8 @@ class GradientMemory:
 
 @dataclass
 class LatestAverage:
-    """The server's side. `holders` [space]: how many clients hold each row."""
+    """The server's side: the model `dense` [D] and `rows` [space, width] of a `population` of N clients, moved at
+    `rate` gamma. `holders` [space]: how many clients hold each row."""
 
     dense: np.ndarray
     rows: np.ndarray
@@ -118,14 +121,15 @@ class LatestAverage:
 
     @classmethod
     def of_dense(cls, dense: np.ndarray, population: int, rate: float) -> LatestAverage:
+        """Of a model without rows."""
         return cls(dense, np.zeros((0, 0)), population, rate, np.zeros(0))
 
     def choose(self, available: Sequence[int], count: int) -> list[int]:
         """The longest unseen, the smaller number first where two are equal."""
         return sorted(sorted(available, key=lambda client: (self.seen[client], client))[:count])
 
-    def asked(self, number: int, clients: Sequence[int]) -> None:
-        """Counts as seen, so that clients that never answer do not hold a place in every round."""
+    def note_seen(self, number: int, clients: Sequence[int]) -> None:
+        """Counts as seen, so that clients that never reply do not hold a place in every round."""
         self.seen[list(clients)] = number
 
     def state(self) -> dict[str, np.ndarray]:
@@ -134,12 +138,13 @@ class LatestAverage:
                 "mean_rows": self._mean_rows}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """The inverse of `state`."""
         self.seen, self.accepted = np.array(state["seen"]), np.array(state["accepted"])
         self._mean_dense, self._mean_rows = np.array(state["mean_dense"]), np.array(state["mean_rows"])
 
     def apply(self, number: int, clients: Sequence[int], dense: np.ndarray, rows: np.ndarray | None = None) -> None:
         """Sums of the differences of the clients whose uploads arrived: `dense` [D] and `rows` [space, width]."""
-        self.asked(number, clients)
+        self.note_seen(number, clients)
         self.accepted[list(clients)] = number
         self._mean_dense += dense / self.population
         if rows is not None:

@@ -37,6 +37,7 @@ def of_config(settings: Federated, kinds: Sequence[int], seed: int) -> Availabil
 
 
 def always(population: int) -> Availability:
+    """Everybody, in every round."""
     return lambda number: list(range(population))
 
 
@@ -63,7 +64,7 @@ def day_cycle(starts: Sequence[float], share: float, rounds_a_day: int) -> Avail
 
 
 def at_random(probabilities: Sequence[float], seed: int) -> Availability:
-    """One seed and round give one answer, in whatever order rounds are asked for."""
+    """One seed and round give the same clients, in whatever order rounds come."""
 
     def reachable(number: int) -> list[int]:
         drawn = random.Random(seed * 1_000_003 + number)

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import torch
+from pydantic import ConfigDict, RootModel, ValidationError
 
+from contracts.atomic_write import aside, write_json
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
@@ -25,21 +26,35 @@ CONFIG, SAMPLES, LATER = "config.json", "samples.safetensors", "later.safetensor
 IDENTITY, IDENTITIES = "identity.pem", "identities.json"
 
 
+class PublicKeys(RootModel[tuple[str, ...]]):
+    """identities.json: the public half of each client's key by its number, 32 bytes as hexadecimal digits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def raw(self) -> tuple[bytes, ...]:
+        """Raises ValueError on what are no hexadecimal digits."""
+        return tuple(bytes.fromhex(key) for key in self.root)
+
+
 def public(folder: Path) -> Path:
+    """Where the files lie that all clients know."""
     return folder / "public"
 
 
 def client(folder: Path, number: int) -> Path:
+    """Where one client's files lie."""
     return folder / "clients" / f"{number:06d}"
 
 
 def write_public(folder: Path, config: Config, spec: FeatureSpec) -> None:
+    """The configuration and the spec, not yet the identities."""
     public(folder).mkdir(parents=True, exist_ok=True)
     (public(folder) / CONFIG).write_text(config.model_dump_json(), encoding="utf-8")
     spec.write(public(folder))
 
 
 def read_public(folder: Path) -> tuple[Config, FeatureSpec]:
+    """Raises DataError where the folder was not prepared."""
     path = public(folder) / CONFIG
     if not path.exists():
         raise DataError(f"{path} is not there; `sluice federate` prepares the folder of a federated run")
@@ -47,9 +62,9 @@ def read_public(folder: Path) -> tuple[Config, FeatureSpec]:
 
 
 def write_client(folder: Path, number: int, batch: Batch, file: str = SAMPLES) -> None:
-    own = client(folder, number)
-    own.mkdir(parents=True, exist_ok=True)
-    save_weights(own / file, {
+    """A client's rows without who the user is; `file` is SAMPLES, which it trains on, or LATER."""
+    client(folder, number).mkdir(parents=True, exist_ok=True)
+    save_weights(client(folder, number) / file, {
         "request_ids": batch.request.ids.numpy(), "request_dense": batch.request.dense.numpy(),
         "candidate_ids": batch.candidate.ids.numpy(), "candidate_dense": batch.candidate.dense.numpy(),
         "label": batch.label.numpy(), "position": batch.position.numpy(),
@@ -57,6 +72,7 @@ def write_client(folder: Path, number: int, batch: Batch, file: str = SAMPLES) -
 
 
 def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:
+    """Raises DataError where this client's rows do not lie."""
     path = client(folder, number) / file
     if not path.exists():
         raise DataError(f"{path} is not there; a client trains on its own samples alone")
@@ -71,19 +87,19 @@ def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:
 
 def write_identities(folder: Path) -> None:
     """A key for each client that has none, then the list of the public halves."""
-    public_keys = []
-    for number in range(count(folder)):
+    numbers = range(count(folder))
+    for number in numbers:
         path = client(folder, number) / IDENTITY
         if not path.exists():
-            aside = path.with_name(f".{IDENTITY}")
-            aside.touch(mode=0o600)
-            aside.write_bytes(Identity.draw(number).pem())
-            aside.replace(path)
-        public_keys.append(read_identity(folder, number).public().hex())
-    (public(folder) / IDENTITIES).write_text(json.dumps(public_keys), encoding="utf-8")
+            with aside(path) as draft:
+                draft.touch(mode=0o600)
+                draft.write_bytes(Identity.draw(number).pem())
+    keys = PublicKeys(tuple(read_identity(folder, number).public().hex() for number in numbers))
+    write_json(public(folder) / IDENTITIES, keys.model_dump(mode="json"), None)
 
 
 def read_identity(folder: Path, number: int) -> Identity:
+    """Raises DataError where this client's key does not lie, or is none."""
     path = client(folder, number) / IDENTITY
     if not path.exists():
         raise DataError(f"{path} is not there; a client signs with its own key what it announces in a round")
@@ -91,12 +107,16 @@ def read_identity(folder: Path, number: int) -> Identity:
 
 
 def identities(folder: Path) -> tuple[bytes, ...]:
-    """Public keys of all clients by their number."""
+    """Public keys of all clients by their number. Raises DataError where the list is missing or none."""
     path = public(folder) / IDENTITIES
     if not path.exists():
         raise DataError(f"{path} is not there; clients know each other by it, `sluice federate` writes it")
-    return tuple(bytes.fromhex(key) for key in json.loads(path.read_text(encoding="utf-8")))
+    try:
+        return PublicKeys.model_validate_json(path.read_bytes()).raw()
+    except (ValidationError, ValueError) as error:
+        raise DataError(f"{path} is no list of hexadecimal keys by client number: {error}") from None
 
 
 def count(folder: Path) -> int:
+    """Of the clients whose files lie here."""
     return len(list((folder / "clients").glob(f"*/{SAMPLES}")))

@@ -23,6 +23,8 @@ from models.examples.batches import Batch
 
 @dataclass(frozen=True)
 class LocalSettings:
+    """Of plain gradient descent: the rate of round t is `learning_rate` * `decay`^t; `proximal` is mu of FedProx."""
+
     epochs: int
     batch_size: int
     learning_rate: float
@@ -42,6 +44,7 @@ class ClientTrainer:
     client: int
 
     def held(self) -> np.ndarray:
+        """Sorted places of the private rows that the samples use."""
         return self._held
 
     @cached_property
@@ -49,11 +52,14 @@ class ClientTrainer:
         return self.space.held(self.batch)
 
     def samples(self) -> int:
+        """How many there are, whatever rows a round has."""
         return len(self.batch.label)
 
     def train(
         self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
     ) -> LocalUpdate:
+        """New minus old of `rows` [R, width] at sorted `places` [R] and of `dense` [D], after descent on the loss times
+        `scale`. Raises ProtocolError where it diverges."""
         kept_ids = self.space.kept_ids(places)
         samples = self.space.narrowed(self.batch, kept_ids)
         held, kept = len(self.batch.label), len(samples.label)
@@ -70,7 +76,7 @@ class ClientTrainer:
         return LocalUpdate(new_rows - rows, row_samples(small, samples), new_dense - dense, kept, held, loss)
 
     def _descend(self, networks: FederatedNetworks, samples: Batch, round_number: int, scale: float) -> float:
-        """Returns the sum of the samples' log losses of the first epoch, each before the step it was in."""
+        """Returns the sum of the samples' log losses of the first epoch, each before the update it was in."""
         local = self.local
         rate = local.learning_rate * local.decay ** (round_number // ATTEMPTS)
         parameters = [*networks.tables(), *networks.dense_parameters()]
@@ -89,12 +95,12 @@ class ClientTrainer:
                 total, loss = networks.loss(batch)
                 (total * scale).backward()
                 first += loss if epoch == 0 else 0.0
-                _step(parameters, start, rates, local.proximal)
+                _descend_once(parameters, start, rates, local.proximal)
         return first
 
 
 @torch.no_grad()
-def _step(
+def _descend_once(
     parameters: list[torch.nn.Parameter], start: list[torch.Tensor], rates: list[float], proximal: float
 ) -> None:
     for index, (parameter, rate) in enumerate(zip(parameters, rates, strict=True)):

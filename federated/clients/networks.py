@@ -89,22 +89,25 @@ class FederatedNetworks(nn.Module):
         return [self.ranker, self.towers] if self._retrieval else [self.ranker]
 
     def tables(self) -> list[nn.Parameter]:
+        """Embedding tables: the ranker's, then the towers'."""
         return [module.embedding.weight for module in self._embedded()]  # type: ignore[union-attr,misc]
 
     def dense_parameters(self) -> list[nn.Parameter]:
+        """All that is no embedding, in the order of the dense vector."""
         tables = self.tables()
         return [p for p in self.parameters() if not any(p is table for table in tables) and p.numel()]
 
     def damped(self) -> dict[int, float]:
-        """id of a parameter -> what plain descent multiplies its step by: a weight that enters times S, as the position
-        bias and all of a linear model do for Adam's sake, would take steps S^2 times too long."""
-        found = {id(self.bias.weight): STEP_SCALE**-2}
+        """id of a parameter -> what plain descent multiplies its rate by: a weight that enters times S, as the position
+        bias and all of a linear model do for Adam's sake, would move S^2 times too far."""
+        factors = {id(self.bias.weight): STEP_SCALE**-2}
         if isinstance(self.ranker, LogisticRegression):
-            found |= dict.fromkeys(map(id, self.ranker.parameters()), LINEAR_STEP_SCALE**-2)
-        return found
+            factors |= dict.fromkeys(map(id, self.ranker.parameters()), LINEAR_STEP_SCALE**-2)
+        return factors
 
     @property
     def width(self) -> int:
+        """Floats of a row: all vectors of one id side by side."""
         return sum(table.shape[1] * _layers(parts) for table, parts in zip(self.tables(), self._parts, strict=True))
 
     def _spans(self) -> Iterator[tuple[nn.Parameter, Part, slice]]:
@@ -127,16 +130,17 @@ class FederatedNetworks(nn.Module):
 
     @torch.no_grad()
     def write(self, rows: np.ndarray, dense: np.ndarray) -> None:
+        """The inverse of `read`; padding rows stay."""
         for table, part, columns in self._spans():
-            found = rows[part.place : part.place + part.rows, columns]
-            table[part.start : part.start + part.rows] = torch.from_numpy(found.copy())
+            vectors = rows[part.place : part.place + part.rows, columns]
+            table[part.start : part.start + part.rows] = torch.from_numpy(vectors.copy())
         at = 0
         for parameter in self.dense_parameters():
             parameter.copy_(torch.from_numpy(dense[at : at + parameter.numel()]).view_as(parameter))
             at += parameter.numel()
 
     def loss(self, batch: Batch) -> tuple[Tensor, float]:
-        """What a local step minimises (the mean of each part over its terms), and the ranker's sum of log losses."""
-        found = [part(batch) for part in self._losses]
-        means = [total / terms for total, terms in found if terms]
-        return torch.stack(means).sum(), float(found[0][0].detach())
+        """What local descent minimises (the mean of each part over its terms), and the ranker's sum of log losses."""
+        sums = [part(batch) for part in self._losses]
+        means = [total / terms for total, terms in sums if terms]
+        return torch.stack(means).sum(), float(sums[0][0].detach())

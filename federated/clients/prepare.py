@@ -41,9 +41,9 @@ def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
                               "it out with federated.fields")
     moved = [f.model_copy(update={"side": "context"}) if f.side == "user" and f.kind != "sequence" else f
              for f in chosen]
-    found = spec.model_copy(update={"fields": tuple(moved), "has_users": False, "pair_model": None})
-    require_federable(found)
-    return found
+    federated = spec.model_copy(update={"fields": tuple(moved), "has_users": False, "pair_model": None})
+    require_federable(federated)
+    return federated
 
 
 class SamplesByUser:
@@ -71,7 +71,7 @@ class SamplesByUser:
 
 
 def prepare(config: Config, out: Artifacts, folder: Path) -> int:
-    """Writes public files and one folder per client; answers how many clients there are.
+    """Writes public files and one folder per client; returns how many clients there are.
 
     The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows.
     """

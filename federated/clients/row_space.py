@@ -48,14 +48,17 @@ class RowSpace:
 
     @cached_property
     def first(self) -> dict[str, int]:
+        """Table -> place of its id 1."""
         return first_places(self.spec)
 
     @property
     def size(self) -> int:
+        """How many places there are."""
         return place_count(self.spec)
 
     @cached_property
     def private_tables(self) -> list[str]:
+        """Tables of more than `public_up_to` ids that hold no bins of numbers."""
         numbers = {table for field in self.spec.fields if field.dense for _, table, _ in field.slots()}
         return [t for t, size in self.spec.tables().items() if size > self.public_up_to and t not in numbers]
 
@@ -66,6 +69,7 @@ class RowSpace:
 
     @cached_property
     def private_places(self) -> np.ndarray:
+        """int64, sorted."""
         return places_in(self.private_ranges())
 
     def held(self, batch: Batch) -> np.ndarray:

@@ -58,7 +58,7 @@ def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMes
     client = client_of(folder, setting, int(context.node_config["partition-id"]))
     if not client.plan.masked and not context.node_config.get(UNMASKED, False):
         raise ProtocolError(f"setting {setting!r} has no masks, and whoever starts a run names the setting; this node "
-                            f"answers it with --node-config '{UNMASKED}=true' alone; refused")
+                            f"takes part in it with --node-config '{UNMASKED}=true' alone; refused")
     memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
     reply, memory = client.handle(phase, from_records(message.content), memory)
     context.state[MEMORY] = to_records(memory).array_records[ARRAYS]

@@ -23,10 +23,12 @@ Note = Callable[[str], None]
 
 
 def message_type(phase: Phase) -> str:
+    """Flower's name of a phase, which decides the handler that a ClientApp calls."""
     return f"{TRAIN if phase == 'train' else QUERY}.{phase}"
 
 
 def to_records(message: Mapping[str, object]) -> RecordDict:
+    """Named arrays as one ArrayRecord."""
     arrays = {name: Array(value) for name, value in message.items()}  # type: ignore[call-overload]
     return RecordDict({ARRAYS: ArrayRecord(arrays)})  # type: ignore[dict-item]
 
@@ -72,15 +74,15 @@ class FlowerExchange:
         return replies
 
     def _in_time(self, phase: Phase, number: int, message: Message, reply: FlowerMessage) -> bool:
-        asked = (message_type(phase), str(message[ROUND]))
-        answered = (reply.metadata.message_type, reply.metadata.group_id)
-        if answered != asked:
-            self.note(f"{phase}: client {number} answers {answered[0]} of round {answered[1]}, too late; left out")
-        return answered == asked
+        expected = (message_type(phase), str(message[ROUND]))
+        received = (reply.metadata.message_type, reply.metadata.group_id)
+        if received != expected:
+            self.note(f"{phase}: client {number} replies to {received[0]} of round {received[1]}, too late; left out")
+        return received == expected
 
     def _take(self, phase: Phase, number: int, reply: FlowerMessage, replies: dict[int, Message]) -> None:
         if reply.has_error():
-            self.note(f"{phase}: client {number} answers with an error: {reply.error.reason}")
+            self.note(f"{phase}: client {number} replies with an error: {reply.error.reason}")
             return
         try:
             replies[number] = from_records(reply.content)

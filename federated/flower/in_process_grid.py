@@ -1,6 +1,6 @@
 """A Flower grid whose nodes live in this process: every message is serialised and read again, nothing else is shared.
 
-For runs of many clients on one machine, and for tests: `lose(phase, node)` says which messages are never answered.
+For runs of many clients on one machine, and for tests: `lose(phase, node)` says which messages get no reply.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class InProcessGrid(Grid):
             identifiers.append(identifier)
             phase = message.metadata.message_type.split(".")[-1]
             if not self.lose(phase, message.metadata.dst_node_id):
-                self._replies[identifier] = self._answer(copied(message))
+                self._replies[identifier] = self._reply_of(copied(message))
         return identifiers
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
@@ -68,7 +68,7 @@ class InProcessGrid(Grid):
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         return self.pull_messages(self.push_messages(messages))
 
-    def _answer(self, message: Message) -> Message:
+    def _reply_of(self, message: Message) -> Message:
         try:
             return copied(self.app(message, self.contexts[message.metadata.dst_node_id]))
         except Exception as error:  # what a SuperNode does with a client's exception, whatever it is

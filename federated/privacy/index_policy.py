@@ -55,6 +55,7 @@ class IndexPolicy:
 
 
 def level(name: str, high: float, low: float) -> IndexPolicy:
+    """The same probabilities for the permanent and for the round's answer."""
     return IndexPolicy(name, high, low, high, low)
 
 

@@ -28,10 +28,12 @@ def _log_ratio(a: float, b: float) -> float:
 
 
 def one_round(policy: IndexPolicy) -> float:
+    """eps_1, per row."""
     return epsilon(policy.p5, policy.p6)
 
 
 def any_rounds(policy: IndexPolicy) -> float:
+    """eps_inf, per row."""
     return epsilon(policy.p1, policy.p2)
 
 

@@ -31,13 +31,17 @@ MOST_COUNTED, MOST_ADDED = 2**16 - 1, (2**16 - 1) // (BASE - 1)  # clients whose
 
 @dataclass(frozen=True)
 class DirectCode:
+    """One word per row."""
+
     rows: int
 
     @property
     def size(self) -> int:
+        """Words of a membership vector."""
         return self.rows
 
     def cells(self, held: np.ndarray) -> np.ndarray:
+        """Where the vector of a client that holds these rows is not zero."""
         return held
 
     def decode(self, total: np.ndarray, least: int = 1) -> np.ndarray:
@@ -54,18 +58,22 @@ class BloomCode:
 
     @property
     def filter_size(self) -> int:
+        """m = -n ln(p) / ln(2)^2 cells (Bloom, 1970)."""
         return math.ceil(-self.expected * math.log(FALSE_POSITIVES) / math.log(2) ** 2)
 
     @property
     def partitions(self) -> int:
+        """Stretches of PARTITION_ROWS rows."""
         return -(-self.rows // PARTITION_ROWS)
 
     @property
     def size(self) -> int:
+        """Words of a membership vector."""
         return self.filter_size + self.partitions
 
     @cached_property
     def hashes(self) -> int:
+        """k = m / n ln(2) cells a row."""
         return max(1, round(self.filter_size / self.expected * math.log(2)))
 
     def _positions(self, rows: np.ndarray) -> np.ndarray:
@@ -77,11 +85,13 @@ class BloomCode:
         return (np.frombuffer(raw, dtype="<u8").reshape(len(rows), -1) % self.filter_size).astype(np.int64)
 
     def cells(self, held: np.ndarray) -> np.ndarray:
+        """Sorted: the filter's cells of these rows, and their partitions."""
         return np.unique(np.concatenate([
             self._positions(held).ravel(), self.filter_size + held // PARTITION_ROWS,
         ]))
 
     def decode(self, total: np.ndarray, least: int = 1) -> np.ndarray:
+        """Sorted rows all of whose cells somebody (or `least`) set: those held, and a few that nobody holds."""
         present = np.flatnonzero(total[self.filter_size :] >= least)
         tried = (present[:, None] * PARTITION_ROWS + np.arange(PARTITION_ROWS)).ravel()
         tried = tried[tried < self.rows]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.atomic_write import aside
 from contracts.errors import ProtocolError
 from federated.privacy.index_policy import IndexPolicy
 from federated.secure_aggregation.mask_stream import KEY_BYTES, derive, words
@@ -78,9 +79,7 @@ def round_answers(permanent: np.ndarray, policy: IndexPolicy) -> np.ndarray:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with aside.open("wb") as file:
+    with aside(path) as draft, draft.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    aside.replace(path)

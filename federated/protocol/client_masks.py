@@ -179,10 +179,12 @@ class ClientMasks:
 
 
 def round_context(number: int) -> bytes:
+    """What announcements are bound to, before there is a roster."""
     return b"round %d" % number
 
 
 def round_number(memory: Message) -> int:
+    """Of the round that a client remembers."""
     return int(memory[ROUND][()])
 
 

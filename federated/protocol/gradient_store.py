@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.atomic_write import aside
 from contracts.bundle.bundle import load_weights, save_weights
 from federated.averaging.fedlaavg import Gradient, GradientMemory
 from federated.protocol.local_update import LocalUpdate
@@ -48,17 +49,19 @@ class GradientStore:
         return replace(update, rows=sent.rows, dense=sent.dense)
 
     def committed(self) -> Gradient:
+        """What the server is known to have of this client."""
         return self.read().committed
 
     def read(self) -> GradientMemory:
+        """As it lies in the file; empty where there is none."""
         if not self.path.exists():
             return GradientMemory.empty(self.dense, self.width)
-        found = {name: np.array(array) for name, array in load_weights(self.path).items()}
+        arrays = {name: np.array(array) for name, array in load_weights(self.path).items()}
         committed, pending = (
-            Gradient(found[f"{which}_dense"], found[f"{which}_places"], found[f"{which}_rows"])
+            Gradient(arrays[f"{which}_dense"], arrays[f"{which}_places"], arrays[f"{which}_rows"])
             for which in ("committed", "pending")
         )
-        since, number = (int(value) for value in found["rounds"])
+        since, number = (int(value) for value in arrays["rounds"])
         return GradientMemory(committed, None if number < 0 else (number, pending), since)
 
     def _write(self, memory: GradientMemory) -> None:
@@ -67,6 +70,5 @@ class GradientStore:
         for which, gradient in (("committed", memory.committed), ("pending", pending)):
             arrays |= {f"{which}_dense": gradient.dense, f"{which}_places": gradient.places,
                        f"{which}_rows": gradient.rows}
-        aside = self.path.with_name(f".{self.path.name}")
-        save_weights(aside, arrays)
-        aside.replace(self.path)
+        with aside(self.path) as draft:
+            save_weights(draft, arrays)

@@ -1,4 +1,4 @@
-"""What a client's training found, and the words it becomes before masking."""
+"""What a client's training changed, and the words it becomes before masking."""
 
 from __future__ import annotations
 

@@ -25,31 +25,34 @@ ACCEPTED, MEAN_SAMPLES = "accepted", "mean_samples"  # beside the model where th
 
 
 class Exchange(Protocol):
-    """Sends each client its message and answers the replies that came in time."""
+    """Sends each client its message and returns the replies that came in time."""
 
     def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Mapping[int, Message]: ...
 
 
 def text(value: bytes) -> np.ndarray:
+    """uint8 [n]."""
     return np.frombuffer(value, dtype=np.uint8)
 
 
 def numbers(values: object) -> np.ndarray:
+    """int32, of the same shape."""
     return np.asarray(values, dtype=np.int32)
 
 
 def scalar(value: int, dtype: type) -> np.ndarray:
+    """An array without axes."""
     return np.array(value, dtype=dtype)
 
 
 def get(message: Message, name: str, dtype: type, shape: tuple[int | None, ...]) -> np.ndarray:
     """One array of a message. Raises ProtocolError when it is missing, or of another type or shape (None: any)."""
-    found = message.get(name)
-    if found is None:
+    array = message.get(name)
+    if array is None:
         raise ProtocolError(f"a message has no {name!r}; it has {sorted(message)}")
-    fits = len(found.shape) == len(shape) and all(
-        want in (None, have) for want, have in zip(shape, found.shape, strict=True)
+    fits = len(array.shape) == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, array.shape, strict=True)
     )
-    if found.dtype != np.dtype(dtype) or not fits:
-        raise ProtocolError(f"{name!r} of a message is {found.dtype} {found.shape}, expected {np.dtype(dtype)} {shape}")
-    return found
+    if array.dtype != np.dtype(dtype) or not fits:
+        raise ProtocolError(f"{name!r} of a message is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {shape}")
+    return array

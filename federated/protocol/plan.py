@@ -80,6 +80,7 @@ class Plan:
 
     @property
     def fixed(self) -> FixedPoint:
+        """How updates become words."""
         return FixedPoint(self.clip, self.levels)
 
     def counts_holders(self, number: int) -> bool:
@@ -99,14 +100,17 @@ class Plan:
 
     @property
     def masked(self) -> bool:
+        """Whether uploads are hidden from the server."""
         return self.masking != "none"
 
     @cached_property
     def private_places(self) -> np.ndarray:
+        """int64, in the order of the ranges, which is sorted."""
         return places_in(self.private)
 
     @cached_property
     def public_places(self) -> np.ndarray:
+        """int64, sorted: what every client trains."""
         return np.setdiff1d(np.arange(self.space, dtype=np.int64), self.private_places, assume_unique=True)
 
     def public_scope(self, number: int) -> np.ndarray:

@@ -27,6 +27,8 @@ from federated.secure_aggregation.unmasking import model_hash
 
 
 class Trainer(Protocol):
+    """What a client has and does beside the protocol: its samples, and training on them."""
+
     def held(self) -> np.ndarray:
         """Sorted places of the private rows that the client's samples use."""
 
@@ -88,20 +90,21 @@ class RoundClient:
     def _choose(self, message: Message, memory: Message) -> Message:
         private = self.plan.private_places
         bits = get(message, "union", np.uint8, (-(-len(private) // 8),))
-        asked = np.flatnonzero(np.unpackbits(bits, count=len(private)))
-        chosen = self._answers(asked)
-        memory["chosen"] = asked[chosen].astype(np.int32)
+        union = np.flatnonzero(np.unpackbits(bits, count=len(private)))
+        chosen = self._answers(union)
+        memory["chosen"] = union[chosen].astype(np.int32)
         return {"chosen": np.packbits(chosen)}
 
-    def _answers(self, asked: np.ndarray) -> np.ndarray:
+    def _answers(self, union: np.ndarray) -> np.ndarray:
+        """bool per row of the union: whether this client names it."""
         policy = self.plan.policy
         if policy.whole_scope:
-            return np.ones(len(asked), dtype=bool)
+            return np.ones(len(union), dtype=bool)
         if self.answers is None:
             raise ProtocolError(f"policy {policy.name!r} needs a place for the client's first answers")
         held = np.zeros(len(self.plan.private_places), dtype=bool)
         held[np.searchsorted(self.plan.private_places, self._held())] = True
-        return round_answers(self.answers.answers(asked, held, policy), policy)
+        return round_answers(self.answers.answers(union, held, policy), policy)
 
     # ---- the update ----
     def _train(self, message: Message, memory: Message) -> Message:

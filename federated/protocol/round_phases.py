@@ -1,7 +1,7 @@
 """The server's questions in one round, phase by phase: replies that hold what they should, and who was lost when.
 
-A client that does not answer, answers late or twice, or answers something of another shape than it declared is lost
-from that phase on.
+A client that does not reply, replies late or twice, or with something of another shape than it declared is lost from
+that phase on.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ SCORES = ("ranker", "pre_ranker")
 
 
 def middles() -> np.ndarray:
+    """Logits [BINS] in the middle of each bin."""
     edges = np.linspace(-LIMIT, LIMIT, BINS + 1)
     return (edges[1:] + edges[:-1]) / 2
 
@@ -43,10 +44,12 @@ class Histograms:
     clicked: np.ndarray
 
     def flat(self) -> np.ndarray:
+        """All counts in a row, as they are summed."""
         return np.concatenate([self.rows.ravel(), self.clicks.ravel(), self.shown, self.clicked])
 
     @classmethod
     def of_flat(cls, values: np.ndarray, items: int) -> Histograms:
+        """From the head of an opened sum: whole numbers, decoded as floats."""
         counts = np.rint(values).astype(np.int64)
         rows, clicks, shown, clicked, _ = np.split(counts, np.cumsum([2 * BINS, 2 * BINS, items, items]))
         return cls(rows.reshape(2, BINS), clicks.reshape(2, BINS), shown, clicked)
@@ -62,6 +65,7 @@ class Histograms:
 
 
 def item_count(spec: FeatureSpec) -> int:
+    """Ids of the field that names the item; 1 where there is none."""
     slot = item_slot(spec)
     return slot.size if slot else 1
 
@@ -80,9 +84,10 @@ def histogram_plan(
 
 
 def model_as_vector(rows: np.ndarray, dense: np.ndarray, size: int) -> np.ndarray:
-    found = np.zeros(size, dtype=np.float32)
-    found[: rows.size + dense.size] = np.concatenate([rows.ravel(), dense])
-    return found
+    """float32 [size]: rows, then the dense part, then zeros."""
+    vector = np.zeros(size, dtype=np.float32)
+    vector[: rows.size + dense.size] = np.concatenate([rows.ravel(), dense])
+    return vector
 
 
 def model_of(networks: FederatedNetworks, vector: np.ndarray) -> None:
@@ -112,21 +117,24 @@ def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histo
 
 @dataclass
 class HistogramTrainer:
-    """Answers the last round: what it sends as its dense part begins with its counts."""
+    """Takes part in the last round: what it sends as its dense part begins with its counts."""
 
     networks: FederatedNetworks
     spec: FeatureSpec
     batch: Batch
 
     def held(self) -> np.ndarray:
+        """None: the round has no rows."""
         return np.empty(0, dtype=np.int64)
 
     def samples(self) -> int:
+        """Later rows, which are counted and not trained on."""
         return len(self.batch.label)
 
     def train(
         self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
     ) -> LocalUpdate:
+        """`dense` is the model on the way down; returned in its place are counts, in steps of 1."""
         model_of(self.networks, dense)
         counts = np.zeros(len(dense))
         if len(self.batch.label):

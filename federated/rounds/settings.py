@@ -34,6 +34,7 @@ NAMED = {
 
 
 def parts_of(name: str) -> tuple[IndexPolicy, Masking, Rule]:
+    """What a setting's name stands for."""
     policy, masking, rule = NAMED.get(name, name).split("-")
     return POLICIES[policy], cast(Masking, masking), cast(Rule, rule)
 
@@ -65,6 +66,7 @@ def plan_of(
 
 
 def local_settings(name: str, config: Config) -> LocalSettings:
+    """How clients train under a setting: its overrides; no decay under averaging "latest", no pull but in FedProx."""
     s = config.federated.of(name)
     proximal = s.proximal if name == "fedprox" else 0.0
     decay = 1.0 if parts_of(name)[2] == "latest" else s.decay  # gradients of all rounds are added up

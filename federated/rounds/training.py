@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.atomic_write import write_json
+from contracts.atomic_write import aside, write_json
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
 from contracts.summaries.federated import RoundFigures
@@ -148,7 +148,7 @@ class FederatedRun:
     def _choose(self, unique: int, there: list[int]) -> list[int]:
         if self.latest is not None:
             chosen = self.latest.choose(there, self.plan.clients)
-            self.latest.asked(unique, chosen)
+            self.latest.note_seen(unique, chosen)
             return chosen
         drawn = random.Random(self.seed * 1_000_003 + unique)
         return drawn.sample(there, min(self.plan.clients, len(there)))
@@ -186,6 +186,5 @@ class FederatedRun:
 
 
 def _replace(path: Path, model: dict[str, np.ndarray]) -> None:
-    aside = path.with_name(f".{path.name}")
-    save_weights(aside, model)
-    aside.replace(path)
+    with aside(path) as draft:
+        save_weights(draft, model)

@@ -28,10 +28,12 @@ class FixedPoint:
 
     @property
     def largest(self) -> int:
+        """The integer of an entry at the clip."""
         return self.levels // 2 - 1
 
     @property
     def step(self) -> float:
+        """What one level stands for."""
         return self.clip / self.largest
 
     def encode(self, values: np.ndarray, weight: np.ndarray | float = 1.0) -> np.ndarray:

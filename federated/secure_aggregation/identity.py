@@ -30,6 +30,7 @@ class Identity:
 
     @classmethod
     def draw(cls, number: int) -> Identity:
+        """A new key, from the operating system's randomness."""
         return cls(number, Ed25519PrivateKey.generate())
 
     @classmethod
@@ -44,10 +45,12 @@ class Identity:
         return cls(number, key)
 
     def pem(self) -> bytes:
+        """The private key, PKCS #8, without a password."""
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 
     def public(self) -> bytes:
+        """32 bytes, as the published list has them."""
         return self.key.public_key().public_bytes_raw()
 
     def sign(self, what: bytes, text: bytes, context: bytes) -> bytes:

@@ -39,9 +39,11 @@ class Layout:
 
     @property
     def size(self) -> int:
+        """Words of an upload."""
         return self.common + len(self.places) * self.width
 
     def with_rows(self, places: np.ndarray) -> Layout:
+        """The same for other rows."""
         return Layout(self.dtype, self.common, self.width, self.space, places)
 
 
@@ -90,6 +92,7 @@ class Total:
         self.rows = np.zeros((layout.space, layout.width), dtype=layout.dtype)
 
     def add(self, layout: Layout, upload: np.ndarray) -> None:
+        """Words of `layout.size`, modulo the size of a word."""
         self.common += upload[: layout.common]
         if len(layout.places) == len(self.rows):
             self.rows += upload[layout.common :].reshape(self.rows.shape)
@@ -97,4 +100,5 @@ class Total:
             self.rows[layout.places] += upload[layout.common :].reshape(-1, layout.width)
 
     def subtract(self, layout: Layout, mask: np.ndarray) -> None:
+        """The inverse of `add`."""
         self.add(layout, np.subtract(0, mask, dtype=mask.dtype))

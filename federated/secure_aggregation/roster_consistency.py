@@ -34,6 +34,7 @@ def quorum(roster: int) -> int:
 
 
 def announcement_hash(announcement: bytes) -> bytes:
+    """16 bytes of SHA-256."""
     return hashlib.sha256(b"sluice announced " + announcement).digest()[:HASH_BYTES]
 
 
@@ -69,6 +70,7 @@ def among(roster: np.ndarray, bits: np.ndarray) -> set[int]:
 
 
 def sign_finished(identity: Identity, instance: Instance, bits: np.ndarray, context: bytes) -> bytes:
+    """That these uploads, `bits` of the roster, are in the sum: 64 bytes."""
     return identity.sign(_what(instance), bits.tobytes(), context)
 
 

@@ -37,9 +37,11 @@ class RoundSecrets:
 
     @classmethod
     def draw(cls) -> RoundSecrets:
+        """Five seeds from the operating system's randomness."""
         return cls(b"".join(sealed_box.new_seed() for _ in range(1 + len(SHARED))))
 
     def box(self) -> X25519PrivateKey:
+        """The key with which shares for this client are sealed."""
         return sealed_box.private_key(self.seeds[:SEED_BYTES], b"box")
 
     def shared(self, instance: Instance, kind: str) -> bytes:
@@ -48,15 +50,18 @@ class RoundSecrets:
         return self.seeds[start : start + SEED_BYTES]
 
     def mask_key(self, instance: Instance) -> X25519PrivateKey:
+        """The key from which the pair masks of an instance come."""
         return mask_key(self.shared(instance, "mask"), instance)
 
     def announcement(self) -> bytes:
+        """Public keys of the box and of each instance, then the commitments: 128 bytes."""
         keys = [self.box(), *(self.mask_key(instance) for instance in INSTANCES)]
         commitments = [commitment(self.shared(instance, "self")) for instance in INSTANCES]
         return b"".join([*(sealed_box.public_bytes(key) for key in keys), *commitments])
 
 
 def mask_key(seed: bytes, instance: Instance) -> X25519PrivateKey:
+    """As its owner derives it, and the server from an opened seed."""
     return sealed_box.private_key(seed, b"mask " + instance.encode())
 
 
@@ -82,12 +87,15 @@ class Announcement:
 
     @property
     def box(self) -> bytes:
+        """Public key that shares are sealed with."""
         return self.raw[:PUBLIC_BYTES]
 
     def mask(self, instance: Instance) -> bytes:
+        """Public key of the pair masks."""
         start = PUBLIC_BYTES * (1 + INSTANCES.index(instance))
         return self.raw[start : start + PUBLIC_BYTES]
 
     def commitment(self, instance: Instance) -> bytes:
+        """To the self mask."""
         start = PUBLIC_BYTES * (1 + len(INSTANCES)) + COMMITMENT_BYTES * INSTANCES.index(instance)
         return self.raw[start : start + COMMITMENT_BYTES]

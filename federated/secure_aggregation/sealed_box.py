@@ -20,14 +20,17 @@ NONCE_BYTES, TAG_BYTES = 12, 16
 
 
 def new_seed() -> bytes:
+    """16 bytes from the operating system."""
     return secrets.token_bytes(SEED_BYTES)
 
 
 def private_key(seed: bytes, purpose: bytes) -> X25519PrivateKey:
+    """One seed gives an independent key for each purpose."""
     return X25519PrivateKey.from_private_bytes(derive(seed, b"sluice x25519 " + purpose))
 
 
 def public_bytes(key: X25519PrivateKey) -> bytes:
+    """32 bytes."""
     return key.public_key().public_bytes_raw()
 
 

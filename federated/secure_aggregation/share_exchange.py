@@ -40,6 +40,7 @@ def receive(
 
 
 def share_of(shares: bytes, instance: str, kind: str) -> bytes:
+    """One of the four shares; `kind` is "mask" or "self"."""
     start = SHARE_BYTES * SHARED.index((instance, kind))  # type: ignore[arg-type]
     return shares[start : start + SHARE_BYTES]
 

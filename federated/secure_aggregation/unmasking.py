@@ -99,34 +99,34 @@ class SecureSum:
             for client in self.layouts
         }
 
-    def open(self, answers: Mapping[int, np.ndarray], rows_of_lost: Mapping[int, np.ndarray]) -> Total:
-        """Takes all masks off. `answers`: client -> shares [n, 16] in the order of its question; `rows_of_lost`: the
+    def open(self, revealed: Mapping[int, np.ndarray], rows_of_lost: Mapping[int, np.ndarray]) -> Total:
+        """Takes all masks off. `revealed`: client -> shares [n, 16] in the order of its question; `rows_of_lost`: the
         places that a lost client had declared. Raises RoundAbandoned below a threshold or when shares are false.
         """
-        revealed = self._by_owner(answers)
+        shares = self._by_owner(revealed)
         for client, layout in self.layouts.items():
-            seed = self._seed(client, "self", revealed)
+            seed = self._seed(client, "self", shares)
             if commitment(seed) != self.announcements[client].commitment(self.instance):
                 raise RoundAbandoned(f"false shares of the self mask of client {client}; the round changes nothing")
             mask = words(self_key(seed, self.context, self.instance), layout.size, layout.dtype)
             self.total.subtract(layout, mask)
         for client in self._lost():
-            self._remove_pairs(client, self._seed(client, "mask", revealed), rows_of_lost.get(client, NO_ROWS))
+            self._remove_pairs(client, self._seed(client, "mask", shares), rows_of_lost.get(client, NO_ROWS))
         return self.total
 
     def _lost(self) -> list[int]:
         return sorted({lost for _, group in self.questions().values() for lost in group})
 
-    def _by_owner(self, answers: Mapping[int, np.ndarray]) -> dict[int, dict[int, bytes]]:
+    def _by_owner(self, revealed: Mapping[int, np.ndarray]) -> dict[int, dict[int, bytes]]:
         """Owner of the secret -> {number of the share: share}."""
-        found: dict[int, dict[int, bytes]] = {}
+        by_owner: dict[int, dict[int, bytes]] = {}
         questions = self.questions()
-        for client, shares in answers.items():
+        for client, shares in revealed.items():
             survivors, lost = questions[client]
             for owner, share in zip([*survivors, *lost], shares, strict=True):
                 number = self.dealt[owner].index(client) + 1
-                found.setdefault(owner, {})[number] = share.tobytes()
-        return found
+                by_owner.setdefault(owner, {})[number] = share.tobytes()
+        return by_owner
 
     def _seed(self, client: int, kind: str, revealed: Mapping[int, Mapping[int, bytes]]) -> bytes:
         shares = revealed.get(client, {})
@@ -155,4 +155,5 @@ class SecureSum:
 
 
 def sign(mine: int, theirs: int) -> int:
+    """+1 at the smaller number's end of a pair, -1 at the other's: their masks cancel."""
     return 1 if mine < theirs else -1
