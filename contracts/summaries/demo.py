@@ -49,7 +49,7 @@ class PreRankSlates(Record):
     lost: float
 
 
-class PairRateBytes(Record):
+class BaselineBytes(Record):
     """Of the vectors and heads, of the table of counted pairs, of a table of all pairs."""
 
     pcf_gnn: int
@@ -64,7 +64,7 @@ class PairRateEvaluation(Record):
     """
 
     zero_bucket_mse: dict[str, float]
-    bytes: PairRateBytes
+    bytes: BaselineBytes
     auc: dict[str, float]
 
 

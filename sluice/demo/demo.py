@@ -9,10 +9,13 @@ from typing import Any
 
 from rich.console import Console
 
-from contracts import summary
+from contracts import summary as untyped_summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
+from contracts.summaries import summary
+from contracts.summaries.crosses import CrossesSummary
+from contracts.summaries.prerank import PrerankSummary
 from sluice.demo import demo_folder
 from sluice.demo.server_process import ServerProcess
 from sluice.report.tables import print_models, print_pairs
@@ -62,7 +65,7 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
         "parity": result["bundle"]["parity"],
     }
     merged["seconds"] = round(time.perf_counter() - started, 1)
-    summary.write(folder, merged)
+    untyped_summary.write(folder, merged)
     _finish(folder, merged, server if keep_serving else None, console)
     return merged
 
@@ -78,22 +81,22 @@ def _evaluate(config: Config, out: Artifacts, target: str) -> dict[str, Any]:
     truth = Truth.load(out.truth)
     found = serve_visits(config, out, truth, target, VISITS)
     best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
-    searched, chosen = summary.read(out.crosses), summary.read(out.prerank)
     evaluated: dict[str, Any] = {
         "models": {
             name: figures | {"oracle_auc": best, "share_of_oracle": oracle.share_of_oracle(figures["auc"], best)}
-            for name, figures in summary.read(out.out / "models")["models"].items()
+            for name, figures in untyped_summary.read(out.out / "models")["models"].items()
         },
         "slate": evaluate_slates(found, config).plain(),
         "serving": live_requests.figures(list(found.served.values())).plain(),
     }
+    searched, chosen = summary.read(out.crosses, CrossesSummary), summary.read(out.prerank, PrerankSummary)
     if searched:
-        parts = [cross["parts"] for cross in searched["crosses"]]
-        aucs = {variant: figures["auc"] for variant, figures in searched.get("arms", {}).items()}
-        evaluated["crosses"] = searched | evaluate_crosses(parts, aucs, truth, best).plain()
+        parts = [cross.parts for cross in searched.crosses]
+        aucs = {variant: figures.auc for variant, figures in (searched.variants or {}).items()}
+        evaluated["crosses"] = searched.plain() | evaluate_crosses(parts, aucs, truth, best).plain()
     if chosen:
-        evaluated["prerank"] = chosen | {
-            "decoys_kept": decoys_kept(chosen["kept"]), "slates": evaluate_prerank(found, out).plain()}
+        evaluated["prerank"] = chosen.plain() | {
+            "decoys_kept": decoys_kept(chosen.kept), "slates": evaluate_prerank(found, out).plain()}
     return evaluated
 
 

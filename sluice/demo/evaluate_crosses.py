@@ -16,7 +16,7 @@ def evaluate_crosses(
 ) -> CrossEvaluation:
     """`parts` of each cross found, as in "price#50"; the granularity of bins does not matter.
 
-    `variant_aucs`: test AUC of the logistic regression of models/cross_search by its set of crosses; `best` is the
+    `variant_aucs`: test AUC of the logistic regression of models/cross_search by variant; `best` is the
     oracle's AUC.
     """
     kept = [frozenset(part.partition("#")[0] for part in cross) for cross in parts]

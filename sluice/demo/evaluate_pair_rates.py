@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts import summary
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
-from contracts.summaries.demo import PairRateBytes, PairRateEvaluation
+from contracts.summaries import summary
+from contracts.summaries.demo import BaselineBytes, PairRateEvaluation
+from contracts.summaries.pair_rates import PairRatesSummary
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairRateFeatures
@@ -39,10 +40,11 @@ def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | 
         return None
     graph = PairGraph.read(out.pair_rates)
     made = {name: made_by(name, graph, spec, config.pair_rates, config.seed) for name in BASELINES}
-    sizes = summary.read(out.pair_rates)["bytes"]
+    sizes = summary.required(out.pair_rates, PairRatesSummary, "sluice pretrain").bytes
+    assert sizes is not None  # there is a pair
     return PairRateEvaluation(
         zero_bucket_mse=zero_bucket_mse(made, graph, true_rates(out, graph)),
-        bytes=PairRateBytes(pcf_gnn=sizes["own"], table=sizes["table"], dense=sizes["dense"]),
+        bytes=BaselineBytes(pcf_gnn=sizes.own, table=sizes.table, dense=sizes.dense),
         auc=_downstream(made, graph, config, out),
     )
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).parents[2]
 START, DAYS, ROWS, USERS, ITEMS = datetime(2026, 1, 5, tzinfo=UTC), 6, 1200, 40, 24
 KILLED = -9
-STEPS = ("features", "quality", "crosses", "pretrain", "train", "prerank", "bundle", "register", "promote")
+JOBS = ("features", "quality", "crosses", "pretrain", "train", "prerank", "bundle", "register", "promote")
 CONFIG = """
 name = "small"
 seed = 5
@@ -121,7 +121,7 @@ windows = ["2d"]
 
 
 def write_log(folder: Path) -> Path:
-    """Three groups of users that click one kind of items each, at four places; answers the folder."""
+    """Three groups of users that click one kind of items each, at four places; returns the folder."""
     draw = np.random.default_rng(7)
     hours = np.sort(draw.uniform(0, 24 * DAYS, ROWS))
     times = np.array([START + timedelta(hours=float(hour)) for hour in hours])
@@ -149,10 +149,10 @@ def write_clicks(folder: Path, name: str, rows: np.ndarray, clicked: np.ndarray,
                    folder / "clicks" / f"{name}.parquet")
 
 
-def command(step: str, data: Path, out: Path) -> list[str]:
-    if step in ("register", "promote"):
-        return [step, str(out)]
-    return [step, str(data / "small.toml"), "--out", str(out), *(["--data", str(data)] if step == "features" else [])]
+def command(job: str, data: Path, out: Path) -> list[str]:
+    if job in ("register", "promote"):
+        return [job, str(out)]
+    return [job, str(data / "small.toml"), "--out", str(out), *(["--data", str(data)] if job == "features" else [])]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Forks:
     def __init__(self, log: Path) -> None:
         self._log = log
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.sluice.step_forks", str(log)], cwd=ROOT, stdin=subprocess.PIPE,
+            [sys.executable, "-m", "tests.sluice.job_forks", str(log)], cwd=ROOT, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True)
 
     def run(self, arguments: list[str], kill: Kill | None = None, seconds: float | None = None) -> int:

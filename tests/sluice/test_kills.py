@@ -1,4 +1,4 @@
-"""Every step of a day is killed at three named points, re-run, and comes out as if nothing had happened.
+"""Every job of a day is killed at three named points, re-run, and comes out as if nothing had happened.
 
 The kills follow one another in one folder, so that each run finds what the killed one before it left behind.
 """
@@ -6,17 +6,12 @@ The kills follow one another in one folder, so that each run finds what the kill
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 
-from contracts import summary
-from contracts.artifacts import WINDOWS, Artifacts
-from contracts.bundle.bundle import verify
-from contracts.features import found_crosses
-from models.tracking.bundle_registry import CHAMPION, BundleRegistry
-from tests.sluice.small_day import KILLED, STEPS, Forks, Kill, command, write_log
+from contracts.artifacts import Artifacts
+from tests.sluice.day_result import day_result, left_behind
+from tests.sluice.small_day import JOBS, KILLED, Forks, Kill, command, write_log
 
 PLACED = r"atomic_write\.py:put_in_place$ target=\S*"
 POINTS: dict[str, tuple[Kill, ...]] = {
@@ -68,28 +63,6 @@ POINTS: dict[str, tuple[Kill, ...]] = {
 }
 
 
-def result(out: Artifacts) -> dict[str, Any]:
-    """Everything that a day leaves behind, without times."""
-    store = BundleRegistry(f"sqlite:///{out.out / 'mlflow.db'}")
-    found = verify(out.bundle)
-    champion = store.by_alias(found.name, CHAMPION)
-    crosses = found_crosses.read(out.crosses)
-    return {
-        "examples": {window: summary.read(out.features)["examples"][window]["content_hash"] for window in WINDOWS},
-        "crosses": crosses, "bundle": found.content_hash,
-        "quality": summary.read(next(path.parent for path in out.quality.glob("day=*/summary.json")))["figures"],
-        "versions": len(store._client.search_model_versions(f"name = '{found.name}'")),
-        "champion": (champion.number, champion.tags["content_hash"], champion.tags["replaced"]) if champion else None,
-        "days": sorted(path.name for path in out.examples("train").glob("day=*")),
-        "rows": ds.dataset(out.examples("train")).count_rows(),
-    }
-
-
-def left_behind(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob(".*")
-                  if "staging" in path.name or path.name.startswith((".build", ".snapshot", ".day=")))
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kills")
@@ -99,23 +72,23 @@ def world(tmp_path_factory):
 
 
 def through(forks: Forks, data: Path, out: Path, points: dict[str, tuple[Kill, ...]]) -> None:
-    for step in STEPS:
-        for kill in points.get(step, ()):
+    for job in JOBS:
+        for kill in points.get(job, ()):
             there = Kill(kill.event, kill.pattern.replace("{out}", str(out)), kill.n, kill.after)
-            assert forks.run(command(step, data, out), there) == KILLED, (step, kill, forks.said()[-2000:])
-        assert forks.run(command(step, data, out)) == 0, (step, forks.said()[-3000:])
+            assert forks.run(command(job, data, out), there) == KILLED, (job, kill, forks.said()[-2000:])
+        assert forks.run(command(job, data, out)) == 0, (job, forks.said()[-3000:])
 
 
 @pytest.mark.slow
-def test_killed_at_three_points_of_every_step_a_day_gives_what_it_gives_undisturbed(world):
+def test_killed_at_three_points_of_every_job_a_day_gives_what_it_gives_undisturbed(world):
     data, folder, forks = world
     through(forks, data, folder / "quiet", {})
     through(forks, data, folder / "killed", POINTS)
-    quiet, killed = (result(Artifacts(folder / name)) for name in ("quiet", "killed"))
+    quiet, killed = (day_result(Artifacts(folder / name)) for name in ("quiet", "killed"))
     assert quiet["crosses"].crosses  # or else the second encoding was never made
     assert killed == quiet
     assert (quiet["versions"], left_behind(folder / "killed")) == (1, [])
 
 
-def test_every_step_has_three_points():
-    assert {step: len(points) for step, points in POINTS.items()} == dict.fromkeys(STEPS, 3)
+def test_every_job_has_three_points():
+    assert {job: len(points) for job, points in POINTS.items()} == dict.fromkeys(JOBS, 3)
