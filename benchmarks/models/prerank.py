@@ -49,11 +49,11 @@ def bench(config: Config, out: Artifacts, asked: argparse.Namespace) -> dict[str
     for seed in range(config.seed, config.seed + asked.seeds):
         task = prerank_step.make_task(config, out, spec, measured, seed, silent)
         outcome, _ = prerank_step.outcome_of(task, config, out, loaded.settings.ranker)
-        figures = with_times(outcome.figures, outcome, loaded, requests)
-        figures["decoys_kept"] = sorted(DECOYS & set(figures["kept"]))
+        figures = with_times(outcome.figures, outcome, loaded, requests).plain()
+        figures["decoys_kept"] = sorted(DECOYS & set(outcome.figures.kept))
         runs.append({**figures, "baselines": baselines(task, outcome), **(laws(task, config) if asked.laws else {})})
         print(f"{config.name}, seed {seed}: {figures['fields_kept']} of {figures['fields_all']} fields, decoys "
-              f"{figures['decoys_kept']}: {', '.join(figures['kept'])}", flush=True)
+              f"{figures['decoys_kept']}: {', '.join(outcome.figures.kept)}", flush=True)
     report(runs)
     return {"runs": runs}
 
@@ -112,11 +112,11 @@ def spread(values: Iterable[float | None]) -> str:
 def report(runs: Sequence[dict[str, Any]]) -> None:
     print(f"\n| pre-ranker, test window | {' | '.join(KEYS)} |\n|---|{'---|' * len(KEYS)}")
     for name in ("fscd", "dot_product", "full_ranker"):
-        print(f"| {name} | {' | '.join(spread(run[name][key] for run in runs) for key in KEYS)} |")
+        print(f"| {name} | {' | '.join(spread(run[name].get(key) for run in runs) for key in KEYS)} |")
     print("\n| penalty | fields | price | us per 1,000 | recall, validation | AUC |\n|---|---|---|---|---|---|")
     for point in runs[0]["frontier"]:
         cells = [f"{point[key]:.4g}" for key in ("fields_kept", "price", "us_per_1000", "recall", "auc")]
-        penalty = f"{point['reg_scale'] or 0:.2g}{', chosen' if point['chosen'] else ''}"
+        penalty = f"{point.get('reg_scale', 0):.2g}{', chosen' if point['chosen'] else ''}"
         print(f"| {penalty} | {' | '.join(cells)} |")
     print("\n| order of fields | recall less FSCD's at its chosen price | per seed, ± standard error |\n|---|---|---|")
     for name in runs[0]["baselines"]:

@@ -34,7 +34,7 @@ class CandidateItems:
         return cls(*(_loaded(folder / f"items_{name}.npy") for name in ("ids", "dense", "bid")))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CandidateLists:
     """request_ids [R, Wr], request_dense [R, Dr]; rows int32 [R, K] of the item table; pair_ids [R, K, C] and
     pair_dense [R, K, P]: what the candidate block holds behind the item's inputs; teacher float32 [R, K] logits of the
@@ -67,7 +67,7 @@ class CandidateLists:
     @classmethod
     def load(cls, folder: Path) -> CandidateLists:
         """Raises DataError when they have not been made."""
-        return cls(*(_loaded(folder / f"{field.name}.npy") for field in fields(cls)))
+        return cls(**{field.name: _loaded(folder / f"{field.name}.npy") for field in fields(cls)})
 
 
 def _loaded(path: Path) -> np.ndarray:

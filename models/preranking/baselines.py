@@ -1,4 +1,4 @@
-"""Other ways to order a pre-ranker's fields, best first, judged on the same frontier as FSCD.
+"""Other ways to order a pre-ranker's fields, best first, evaluated on the same frontier as FSCD.
 
     permutation           recall lost when a field's values are shuffled among candidates and requests
     shark                 |gradient x (mean input - input)|, summed over a field's inputs: SHARK's first-order Taylor
@@ -26,7 +26,7 @@ from models.networks.fscd import Fscd
 from models.preranking.candidate_batches import batch, drawn
 from models.preranking.fscd_training import Trainer
 from models.preranking.losses import distillation
-from models.preranking.quality import judge
+from models.preranking.quality import evaluate
 from models.preranking.sweep import Task, first
 
 REQUESTS, TAYLOR_BATCHES, LIST = 60, 20, 64
@@ -34,7 +34,7 @@ SHRINK, FIRST_EPSILON, LAST_EPSILON = 3e-3, 0.1, 1e-4
 
 
 def orders(task: Task, trained: Fscd) -> dict[str, list[str]]:
-    """Fields of every rival, best first; `trained` has all of them."""
+    """Fields of every baseline, best first; `trained` has all of them."""
     return {
         "permutation": _ranked(trained, permutation(task, trained)),
         "shark": _ranked(trained, shark(task, trained)),
@@ -50,7 +50,7 @@ def _ranked(network: Fscd, values: np.ndarray) -> list[str]:
 @torch.inference_mode()
 def permutation(task: Task, network: Fscd) -> np.ndarray:
     """[F]: recall lost on the first requests of the validation window."""
-    lists = first(task.judged, REQUESTS)
+    lists = first(task.evaluated, REQUESTS)
     whole = batch(task.sources.items, lists, np.arange(len(lists)))
     left, right = network.inputs(whole.request, whole.candidate)
     rng = np.random.default_rng(task.seed)
@@ -64,9 +64,10 @@ def permutation(task: Task, network: Fscd) -> np.ndarray:
         hidden = network.mlp.first(user.repeat_interleave(len(candidate) // len(user), 0), candidate)
         scores = network.mlp.rest(hidden).view(whole.valid.shape).numpy()
         settings = task.settings
-        found = judge(scores, task.sources.items, lists, settings.recall_at, settings.keep, task.auction).recall
-        base = found if field < 0 else base
-        lost.append(base - found)
+        recall = evaluate(scores, task.sources.items, lists, recall_at=settings.recall_at, keep=settings.keep,
+                          auction=task.auction).recall
+        base = recall if field < 0 else base
+        lost.append(base - recall)
     return np.array(lost[1:])
 
 

@@ -1,4 +1,4 @@
-"""The pre-ranking step: candidates in, frontier, chosen network and comparison out.
+"""The pre-ranking job: candidates in, frontier, chosen network and comparison out.
 
     OUT/models/fscd/weights.safetensors    the chosen network, all shapes as trained, dropped fields masked
 
@@ -7,8 +7,7 @@ The choice is made on the validation window; the test window is read once, for t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import nn
@@ -19,6 +18,7 @@ from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts, costs
+from contracts.summaries.prerank import FrontierPoint, PreRankChoice, PreRankerFigures
 from models.evaluation import calibration
 from models.evaluation.calibration import Calibration
 from models.evaluation.metrics import auc
@@ -30,7 +30,7 @@ from models.networks.two_tower import TwoTower
 from models.preranking.candidate_batches import score
 from models.preranking.dropped_fields import dropped
 from models.preranking.fscd_training import Sources
-from models.preranking.quality import Quality, judge
+from models.preranking.quality import evaluate
 from models.preranking.sweep import OnStep, Point, Task, choose, finish, sweep
 from models.training import checkpoint
 from models.training import loop as training_loop
@@ -41,9 +41,9 @@ IMPRESSIONS, AUC_ROWS = 200_000, 10_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """`figures` are those of the summary, without times; `points` in the order of figures["frontier"]."""
+    """`figures` are those of the summary, without times; `points` in the order of `figures.frontier`."""
 
-    figures: dict[str, Any]
+    figures: PreRankChoice
     points: list[Point]
     network: Fscd
 
@@ -58,9 +58,11 @@ def make_task(
         impressions = ArrayExamples(examples.folder, spec, rows_of(examples, spec, IMPRESSIONS, seed))
     sources = Sources(CandidateItems.load(out.candidates), CandidateLists.load(out.candidates / "train"), impressions)
     auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
-    return Task(spec, sources, CandidateLists.load(out.candidates / "validation"), config.prerank,
-                costs(spec, config.prerank, measured, config.retrieve.candidates), measured, auction, seed, progress,
-                out.pair_rates)
+    return Task(
+        spec=spec, sources=sources, evaluated=CandidateLists.load(out.candidates / "validation"),
+        settings=config.prerank, costs=costs(spec, config.prerank, measured, config.retrieve.candidates),
+        measured=measured, auction=auction, seed=seed, progress=progress, pair_rates=out.pair_rates,
+    )
 
 
 def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
@@ -72,38 +74,30 @@ def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
 
 
 def outcome_of(task: Task, config: Config, out: Artifacts, ranker: str) -> tuple[Outcome, Calibration]:
-    """All of the step but the writing."""
+    """All of the job but the writing."""
     points = sweep(task)
     chosen = choose(points, task.settings)
     network = finish(task, chosen)
     curve = calibrated(config, ExampleSet(out.examples("validation"), task.spec), network)
     validation = ExampleSet(out.examples("validation"), task.spec)
     shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
-    lost = dropped(task, points[0], chosen.kept)
-    figures = {
-        "kind": config.prerank_kind, "item_side": config.prerank.item_side, "seed": task.seed,
-        "fields_kept": len(chosen.kept), "fields_all": len(network.fields), "kept": chosen.kept,
-        "cost": chosen.cost, "price": chosen.price, "costs": dict(task.costs),
-        "frontier": [_point(point, shown, chosen) for point in points],
-        "dropped": [asdict(one) for one in lost],
-        "words": [one.sentence for one in lost],
-        **compare(task, config, out, network, curve, ranker),
-    }
+    lost = tuple(dropped(task, points[0], chosen.kept))
+    figures = PreRankChoice(
+        kind=config.prerank_kind, item_side=config.prerank.item_side, seed=task.seed, fields_kept=len(chosen.kept),
+        fields_all=len(network.fields), kept=tuple(chosen.kept), cost=chosen.cost, price=chosen.price,
+        costs=dict(task.costs), frontier=tuple(_frontier_point(point, shown, chosen) for point in points), dropped=lost,
+        words=tuple(field.sentence for field in lost), **compare(task, config, out, network, curve, ranker),
+    )
     return Outcome(figures, points, network), curve
 
 
-def _point(point: Point, shown: ArrayExamples, chosen: Point) -> dict[str, Any]:
-    logits = training_loop.predict(point.network, shown)
-    return {
-        "reg_scale": point.reg_scale, "cost": point.cost, "price": point.price,
-        "kept": point.kept, "fields_kept": len(point.kept),
-        **quality_figures(point.quality), "auc": auc(shown.column(LABEL), logits), "delta": point.delta,
-        "chosen": point is chosen,
-    }
-
-
-def quality_figures(quality: Quality) -> dict[str, float | None]:
-    return {"recall": quality.recall, "recall_error": quality.recall_error, "hit_rate": quality.hit_rate}
+def _frontier_point(point: Point, shown: ArrayExamples, chosen: Point) -> FrontierPoint:
+    logits, quality = training_loop.predict(point.network, shown), point.quality
+    return FrontierPoint(
+        reg_scale=point.reg_scale, cost=point.cost, price=point.price, kept=tuple(point.kept),
+        fields_kept=len(point.kept), recall=quality.recall, recall_error=quality.recall_error,
+        hit_rate=quality.hit_rate, auc=auc(shown.column(LABEL), logits), delta=point.delta, chosen=point is chosen,
+    )
 
 
 def calibrated(config: Config, validation: ExampleSet, network: nn.Module) -> Calibration:
@@ -119,7 +113,7 @@ def _log_odds(logits: np.ndarray, curve: Calibration) -> np.ndarray:
 
 def compare(
     task: Task, config: Config, out: Artifacts, network: Fscd, curve: Calibration, ranker: str
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, PreRankerFigures]:
     """Recall, hit rate and AUC of the test window for the network, the dot product and the ranker on everything.
 
     An auction weighs calibrated probabilities, each pre-ranker's by its own curve.
@@ -139,13 +133,15 @@ def compare(
     curves = {FSCD: curve, **{name: Calibration.from_arrays(load_weights(out.model(model) / CALIBRATION))
                               for name, model in (("dot_product", "two_tower"), ("full_ranker", ranker))}}
     ranked = replace(test, teacher=_log_odds(test.teacher, curves["full_ranker"]))
-    found: dict[str, dict[str, Any]] = {}
+    limits = {"recall_at": task.settings.recall_at, "keep": task.settings.keep}
+    found = {}
     for name, values in scores.items():
-        quality = judge(_log_odds(values, curves[name]), items, ranked, task.settings.recall_at, task.settings.keep,
-                        task.auction)
-        plain = judge(values, items, test, task.settings.recall_at, task.settings.keep, False)
-        found[name] = {**quality_figures(quality), "recall_without_bids": plain.recall,
-                       "hit_rate_without_bids": plain.hit_rate, "auc": aucs[name]}
+        quality = evaluate(_log_odds(values, curves[name]), items, ranked, auction=task.auction, **limits)
+        plain = evaluate(values, items, test, auction=False, **limits)
+        found[name] = PreRankerFigures(
+            recall=quality.recall, recall_error=quality.recall_error, hit_rate=quality.hit_rate,
+            recall_without_bids=plain.recall, hit_rate_without_bids=plain.hit_rate, auc=aucs[name],
+        )
     return found
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from contracts.summaries.prerank import FrontierPoint, PreRankChoice, PreRankerFigures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def available() -> bool:
@@ -13,8 +17,8 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def write(path: Path, figures: Mapping[str, Any]) -> None:
-    """`figures` as in OUT/prerank/summary.json."""
+def write(path: Path, figures: PreRankChoice) -> None:
+    """As PNG; `figures` with their times."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -22,18 +26,23 @@ def write(path: Path, figures: Mapping[str, Any]) -> None:
     figure.savefig(path, dpi=90)
 
 
-def draw(axes: Any, figures: Mapping[str, Any]) -> None:
-    points = sorted(figures["frontier"], key=lambda point: point["us_per_1000"])
-    axes.errorbar([p["us_per_1000"] for p in points], [p["recall"] for p in points],
-                  yerr=[1.96 * p["recall_error"] for p in points], fmt="o-", capsize=3, label="FSCD, validation")
-    for point in [points[0], points[-1], *(one for one in points if one["chosen"])]:  # the others lie close
-        mark = "bold" if point["chosen"] else "normal"
-        axes.annotate(f"{point['fields_kept']} fields", (point["us_per_1000"], point["recall"]), fontweight=mark,
+def draw(axes: Axes, figures: PreRankChoice) -> None:
+    """Recall of FSCD's points with 95% intervals over their time, and the three that are compared."""
+    points = sorted(figures.frontier, key=_time)
+    axes.errorbar([_time(p) for p in points], [p.recall for p in points],
+                  yerr=[1.96 * p.recall_error for p in points], fmt="o-", capsize=3, label="FSCD, validation")
+    for point in [points[0], points[-1], *(point for point in points if point.chosen)]:  # the others lie close
+        mark = "bold" if point.chosen else "normal"
+        axes.annotate(f"{point.fields_kept} fields", (_time(point), point.recall), fontweight=mark,
                       xytext=(4, -14), textcoords="offset points", fontsize=8)
-    for name, sign in (("fscd", "*"), ("dot_product", "s"), ("full_ranker", "D")):
-        axes.plot(figures[name]["us_per_1000"], figures[name]["recall"], sign, markersize=9,
-                  label=f"{name.replace('_', ' ')}, test")
+    compared = {"fscd": figures.fscd, "dot product": figures.dot_product, "full ranker": figures.full_ranker}
+    for (name, pre_ranker), sign in zip(compared.items(), "*sD", strict=True):
+        axes.plot(_time(pre_ranker), pre_ranker.recall, sign, markersize=9, label=f"{name}, test")
     axes.set_xscale("log")
     axes.set_xlabel("microseconds per 1,000 candidates")
     axes.set_ylabel("recall of the ranker's top in the kept set")
     axes.legend(frameon=False)
+
+
+def _time(timed: FrontierPoint | PreRankerFigures) -> float:
+    return float("nan") if timed.us_per_1000 is None else timed.us_per_1000

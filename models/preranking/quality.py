@@ -33,18 +33,21 @@ def objective(logits: np.ndarray, bids: np.ndarray | None) -> np.ndarray:
         return np.log(bids) - np.logaddexp(0.0, -logits.astype(np.float64))
 
 
-def judge(
-    scores: np.ndarray, items: CandidateItems, lists: CandidateLists, top: int, keep: int, auction: bool,
+def evaluate(
+    scores: np.ndarray, items: CandidateItems, lists: CandidateLists, *, recall_at: int, keep: int, auction: bool,
 ) -> Quality:
-    """`scores` [R, K] logits of the pre-ranker (any increasing function of its order without an auction)."""
+    """`scores` [R, K] logits of the pre-ranker (any increasing function of its order without an auction); `recall_at`
+    is m, the number of the ranker's best that should be among the `keep`."""
     bids = items.bid[lists.rows] if auction else None
     wanted = ranks(objective(lists.teacher, bids), lists)
-    return judge_order(ranks(objective(scores, bids), lists), wanted, lists, top, keep)
+    return evaluate_order(ranks(objective(scores, bids), lists), wanted, lists, recall_at=recall_at, keep=keep)
 
 
-def judge_order(found: np.ndarray, wanted: np.ndarray, lists: CandidateLists, top: int, keep: int) -> Quality:
-    """Ranks [R, K] of the pre-ranker and of the ranker."""
-    best, kept = (wanted < top) & lists.valid, (found < keep) & lists.valid
+def evaluate_order(
+    ranked: np.ndarray, wanted: np.ndarray, lists: CandidateLists, *, recall_at: int, keep: int
+) -> Quality:
+    """`ranked` and `wanted` are ranks [R, K] from 0, of the pre-ranker and of the ranker."""
+    best, kept = (wanted < recall_at) & lists.valid, (ranked < keep) & lists.valid
     counts = best.sum(axis=1)
     counted = lists.uniform & (counts > 0)
     recalls = (best & kept).sum(axis=1)[counted] / counts[counted]

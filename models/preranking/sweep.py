@@ -3,14 +3,20 @@
 The path starts from a network that has learned behind resting gates, and so to do without any field; each penalty
 goes on from where the one before ended, so that fields leave in the order of what they are worth per unit of cost. At
 each stop the fields with delta > 0.5 are kept, the others become constants, and a copy of the network is fine-tuned
-without gates. Judged on validation requests.
+without gates. It is evaluated on requests of the validation window.
+
+    cost       c of a field (contracts/features/field_costs.py; the paper's c); of a set of fields, the sum
+    price      what `prerank.budget` limits: by the cost file the microseconds per 1,000 candidates of the stage with
+               these fields alone; without one, the cost
+    penalty    nats per sample that all fields together are charged (`prerank.penalties`)
+    reg_scale  nats per unit of cost = penalty / cost of all fields; it multiplies sum_j c_j delta_j in the loss
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,20 +33,20 @@ from models.networks.fscd import Fscd
 from models.pair_rates import weights as pair_weights
 from models.preranking.candidate_batches import score
 from models.preranking.fscd_training import Sources, Trainer, prior
-from models.preranking.quality import Quality, judge
+from models.preranking.quality import Quality, evaluate
 
 OnStep = Callable[[str, int, int], None]
 Kind = TypeVar("Kind", bound=Fscd)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """What one sweep is about: `judged` are the requests that the points are compared on, `pair_rates` the folder of
+    """What one sweep is about: `evaluated` are the requests that the points are compared on, `pair_rates` the folder of
     the pre-trained pairs that the spec may name."""
 
     spec: FeatureSpec
     sources: Sources
-    judged: CandidateLists
+    evaluated: CandidateLists
     settings: Prerank
     costs: Mapping[str, float]
     measured: MeasuredCosts | None
@@ -59,25 +65,24 @@ class Task:
         return made
 
     def reg_scale(self, penalty: float) -> float:
-        """Nats per unit of c: the same penalties then fit costs in any unit."""
+        """The same penalties then fit costs in any unit."""
         return penalty / max(sum(self.costs.values()), 1e-12)
 
     def price(self, kept: Collection[str]) -> float:
-        """What `budget` limits: microseconds per 1,000 candidates by the cost file, else the sum of c."""
+        """Of a pre-ranker with these fields alone."""
         if self.measured is not None:
             return self.measured.per_1000(kept, self.settings.item_side)
         return sum(self.costs[name] for name in kept)
 
     def quality(self, network: Fscd) -> Quality:
-        return judge(score(network, self.sources.items, self.judged), self.sources.items, self.judged,
-                     self.settings.recall_at, self.settings.keep, self.auction)
+        scores = score(network, self.sources.items, self.evaluated)
+        return evaluate(scores, self.sources.items, self.evaluated, recall_at=self.settings.recall_at,
+                        keep=self.settings.keep, auction=self.auction)
 
 
 @dataclass(frozen=True)
 class Point:
-    """`reg_scale` None: every field; `delta` per field as the gates left it; `cost` the sum of c, `price` what a budget
-    limits.
-    """
+    """`reg_scale` None: every field; `delta` per field as the gates left it."""
 
     reg_scale: float | None
     delta: dict[str, float]
@@ -168,4 +173,4 @@ def finish(task: Task, point: Point) -> Fscd:
 def first(lists: CandidateLists, count: int) -> CandidateLists:
     """The first `count` requests that were drawn uniformly."""
     rows = np.flatnonzero(lists.uniform)[:count]
-    return CandidateLists(*(getattr(lists, name)[rows] for name in lists.__dataclass_fields__))
+    return CandidateLists(**{field.name: getattr(lists, field.name)[rows] for field in fields(lists)})

@@ -39,12 +39,12 @@ def retrieve(
     pairs = [empty.ids.shape[1] - items.ids.shape[1], empty.dense.shape[1] - items.dense.shape[1]]
     count = len(requests)
     lists = CandidateLists(
-        np.concatenate([r.requester.inputs.ids for r in requests]),
-        np.concatenate([r.requester.inputs.dense for r in requests]),
-        np.full((count, width), -1, dtype=np.int32), np.zeros((count, width, pairs[0]), dtype=np.int32),
-        np.zeros((count, width, pairs[1]), dtype=np.float32), np.zeros((count, width), dtype=np.float32),
-        np.zeros((count, width), dtype=np.float32), np.zeros((count, width), dtype=bool),
-        np.array([r.uniform for r in requests]),
+        request_ids=np.concatenate([r.requester.inputs.ids for r in requests]),
+        request_dense=np.concatenate([r.requester.inputs.dense for r in requests]),
+        rows=np.full((count, width), -1, dtype=np.int32), pair_ids=np.zeros((count, width, pairs[0]), dtype=np.int32),
+        pair_dense=np.zeros((count, width, pairs[1]), dtype=np.float32),
+        teacher=np.zeros((count, width), dtype=np.float32), tower=np.zeros((count, width), dtype=np.float32),
+        clicked=np.zeros((count, width), dtype=bool), uniform=np.array([r.uniform for r in requests]),
     )
     for number, request in enumerate(requests):
         inputs = block(request.requester.inputs)

@@ -180,10 +180,12 @@ def value_rates(profile: list[Mapping[str, Any]]) -> str:
 def prerank_frontier(prerank: Mapping[str, Any] | None) -> str:
     if not prerank:
         return ""
+    from contracts.summaries.prerank import PreRankChoice
     from models.preranking import plot as prerank_plot
 
     figure, axes = _canvas(height=3.6)
-    prerank_plot.draw(axes, prerank)
+    known = {name: prerank[name] for name in PreRankChoice.model_fields if name in prerank}
+    prerank_plot.draw(axes, PreRankChoice.model_validate(known))
     return _svg(figure)
 
 

@@ -84,15 +84,15 @@ def print_prerank(figures: dict[str, Any], console: Console) -> None:
     """The frontier, the three pre-rankers side by side, and why fields went."""
     frontier = Table("penalty", "fields", "cost", "us per 1,000", "recall", "hit rate", "AUC", "", title="frontier")
     for point in figures["frontier"]:
-        penalty = "none" if point["reg_scale"] is None else f"{point['reg_scale']:.2g}"
-        values = [point[key] for key in ("cost", "us_per_1000", "recall", "hit_rate", "auc")]
+        penalty = f"{point['reg_scale']:.2g}" if "reg_scale" in point else "none"
+        values = [point.get(key) for key in ("cost", "us_per_1000", "recall", "hit_rate", "auc")]
         mark = "chosen" if point["chosen"] else ""
         frontier.add_row(penalty, str(point["fields_kept"]), *(figure(value) for value in values), mark)
     console.print(frontier)
     keys = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
     compared = Table("pre-ranker", *keys, title="test window")
     for name in ("fscd", "dot_product", "full_ranker"):
-        compared.add_row(name, *(figure(figures[name][key]) for key in keys))
+        compared.add_row(name, *(figure(figures[name].get(key)) for key in keys))
     console.print(compared)
     for sentence in figures["words"]:
         console.print(f"  {sentence}", highlight=False)

@@ -105,7 +105,7 @@ def run_prerank(
     from sluice.run.prerank_job import choose_pre_ranker
 
     with show_progress(console, "prerank") as progress:
-        return choose_pre_ranker(config, out, costs, seed, progress.advance, force)
+        return choose_pre_ranker(config, out, costs, seed, progress.advance, force).plain()
 
 
 def run_federate(

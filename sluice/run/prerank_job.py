@@ -9,15 +9,16 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
-from typing import Any
 
-from contracts import summary
+from contracts import summary as mappings
 from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
+from contracts.summaries import summary
+from contracts.summaries.prerank import PrerankSummary
 from models.preranking import job as fscd_job
 from models.preranking import plot as prerank_plot
 from models.tracking.tracking import Tracker
@@ -31,7 +32,7 @@ PICTURE = "frontier.png"
 
 def choose_pre_ranker(
     config: Config, out: Artifacts, costs: Path | None, seed: int | None, on_progress: OnProgress, force: bool = False
-) -> dict[str, Any]:
+) -> PrerankSummary:
     """Writes OUT/candidates, OUT/models/fscd and OUT/prerank/summary.json, which it also returns.
 
     What was made from the same settings, models, costs and seed is kept, unless `force`. Raises ConfigError for a log
@@ -41,8 +42,8 @@ def choose_pre_ranker(
         raise ConfigError("a pre-ranker is chosen on past requests; set log.item_id and log.event_time")
     started, chosen = time.perf_counter(), config.seed if seed is None else seed
     digest = _digest(config, out, costs, chosen)
-    known = summary.read(out.prerank)
-    if known.get("digest") == digest and (out.model("fscd") / WEIGHTS).exists() and not force:
+    known = summary.read(out.prerank, PrerankSummary)
+    if known is not None and known.digest == digest and (out.model("fscd") / WEIGHTS).exists() and not force:
         return known
     (out.prerank / summary.FILE).unlink(missing_ok=True)
     spec = FeatureSpec.read(out.encoding)
@@ -51,28 +52,28 @@ def choose_pre_ranker(
     task = fscd_job.make_task(config, out, spec, measured, chosen, on_progress)
     outcome = fscd_job.run(task, config, out, loaded.settings.ranker)
     on_progress("timing", 0, 1)
-    found = {**outcome.figures, "digest": digest, "cost_file": None if costs is None else costs.name}
-    found = with_times(found, outcome, loaded, requests)
-    found["seconds"] = round(time.perf_counter() - started, 1)
+    timed = with_times(outcome.figures, outcome, loaded, requests)
+    found = PrerankSummary(**dict(timed), digest=digest, cost_file=None if costs is None else costs.name,
+                           seconds=round(time.perf_counter() - started, 1))
     _track(config, out, found)
     summary.write(out.prerank, found)
     return found
 
 
 def _digest(config: Config, out: Artifacts, costs: Path | None, seed: int) -> str:
-    trained = summary.read(out.out / "models")
+    trained = mappings.read(out.out / "models")
     parts = [config.prerank.model_dump_json(), config.retrieve.model_dump_json(), config.rerank.model_dump_json(),
-             trained.get("ranker"), [summary.read(out.model(name)).get("digest") for name in
+             trained.get("ranker"), [mappings.read(out.model(name)).get("digest") for name in
                                      ("two_tower", str(trained.get("ranker")))],
              bundle.digest(costs) if costs else None, seed]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _track(config: Config, out: Artifacts, found: dict[str, Any]) -> None:
+def _track(config: Config, out: Artifacts, found: PrerankSummary) -> None:
     with Tracker(out.out, config.name) as tracker:
-        run = tracker.start("prerank", {"prerank": config.prerank.model_dump(mode="json"), "kept": found["kept"]})
-        for step, point in enumerate(found["frontier"]):
-            run.metrics({key: point[key] for key in TRACKED}, step)
+        run = tracker.start("prerank", {"prerank": config.prerank.model_dump(mode="json"), "kept": found.kept})
+        for step, point in enumerate(found.frontier):
+            run.metrics({key: getattr(point, key) for key in TRACKED}, step)
         if prerank_plot.available():
             out.prerank.mkdir(parents=True, exist_ok=True)
             prerank_plot.write(out.prerank / PICTURE, found)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from contracts.summaries.prerank import PreRankChoice
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from models.preranking.job import Outcome
@@ -19,10 +19,10 @@ REPETITIONS = 100
 
 
 def with_times(
-    figures: dict[str, Any], outcome: Outcome, loaded: LoadedBundle, requests: Sequence[PastRequest]
-) -> dict[str, Any]:
+    figures: PreRankChoice, outcome: Outcome, loaded: LoadedBundle, requests: Sequence[PastRequest]
+) -> PreRankChoice:
     """The figures with us_per_1000 in the frontier, and us_per_1000 and funnel_ms in the three compared."""
-    item_side = figures["item_side"]
+    item_side = figures.item_side
     dot, best = DotProductScorer(loaded, loaded.prerank_calibration), fscd_scorer(loaded, outcome.network, item_side)
     points: dict[str, Scorer] = {
         str(number): fscd_scorer(loaded, point.network, item_side) for number, point in enumerate(outcome.points)
@@ -30,9 +30,11 @@ def with_times(
     scorers: dict[str, Scorer] = {"fscd": best, "dot_product": dot, **points}
     stage = funnel_timing.stage_microseconds(loaded, scorers, list(requests), REPETITIONS)
     whole = funnel_timing.funnel_milliseconds(loaded, {"fscd": best, "dot_product": dot}, queries(loaded), REPETITIONS)
-    compared = {name: {**figures[name], "us_per_1000": stage[name], "funnel_ms": whole[name]} for name in whole}
-    frontier = [{**point, "us_per_1000": stage[str(n)]} for n, point in enumerate(figures["frontier"])]
-    return {**figures, **compared, "frontier": frontier}
+    compared = {name: getattr(figures, name).model_copy(update={"us_per_1000": stage[name], "funnel_ms": whole[name]})
+                for name in whole}
+    frontier = tuple(point.model_copy(update={"us_per_1000": stage[str(number)]})
+                     for number, point in enumerate(figures.frontier))
+    return figures.model_copy(update={**compared, "frontier": frontier})
 
 
 def queries(loaded: LoadedBundle) -> list[RankQuery]:

@@ -34,9 +34,9 @@ def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
     clicked = rng.random(rows.shape) < 0.02
     empty = np.zeros((requests, LENGTH, 0), dtype=np.float32)
     return CandidateLists(
-        request, np.zeros((requests, 0), dtype=np.float32), rows, kind[:, :, None].astype(np.int32), empty,
-        teacher.astype(np.float32), rng.normal(size=rows.shape).astype(np.float32), clicked,
-        np.ones(requests, dtype=bool),
+        request_ids=request, request_dense=np.zeros((requests, 0), dtype=np.float32), rows=rows,
+        pair_ids=kind[:, :, None].astype(np.int32), pair_dense=empty, teacher=teacher.astype(np.float32),
+        tower=rng.normal(size=rows.shape).astype(np.float32), clicked=clicked, uniform=np.ones(requests, dtype=bool),
     )
 
 
@@ -47,5 +47,7 @@ def task(seed: int = 0, **changes: object) -> Task:
         "keep": 10, "recall_at": 5, "hidden": [32], "embedding_dim": 4, "list_length": 32, "batch_size": 512,
         "warm_steps": 200, "sweep_steps": 150, "tune_steps": 100, "final_steps": 100, "click_loss_weight": 0.0,
         "learning_rate": 1e-2, "penalties": [0.024, 0.12, 0.48], **changes})
-    return Task(spec(), Sources(items, lists(ids, 200, 1), None), lists(ids, 80, 2), settings, COSTS, None, False, seed,
-                lambda what, done, total: None)
+    return Task(
+        spec=spec(), sources=Sources(items, lists(ids, 200, 1), None), evaluated=lists(ids, 80, 2), settings=settings,
+        costs=COSTS, measured=None, auction=False, seed=seed, progress=lambda what, done, total: None,
+    )

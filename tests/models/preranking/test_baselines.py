@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import torch
 
-from models.preranking import baselines as prerank_rivals
+from models.preranking import baselines as prerank_baselines
 from models.preranking import sweep as prerank_sweep
 from models.preranking.baselines import SmoothGates
 from tests.models.prerank_market import COSTS, task
 
 
-def test_rivals_put_what_is_needed_before_noise() -> None:
+def test_baselines_put_what_is_needed_before_noise() -> None:
     job = task(final_steps=400)
     network, gates, _ = prerank_sweep.gated(job)
     trained = prerank_sweep.finish(job, prerank_sweep.tuned(job, network, network.fields, None, gates))
-    for name, order in prerank_rivals.orders(job, trained).items():
+    for name, order in prerank_baselines.orders(job, trained).items():
         assert set(order) == set(COSTS), name
         if name in ("permutation", "shark"):
             assert order.index("quality") < order.index("junk"), name

@@ -39,9 +39,9 @@ def test_draws_do_not_repeat_and_padding_comes_last() -> None:
 def test_scores_do_not_depend_on_how_many_are_scored_at_once() -> None:
     job = task()
     network = Fscd(job.spec, 4, (8,))
-    whole = score(network, job.sources.items, job.judged)
-    assert len(job.judged) > 2 * REQUESTS_AT_ONCE
-    part = batch(job.sources.items, job.judged, np.array([20]))
+    whole = score(network, job.sources.items, job.evaluated)
+    assert len(job.evaluated) > 2 * REQUESTS_AT_ONCE
+    part = batch(job.sources.items, job.evaluated, np.array([20]))
     with torch.inference_mode():
         alone = network.eval()(part.request, part.candidate).numpy()
     np.testing.assert_allclose(whole[20], alone, atol=1e-6)

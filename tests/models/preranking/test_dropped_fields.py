@@ -14,7 +14,7 @@ def test_words_say_what_a_field_costs_and_what_its_loss_costs() -> None:
     network, gates, _ = prerank_sweep.gated(job)
     everything = prerank_sweep.tuned(job, network, network.fields, None, gates)
     whole = replace(everything, network=prerank_sweep.finish(task(final_steps=400), everything))
-    found = {one.field: one for one in dropped(job, whole, ["taste", "kind"])}
+    found = {field.field: field for field in dropped(job, whole, ["taste", "kind"])}
     assert set(found) == {"noise", "quality", "junk", "copy"}
     assert found["copy"].share == pytest.approx(20.0 / sum(COSTS.values()))
     assert found["quality"].recall < -0.1
