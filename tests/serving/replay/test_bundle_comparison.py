@@ -1,0 +1,73 @@
+"""Bundles are compared on the very rows of the test window, each by its own encoding and networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from contracts.artifacts import LABEL, POSITION, ROW, Artifacts
+from contracts.errors import DataError, SchemaError
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.replay import bundle_comparison
+from serving.replay.bundle_comparison import TestWindow, logits, median_milliseconds, read_window
+from serving.request.request_features import block
+from tests.serving.conftest import encode_events
+
+
+@pytest.fixture(scope="module")
+def window(log: Artifacts) -> TestWindow:
+    return read_window(log)
+
+
+def test_the_window_holds_the_test_rows_with_their_labels(window: TestWindow, market: Any) -> None:
+    rows = window.table[ROW].to_numpy()
+    assert rows.tolist() == list(range(rows[0], len(market.labels)))
+    assert window.labels.tolist() == market.labels[rows].tolist()
+    assert window.has_users
+    assert len(window.users) == len(rows)
+
+
+def test_without_users_every_row_is_a_user_of_its_own(log: Artifacts, window: TestWindow) -> None:
+    table = window.table.drop_columns(["_user"])
+    assert TestWindow(table, window.labels, table[ROW].to_numpy(), False).first_position.all()
+
+
+def test_position_one_is_where_probabilities_are_promised(window: TestWindow) -> None:
+    shown = pa.table({POSITION: [1, 2, 1, 3], LABEL: [0.0] * 4})
+    placed = TestWindow(shown, np.zeros(4), np.arange(4), False)
+    assert placed.first_position.tolist() == [True, False, True, False]
+    assert window.first_position.all()
+
+
+def test_scores_are_the_rankers_on_the_rows_encoded_here(
+    window: TestWindow, market: Any, loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, candidate = (block(part) for part in encode_events(market))
+    rows = torch.from_numpy(window.table[ROW].to_numpy().copy())
+    with torch.inference_mode():
+        expected = loaded.ranker(request, candidate)[rows].numpy()
+    assert logits(loaded, window) == pytest.approx(expected, abs=1e-5)
+    monkeypatch.setattr(bundle_comparison, "CHUNK_ROWS", 100)
+    assert logits(loaded, window) == pytest.approx(expected, abs=1e-5)
+
+
+def test_rows_that_lack_what_the_bundle_reads_are_refused(window: TestWindow, loaded: LoadedBundle) -> None:
+    poorer = TestWindow(window.table.drop_columns(["brand"]), window.labels, window.users, True)
+    with pytest.raises(SchemaError, match="brand"):
+        logits(loaded, poorer)
+
+
+def test_rows_without_features_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="sluice features"):
+        read_window(Artifacts(tmp_path))
+
+
+def test_every_bundle_is_timed(loaded: LoadedBundle) -> None:
+    spent = median_milliseconds({"one": loaded, "two": loaded}, ["u01", "u02"], 3)
+    assert spent.keys() == {"one", "two"}
+    assert min(spent.values()) > 0

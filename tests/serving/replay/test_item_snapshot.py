@@ -1,0 +1,53 @@
+"""The item table as of the test window knows what the log had shown before, and nothing more."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.artifacts import ITEM, LABEL, TIME, Artifacts
+from contracts.errors import DataError
+from serving.replay import item_snapshot
+from serving.replay.item_snapshot import SnapshotArtifacts
+from tests.serving.replay.log_times import HOURS, START, TEST
+
+
+def test_the_item_table_knows_nothing_of_the_test_window(market: Any, log: Artifacts) -> None:
+    item_snapshot.write(log, market.spec)
+    told = pq.read_table(SnapshotArtifacts(log.out).online_items).to_pylist()
+    shown = item_snapshot.events(log, [ITEM, LABEL, TIME, "price"], None, TEST).to_pylist()
+    for row in told:
+        before = [event for event in shown if event[ITEM] == row[ITEM]]
+        assert all(event[TIME] < TEST for event in before)
+        assert row["_shown"] == len(before)
+        assert row["_clicks"] == sum(event[LABEL] for event in before)
+        assert row["price"] == (before[-1]["price"] if before else None)
+    assert len(told) == len(market.items[ITEM])
+
+
+def test_a_missing_column_names_the_step(market: Any, log: Artifacts) -> None:
+    with pytest.raises(DataError, match="sluice features"):
+        item_snapshot.events(log, ["nothing"], None, TEST)
+
+
+def test_events_are_of_the_span_alone_and_in_time_order(log: Artifacts) -> None:
+    until = TEST + timedelta(hours=5)
+    times = item_snapshot.events(log, [TIME], TEST, until)[TIME].to_pylist()
+    assert times == sorted(times)
+    assert TEST <= times[0] <= times[-1] < until
+    before = item_snapshot.events(log, [TIME], None, TEST).num_rows
+    after = item_snapshot.events(log, [TIME], TEST, START + timedelta(hours=HOURS)).num_rows
+    assert before + after == item_snapshot.events(log, [TIME], None, START + timedelta(hours=HOURS)).num_rows
+
+
+def test_a_window_is_read_as_the_pipelines_resolved_it(log: Artifacts) -> None:
+    assert item_snapshot.window(log, "test") == (TEST, START + timedelta(hours=HOURS))
+
+
+def test_only_the_item_table_is_another(log: Artifacts) -> None:
+    snapshot = SnapshotArtifacts(log.out)
+    assert snapshot.online_items != log.online_items
+    assert (snapshot.online_users, snapshot.encoding) == (log.online_users, log.encoding)

@@ -1,0 +1,52 @@
+"""A past request has its example's inputs and the clicks that had been published before it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.replay import item_snapshot, past_requests
+from tests.serving.conftest import encode_events
+from tests.serving.replay.log_times import HOURS, START, TEST
+
+
+def test_a_request_knows_the_clicks_published_before_it(
+    market: Any, log: Artifacts, loaded: LoadedBundle, asked: list[past_requests.PastRequest]
+) -> None:
+    assert sum(request.uniform for request in asked) == 30
+    assert len(asked) == 40
+    assert all(request.clicked >= 0 for request in asked if not request.uniform)
+    events = item_snapshot.events(log, [ROW, USER, ITEM, TIME, LABEL, LABEL_TIME], None, START + timedelta(hours=HOURS))
+    rows = events.to_pylist()
+    inputs, _ = encode_events(market)
+    matched = 0
+    for request in asked:
+        same = [row for row in rows if row[TIME] >= TEST
+                and np.array_equal(inputs.ids[row[ROW]], request.requester.inputs.ids[0])
+                and np.array_equal(inputs.dense[row[ROW]], request.requester.inputs.dense[0])]
+        candidates = []
+        for row in same:
+            publish = row[TIME].replace(hour=0, minute=0, second=0, microsecond=0)
+            known = [one[ITEM] for one in rows if one[USER] == row[USER] and one[LABEL] > 0
+                     and one[LABEL_TIME] <= publish][::-1]
+            candidates.append(loaded.items.rows(known[:50]).tolist())
+        matched += request.requester.recent.tolist() in candidates
+    assert matched == len(asked)
+
+
+def test_the_same_seed_draws_the_same_requests(market: Any, log: Artifacts, loaded: LoadedBundle) -> None:
+    draws = [past_requests.sample(log, market.spec, loaded.items, "test", 5, 2, 0, np.random.default_rng(seed))
+             for seed in (3, 3, 4)]
+    inputs = [[request.requester.inputs.ids.tolist() for request in requests] for requests in draws]
+    assert inputs[0] == inputs[1] != inputs[2]
+
+
+def test_more_are_not_drawn_than_there_are(market: Any, log: Artifacts, loaded: LoadedBundle) -> None:
+    many = past_requests.sample(log, market.spec, loaded.items, "test", 10**6, 10**6, 0, np.random.default_rng(0))
+    end = START + timedelta(hours=HOURS)
+    assert len(many) == item_snapshot.events(log, [TIME], TEST, end).num_rows
+    assert all(request.uniform for request in many)
