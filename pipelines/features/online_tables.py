@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,6 +21,7 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
+from contracts.summaries.features import OnlineTables
 from pipelines.engine.day_partitions import write_whole
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import read_tables
@@ -37,8 +37,8 @@ RECENT = 50
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
 
 
-def write_online(spark: SparkSession, config: Config, out: Artifacts, at: datetime | None = None) -> dict[str, Any]:
-    """Replaces the tables of the sides that the log has keys for; answers their rows and the publish time.
+def write_online(spark: SparkSession, config: Config, out: Artifacts, at: datetime | None = None) -> OnlineTables:
+    """Replaces the tables of the sides that the log has keys for.
 
     `at` defaults to the first publish after the last event; event-fresh, to a microsecond after the last row is known.
     Raises ConfigError when `at` is not on the publish grid, EmptyLogError when there are no events.
@@ -48,7 +48,7 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
     prior = prior_of_run(tables, config, out, refit=False)
     sides = [_SideTable(config, columns, prior, side) for side in ("user", "item") if _key(side) in columns.log.names]
     impressions = tables.impressions([c for side in sides for c in side.sources()], config.label_window).persist()
-    figures: dict[str, Any] = {}
+    rows: dict[str, int] = {}
     try:
         moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
         known = impressions.filter(F.col(ENTER) <= moment)
@@ -57,10 +57,10 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
                 (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
             )
             write_whole(side.rows(known, table, moment, clock), folder)
-            figures[folder.name] = spark.read.parquet(str(folder)).count()
+            rows[folder.name] = spark.read.parquet(str(folder)).count()
     finally:
         impressions.unpersist()
-    return {"published_at": from_micros(moment).isoformat(), **figures}
+    return OnlineTables(published_at=from_micros(moment).isoformat(), users=rows.get("users"), items=rows.get("items"))
 
 
 @dataclass(frozen=True)
@@ -130,18 +130,18 @@ def _totals(items: DataFrame, queries: DataFrame, known: DataFrame, clock: Publi
 
 
 def _next_publish(impressions: DataFrame, clock: PublishClock) -> int:
-    last = impressions.agg(F.max(ENTER if clock.step == 1 else AT)).first()
+    last = impressions.agg(F.max(ENTER if clock.period == 1 else AT)).first()
     if last is None or last[0] is None:
         raise EmptyLogError("there are no events to publish tables of; ingest a log first")
-    return int(last[0]) // clock.step * clock.step + clock.step
+    return int(last[0]) // clock.period * clock.period + clock.period
 
 
 def _on_grid(at: datetime, clock: PublishClock) -> int:
     moment = to_micros(at)
-    early = moment % clock.step
+    early = moment % clock.period
     if early:
         raise ConfigError(
-            f"{at.isoformat()} is no publish time: features.publish_every is {clock.step // SECOND} s, counted from "
+            f"{at.isoformat()} is no publish time: features.publish_every is {clock.period // SECOND} s, counted from "
             f"1970 in UTC; take {from_micros(moment - early).isoformat()}"
         )
     return moment

@@ -6,13 +6,11 @@
     counter       one double per statistic and window        also as NAME@fresh, where the event-fresh
     sequence      array of the target's keys, newest first   twins are asked for
 
-Steps: read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
+Read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
 Rate counters are smoothed towards a rate known only at the end of the statistics window; models train on later rows.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +18,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, ROW, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
+from contracts.summaries.features import FeatureRows
 from pipelines.engine.day_partitions import write_days
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import read_tables
@@ -32,8 +31,8 @@ STATIC = ("categorical", "numeric", "multi_valued")
 
 def build_features(
     spark: SparkSession, config: Config, out: Artifacts, days: list[str] | None = None
-) -> dict[str, Any]:
-    """Writes the partitions of `days` (all when None), each replaced as a whole; answers figures of the run.
+) -> FeatureRows:
+    """Writes the partitions of `days` (all when None), each replaced as a whole.
 
     Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
     rate counters have no statistics window to take their prior from.
@@ -51,7 +50,8 @@ def build_features(
         written = write_days(features, out.features, only=days)
     finally:
         impressions.unpersist()
-    return {"rows": sum(rows_of_day.values()), "rows_of_day": rows_of_day, "prior_rate": prior, "written": written}
+    rows_in_all = sum(rows_of_day.values())
+    return FeatureRows(rows=rows_in_all, rows_of_day=rows_of_day, prior_rate=prior, written=tuple(written))
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
@@ -72,7 +72,7 @@ def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatu
 
 
 def _rows_of_day(events: DataFrame, days: list[str] | None) -> dict[str, int]:
-    """Raises EmptyLogError on an asked day without events."""
+    """Raises EmptyLogError on an asked-for day without events."""
     asked = events.filter(F.col(DAY).isin(days)) if days else events
     found = {row[DAY]: row["count"] for row in asked.groupBy(DAY).count().orderBy(DAY).collect()}
     missing = sorted(set(days or []) - found.keys())

@@ -74,7 +74,7 @@ def _deltas(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Meas
     enters = [_enters(m).alias(m.column) for m in measures]
     moves = impressions.select(*keys, *enters, F.inline(F.array(*entries, *exits))).filter(F.col(MOMENT).isNotNull())
     deltas = moves.select(*keys, MOMENT, *[_delta(m).alias(m.column) for m in measures])
-    if clock.step == 1:
+    if clock.period == 1:
         return deltas
     return deltas.groupBy(*keys, MOMENT).agg(*[F.sum(m.column).alias(m.column) for m in measures])
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,7 +18,8 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_ROW, TIME, USER, Artifacts
 from contracts.config.config import Config
 from contracts.config.log import Clicks, Source, Table
-from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, SchemaError
+from contracts.errors import ConfigError, DataError
+from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, stage
 from pipelines.engine.failures import explained
@@ -27,6 +27,7 @@ from pipelines.engine.sources import CORRUPT
 from pipelines.engine.step import check_columns
 from pipelines.ingest import labels, quarantine, roles
 from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
+from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, events_of_days
 from pipelines.ingest.key_tables import write_table
 from pipelines.ingest.known_by import KnownBy
 from pipelines.ingest.log_columns import kept_columns
@@ -34,7 +35,7 @@ from pipelines.windows.hashed_windows import add_test_rows
 
 
 @dataclass(frozen=True)
-class Job:
+class IngestRun:
     """One run of ingest; `day` is None for the whole log, `until` for all that is known of it by now."""
 
     spark: SparkSession
@@ -63,8 +64,8 @@ class Job:
 def ingest(
     spark: SparkSession, config: Config, data: Path | None, out: Artifacts, day: str | None = None,
     until: str | None = None,
-) -> dict[str, Any]:
-    """Writes events, users, items and quarantine below `out`; answers the figures.
+) -> Ingested:
+    """Writes events, users, items and quarantine below `out`; returns the figures.
 
     With `day` ("YYYY-MM-DD") exactly that day's events are replaced; rows without a readable day are only counted.
     With `until` the log and the clicks are read as they stood when that day ended.
@@ -73,19 +74,20 @@ def ingest(
     day = _checked_day(config, day)
     known_by = None if until is None else KnownBy.end_of(str(_checked_day(config, until)), config.log.history)
     with ExitStack() as held:
-        return _run(Job(spark, config, data, out, held, day, known_by))
+        return _ingested(IngestRun(spark=spark, config=config, data=data, out=out, held=held, day=day, until=known_by))
 
 
-def _run(job: Job) -> dict[str, Any]:
-    tables = _tables(job.config)
-    frames = {name: job.read(table, name) for name, table in tables.items()}
-    raw = job.read(job.config.log, "log")
+def _ingested(run: IngestRun) -> Ingested:
+    tables = _tables(run.config)
+    frames = {name: run.read(table, name) for name, table in tables.items()}
+    raw = run.read(run.config.log, "log")
     users, items = (_columns(frames[name]) if name in frames else [] for name in ("users", "items"))
-    summary = _events(job, raw, kept_columns(job.config, _columns(raw), users, items))
-    for name, frame in frames.items():
-        key, folder = {"users": (USER, job.out.users), "items": (ITEM, job.out.items)}[name]
-        summary[name] = write_table(frame, tables[name], key, folder, job.out.quarantine, job.limit)
-    return summary
+    found = _events(run, raw, kept_columns(run.config, _columns(raw), users, items))
+    places = {"users": (USER, run.out.users), "items": (ITEM, run.out.items)}
+    return found.model_copy(update={
+        name: write_table(frame, tables[name], *places[name], run.out.quarantine, run.limit)
+        for name, frame in frames.items()
+    })
 
 
 def _checked_day(config: Config, day: str | None) -> str | None:
@@ -107,28 +109,42 @@ def _columns(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name != CORRUPT]
 
 
-def _events(job: Job, raw: DataFrame, kept: Sequence[str]) -> dict[str, Any]:
+def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
     """Marks, counts, sets aside, deduplicates, labels, checks, and only then publishes."""
-    path, columns = job.config.path(job.config.log, job.data), _columns(raw)
-    marked, undated = _of_day(job, _marked(job.config, raw))
+    path, columns = run.config.path(run.config.log, run.data), _columns(raw)
+    marked, undated = _of_day(run, _marked(run.config, raw))
     with explained("log", path):
         counts = quarantine.count(marked)
-        _check_counts(job, counts, path)
-        quarantine.write(marked, columns, job.out.quarantine, "log", F.col(DAY), job.only)
-        quarantine.check_share(counts.by_reason, counts.rows, job.limit, "log", job.out.quarantine)
-        identified = _identified(job, quarantine.clean(marked), columns)
+        check_readable(run.config.log, counts, path, run.day)
+        quarantine.write(marked, columns, run.out.quarantine, "log", F.col(DAY), run.only)
+        quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
+        identified = _identified(run, quarantine.clean(marked), columns)
         unique = drop_duplicates(identified, columns)
-        labelled, clicks = _labelled(job, unique)
-        staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), job.out.events)
+        labelled, clicks = _labelled(run, unique)
+        staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
         duplicates = counts.rows - counts.bad - identified.select(ROW).distinct().count()
-    summary = {"rows_in": counts.rows, "duplicates": duplicates, "quarantined": counts.bad, "reasons": counts.by_reason}
     try:
-        summary |= _checked(job, job.spark.read.parquet(str(staging)) if any(staging.glob("day=*")) else None, summary)
+        days = _checked_days(run, staging, counts, duplicates)
     except DataError:
         shutil.rmtree(staging)
         raise
-    summary["written"] = publish(job.spark, staging, job.out.events, job.only)
-    return summary | clicks | ({"undated": undated.count()} if undated is not None else {})
+    return Ingested(
+        rows_in=counts.rows, duplicates=duplicates, quarantined=counts.bad, reasons=counts.by_reason,
+        events=sum(day.events for day in days.values()), positives=sum(day.positives for day in days.values()),
+        days=days, written=tuple(publish(run.spark, staging, run.out.events, run.only)), clicks=clicks,
+        undated=None if undated is None else undated.count(),
+    )
+
+
+def _checked_days(run: IngestRun, staging: Path, counts: quarantine.Counts, duplicates: int) -> dict[str, DayEvents]:
+    """The events as staged. Raises when rows are unaccounted for or there is nothing to learn from."""
+    events = run.spark.read.parquet(str(staging)) if any(staging.glob(f"{DAY}=*")) else None
+    days = {} if events is None else events_of_days(events)
+    rows, positives = sum(day.events for day in days.values()), sum(day.positives for day in days.values())
+    check_accounted(counts.rows, rows, duplicates, counts.bad, run.out.quarantine)
+    if run.day is None and events is not None:
+        check_classes(run.config, events, rows, positives)
+    return days
 
 
 def _marked(config: Config, raw: DataFrame) -> DataFrame:
@@ -146,54 +162,45 @@ def _marked(config: Config, raw: DataFrame) -> DataFrame:
     return quarantine.mark(frame, rules)
 
 
-def _identified(job: Job, clean: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _identified(run: IngestRun, clean: DataFrame, columns: Sequence[str]) -> DataFrame:
     """With `_row`. Equal rows of a table without key and times are rows of their own, not copies of one event."""
-    log = job.config.log
+    log = run.config.log
     return add_row(clean, log.key, columns) if log.key or log.event_time else number_copies(clean, columns)
 
 
-def _of_day(job: Job, marked: DataFrame) -> tuple[DataFrame, DataFrame | None]:
+def _of_day(run: IngestRun, marked: DataFrame) -> tuple[DataFrame, DataFrame | None]:
     """(rows of the day, rows without a readable day); the whole log when no day is asked for."""
-    if job.until is not None:
-        marked = job.until.rows(marked, TIME, KNOWN)
-    if job.day is None:
+    if run.until is not None:
+        marked = run.until.rows(marked, TIME, KNOWN)
+    if run.day is None:
         return marked, None
-    return marked.where(F.col(DAY) == job.day), marked.where(F.isnull(DAY)).select(DAY, CORRUPT)
+    return marked.where(F.col(DAY) == run.day), marked.where(F.isnull(DAY)).select(DAY, CORRUPT)
 
 
-def _check_counts(job: Job, counts: quarantine.Counts, path: str) -> None:
-    if counts.rows == 0:
-        raise EmptyLogError(f"log: no rows{f' of {job.day}' if job.day else ''} at {path}; check the path and the day")
-    for name in (job.config.log.event_time, job.config.log.known_time):
-        if name and counts.by_reason.get(roles.unparsable(name)) == counts.rows:
-            raise SchemaError(
-                f"log: column {name!r} is text and no row holds a timestamp; derive one with try_to_timestamp"
-            )
-
-
-def _labelled(job: Job, events: DataFrame) -> tuple[DataFrame, dict[str, Any]]:
+def _labelled(run: IngestRun, events: DataFrame) -> tuple[DataFrame, ClickRows | None]:
     """Events with `_label` and `_label_time`, and the figures of the clicks."""
-    config = job.config.label.clicks
+    config = run.config.label.clicks
     if config is None:
-        return (events.withColumn(LABEL_TIME, F.col(KNOWN)) if KNOWN in events.columns else events), {}
-    path = job.config.path(config, job.data)
-    raw = job.read(config, "label.clicks")
+        return (events.withColumn(LABEL_TIME, F.col(KNOWN)) if KNOWN in events.columns else events), None
+    path = run.config.path(config, run.data)
+    raw = run.read(config, "label.clicks")
     marked = quarantine.mark(labels.add_click_roles(raw, config), labels.click_rules(config))
-    if job.until is not None:
-        marked = job.until.rows(marked, labels.CLICK_TIME, labels.CLICK_KNOWN)
-    if job.day is not None:
-        marked = _clicks_of_day(marked, job.day, config)
+    if run.until is not None:
+        marked = run.until.rows(marked, labels.CLICK_TIME, labels.CLICK_KNOWN)
+    if run.day is not None:
+        marked = _clicks_of_day(marked, run.day, config)
     with explained("label.clicks", path):
         counts = quarantine.count(marked)
-        if job.day is None:
-            quarantine.write(marked, _columns(raw), job.out.quarantine, "clicks")
-        quarantine.check_share(counts.by_reason, counts.rows, job.limit, "clicks", job.out.quarantine)
+        if run.day is None:
+            quarantine.write(marked, _columns(raw), run.out.quarantine, "clicks")
+        quarantine.check_share(counts.by_reason, counts.rows, run.limit, "clicks", run.out.quarantine)
         clicks = labels.distinct_clicks(quarantine.clean(marked), config.on)
-        figures: dict[str, Any] = {"rows_in": counts.rows, "quarantined": counts.bad, "reasons": counts.by_reason}
-        figures["duplicates"] = counts.rows - counts.bad - clicks.count()
-        if job.day is None:
-            figures["unknown_impression"] = labels.unknown_impressions(clicks, events, config.on).count()
-    return labels.add_clicks(events, clicks, config.on, config.window), {"clicks": figures}
+        unknown = labels.unknown_impressions(clicks, events, config.on).count() if run.day is None else None
+        figures = ClickRows(
+            rows_in=counts.rows, quarantined=counts.bad, reasons=counts.by_reason,
+            duplicates=counts.rows - counts.bad - clicks.count(), unknown_impression=unknown,
+        )
+    return labels.add_clicks(events, clicks, config.on, config.window), figures
 
 
 def _clicks_of_day(marked: DataFrame, day: str, config: Clicks) -> DataFrame:
@@ -206,38 +213,3 @@ def _reserved(frame: DataFrame) -> list[str]:
     check_columns(frame, {ROW: "bigint", LABEL: "float", DAY: "string"}, "output of ingest")
     order = [ROW, LABEL, LABEL_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL, TEST_ROW]
     return [name for name in order if name in frame.columns]
-
-
-def _checked(job: Job, events: DataFrame | None, summary: dict[str, Any]) -> dict[str, Any]:
-    """Figures of the events as written. Raises when rows are unaccounted for or there is nothing to learn from."""
-    days = {} if events is None else _day_figures(events)
-    rows, positives = (sum(day[figure] for day in days.values()) for figure in ("events", "positives"))
-    if rows + summary["duplicates"] + summary["quarantined"] != summary["rows_in"]:
-        raise DataError(
-            f"log: {summary['rows_in']} rows came in, but {rows} events, {summary['duplicates']} duplicates and "
-            f"{summary['quarantined']} quarantined rows came out; run the step again on a log that is at rest"
-        )
-    if rows == 0:
-        raise EmptyLogError(f"log: all {summary['rows_in']} rows are malformed; see {job.out.quarantine}")
-    if job.day is None and events is not None:
-        _check_classes(job.config, events, rows, positives)
-    return {"events": rows, "positives": positives, "days": {day: days[day] for day in sorted(days)}}
-
-
-def _day_figures(events: DataFrame) -> dict[str, dict[str, int]]:
-    figures = F.count(F.lit(1)).alias("events"), F.sum(LABEL).cast("long").alias("positives")
-    rows = events.groupBy(DAY).agg(*figures).collect()
-    return {row[DAY]: {"events": row["events"], "positives": row["positives"]} for row in rows}
-
-
-def _check_classes(config: Config, events: DataFrame, rows: int, positives: int) -> None:
-    if positives in (0, rows):
-        raise OneClassError(
-            f"log: all {rows} events have label {int(positives > 0)}; check the label's expression, clicks and window"
-        )
-    if config.log.user_id is not None:
-        least, most = events.select(F.min(USER), F.max(USER)).collect()[0]
-        if least == most:
-            raise OneClassError(
-                f"log: all {rows} events are of the single user {least!r}; check log.user_id or leave it out"
-            )

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from contracts.config.log import Table
 from contracts.errors import DataError
+from contracts.summaries.features import TableRows
 from pipelines.engine.content_hash import row_hash
 from pipelines.engine.day_partitions import write_whole
 from pipelines.engine.failures import explained
@@ -19,11 +20,11 @@ from pipelines.ingest.roles import key_rules, key_text
 _RANK = "_rank"
 
 
-def write_table(raw: DataFrame, table: Table, key: str, folder: Path, aside: Path, limit: float) -> dict[str, int]:
-    """Writes `folder` with `key` and every other column of the table; answers the row counts.
+def write_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path, limit: float) -> TableRows:
+    """Writes `folder` with `key` and every other column of the table; malformed rows go to the quarantine `bad`.
 
-    Rows with a null key go to quarantine (raises QuarantineError beyond `limit`); of rows with one key, the one with
-    the smallest content hash stays.
+    Of rows with one key, the one with the smallest content hash stays. Raises QuarantineError when more than the share
+    `limit` of the rows is malformed, DataError when none is left.
     """
     what = folder.name
     columns = [name for name in raw.columns if name != CORRUPT]
@@ -31,18 +32,13 @@ def write_table(raw: DataFrame, table: Table, key: str, folder: Path, aside: Pat
     marked = quarantine.mark(keyed, key_rules(table.key, key))
     with explained(what, table.path):
         counts = quarantine.count(marked)
-        quarantine.write(marked, columns, aside, what)
-        quarantine.check_share(counts.by_reason, counts.rows, limit, what, aside)
+        quarantine.write(marked, columns, bad, what)
+        quarantine.check_share(counts.by_reason, counts.rows, limit, what, bad)
         order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
         ranked = quarantine.clean(marked).withColumn(_RANK, F.row_number().over(order))
-        one = ranked.where(F.col(_RANK) == 1)
-        write_whole(one.select(key, *[c for c in columns if c != table.key]), folder)
+        first = ranked.where(F.col(_RANK) == 1)
+        write_whole(first.select(key, *[c for c in columns if c != table.key]), folder)
     rows = raw.sparkSession.read.parquet(str(folder)).count()
     if rows == 0:
         raise DataError(f"{what}: no row with a usable {table.key!r} at {table.path}; check {what}.key")
-    return {
-        "rows_in": counts.rows,
-        "rows": rows,
-        "duplicates": counts.rows - counts.bad - rows,
-        "quarantined": counts.bad,
-    }
+    return TableRows(rows_in=counts.rows, rows=rows, duplicates=counts.rows - counts.bad - rows, quarantined=counts.bad)

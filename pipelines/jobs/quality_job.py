@@ -1,4 +1,4 @@
-"""The step `sluice quality`: profiles the days that are new or have changed, and judges the last one, or a given one.
+"""The job `sluice quality`: profiles the days that are new or have changed, and judges the last one, or a given one.
 
 OUT/quality/day=D/profile.json is kept with the content hash of the day it describes; a day that was refused is no
 history for the days after it until it is judged anew and passes.
@@ -7,28 +7,38 @@ history for the days after it until it is judged anew and passes.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from pydantic import BaseModel, ConfigDict
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from contracts import summary
 from contracts.artifacts import DAY, Artifacts
+from contracts.atomic_write import write_json
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.found_crosses import with_crosses
+from contracts.summaries import summary
+from contracts.summaries.quality import Finding, QualitySummary
 from pipelines.engine.content_hash import content_hash
-from pipelines.jobs.feature_job import Progress, session
+from pipelines.jobs.feature_job import OnPart, session
 from pipelines.quality.day_profile import DayProfile, profile
-from pipelines.quality.quality_limits import Finding, judge
+from pipelines.quality.quality_limits import evaluate, sentence
 
 PROFILE = "profile.json"
 
 
-def run(config: Config, out: Artifacts, day: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:
-    """Answers the verdict of the day, which OUT/quality/day=D/summary.json keeps; refusing is the caller's.
+class KeptProfile(BaseModel):
+    """`content_hash` of the day's features that the profile describes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content_hash: str
+    profile: DayProfile
+
+
+def run(config: Config, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None) -> QualitySummary:
+    """Returns what it found of the day, which OUT/quality/day=D/summary.json keeps; refusing is the caller's.
 
     Raises DataError without features, without times, or of a day that is not there.
     """
@@ -40,12 +50,12 @@ def run(config: Config, out: Artifacts, day: str | None = None, on_progress: Pro
     if chosen not in days:
         raise DataError(f"{out.features} has no day {chosen}; it has {days[0]} to {days[-1]}")
     with session(config) as spark:
-        profiles = {one: _profiled(spark, config, out, one, on_progress) for one in days if one <= chosen}
-    history = [found for one, found in profiles.items() if one < chosen and not _was_refused(out, one)]
-    findings = judge(profiles[chosen], history, config.quality)
-    verdict = _verdict(chosen, findings, [one.day for one in history])
-    summary.write(folder_of(out, chosen), verdict)
-    return verdict
+        profiles = {name: _profiled(spark, config, out, name, on_progress) for name in days if name <= chosen}
+    history = [earlier for name, earlier in profiles.items() if name < chosen and not _was_refused(out, name)]
+    findings = evaluate(profiles[chosen], history, config.quality)
+    made = _summary(chosen, findings, [earlier.day for earlier in history])
+    summary.write(folder_of(out, chosen), made)
+    return made
 
 
 def folder_of(out: Artifacts, day: str) -> Path:
@@ -53,39 +63,48 @@ def folder_of(out: Artifacts, day: str) -> Path:
 
 
 def read_profile(out: Artifacts, day: str) -> DayProfile:
-    stored = json.loads((folder_of(out, day) / PROFILE).read_text(encoding="utf-8"))
-    return DayProfile.model_validate(stored["profile"])
+    """Raises DataError where the day has none, or a damaged one."""
+    kept = _kept(out, day)
+    if kept is None:
+        raise DataError(f"{folder_of(out, day)} has no profile; run `sluice quality` first")
+    return kept.profile
+
+
+def _kept(out: Artifacts, day: str) -> KeptProfile | None:
+    path = folder_of(out, day) / PROFILE
+    try:
+        return KeptProfile.model_validate(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({str(error).splitlines()[0]}); remove it and run again") from None
 
 
 def _profiled(
-    spark: SparkSession, config: Config, out: Artifacts, day: str, on_progress: Progress | None
+    spark: SparkSession, config: Config, out: Artifacts, day: str, on_progress: OnPart | None
 ) -> DayProfile:
-    """As kept, where the day has not changed since."""
+    """The kept profile where the day has not changed since, else a new one."""
     frame = spark.read.parquet(str(out.features)).withColumn(DAY, F.col(DAY).cast("string")).where(F.col(DAY) == day)
-    features = {name: one.kind for one in config.fields for name in one.features() if name in frame.columns}
+    features = {name: field.kind for field in config.fields for name in field.features() if name in frame.columns}
     frame = frame.drop(DAY)
-    kept, now = folder_of(out, day) / PROFILE, content_hash(frame)
-    if kept.exists() and json.loads(kept.read_text(encoding="utf-8"))["content_hash"] == now:
-        return read_profile(out, day)
+    kept, now = _kept(out, day), content_hash(frame)
+    if kept and kept.content_hash == now:
+        return kept.profile
     if on_progress:
         on_progress(day)
     numeric = {name for name, kind in features.items() if kind in ("numeric", "counter")}
-    found = profile(frame, day, list(features), numeric)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    aside = kept.with_name(f".{PROFILE}")
-    aside.write_text(json.dumps({"content_hash": now, "profile": found.model_dump()}), encoding="utf-8")
-    aside.replace(kept)
-    return found
+    made = KeptProfile(content_hash=now, profile=profile(frame, day, list(features), numeric))
+    write_json(folder_of(out, day) / PROFILE, made.model_dump(mode="json"), indent=None)
+    return made.profile
 
 
 def _was_refused(out: Artifacts, day: str) -> bool:
-    return bool(summary.read(folder_of(out, day)).get("refused"))
+    known = summary.read(folder_of(out, day), QualitySummary)
+    return known is not None and bool(known.refused)
 
 
-def _verdict(day: str, findings: list[Finding], history: list[str]) -> dict[str, Any]:
-    refused = [one for one in findings if one.refused]
-    return {
-        "day": day, "history": history, "judged": sum(one.high is not None for one in findings),
-        "refused": [one.sentence for one in refused], "columns": sorted({one.column for one in refused if one.column}),
-        "figures": [asdict(one) for one in findings],
-    }
+def _summary(day: str, findings: list[Finding], history: list[str]) -> QualitySummary:
+    refused = [finding for finding in findings if finding.refused]
+    return QualitySummary(
+        day=day, history=tuple(history), judged=sum(finding.high is not None for finding in findings),
+        refused=tuple(sentence(finding) for finding in refused),
+        columns=tuple(sorted({finding.column for finding in refused if finding.column})), figures=tuple(findings),
+    )

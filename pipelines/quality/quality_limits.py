@@ -15,42 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from contracts.config.days import Quality
 from contracts.errors import ConfigError
+from contracts.summaries.quality import Finding
 from pipelines.quality.day_profile import ColumnProfile, DayProfile
 from pipelines.quality.drift import churn, psi
 
 NORMAL = 1.4826  # the MAD of a normal distribution is its standard deviation over this
 BOTH_WAYS = ("rows", "label_rate")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`low` and `high` are None where the figure is not bounded, both where there is too little history."""
-
-    figure: str
-    value: float
-    low: float | None
-    high: float | None
-
-    @property
-    def refused(self) -> bool:
-        return (self.high is not None and self.value > self.high) or (self.low is not None and self.value < self.low)
-
-    @property
-    def column(self) -> str:
-        return self.figure.partition(".")[2]
-
-    @property
-    def sentence(self) -> str:
-        name, limit = self.figure.partition(".")[0], self.high if self.low is None else (self.low, self.high)
-        shown = f"at most {limit:.4g}" if isinstance(limit, float) else f"{self.low:.4g} to {self.high:.4g}"
-        about = f"column {self.column!r}: {WORDS[name]}" if self.column else WORDS[name]
-        return f"{about} is {self.value:.4g}, the limit {shown} (quality.limits {self.figure!r})"
 
 
 WORDS = {
@@ -59,12 +34,20 @@ WORDS = {
 }
 
 
+def sentence(finding: Finding) -> str:
+    """What a refused figure is, its limit, and the key that would set another."""
+    name, column = finding.figure.partition(".")[0], finding.column
+    limits = f"at most {finding.high:.4g}" if finding.low is None else f"{finding.low:.4g} to {finding.high:.4g}"
+    about = f"column {column!r}: {WORDS[name]}" if column else WORDS[name]
+    return f"{about} is {finding.value:.4g}, the limit {limits} (quality.limits {finding.figure!r})"
+
+
 def figures(day: DayProfile, before: Sequence[DayProfile]) -> dict[str, float]:
     """All figures of a day; those that need earlier days are left out where there are none."""
     found = {"rows": float(day.rows), "label_rate": day.label_rate}
     for name, column in day.columns.items():
         found[f"null_rate.{name}"] = column.null_rate
-        known = [(one.columns[name], _present(one, one.columns[name])) for one in before if name in one.columns]
+        known = [(past.columns[name], _present(past, past.columns[name])) for past in before if name in past.columns]
         if not known or not _present(day, column):
             continue
         found[f"psi.{name}"] = psi(column, _present(day, column), known)
@@ -73,19 +56,18 @@ def figures(day: DayProfile, before: Sequence[DayProfile]) -> dict[str, float]:
     return found
 
 
-def judge(day: DayProfile, history: Sequence[DayProfile], settings: Quality) -> list[Finding]:
+def evaluate(day: DayProfile, history: Sequence[DayProfile], settings: Quality) -> list[Finding]:
     """One finding per figure. Raises ConfigError when a configured limit names no figure of the day."""
-    history = sorted((one for one in history if one.day < day.day), key=lambda one: one.day)[-settings.history_days:]
+    earlier = sorted((past for past in history if past.day < day.day), key=lambda past: past.day)
+    history = earlier[-settings.history_days:]
     now = figures(day, history)
     unknown = [name for name in settings.limits if name.partition(".")[2] not in ("", *day.columns)]
     if unknown:
         raise ConfigError(f"quality.limits {unknown[0]!r}: there is no such column; "
                           f"there are: {', '.join(day.columns)}")
-    past = [figures(one, history[:place]) for place, one in enumerate(history)]
-    return [
-        Finding(name, value, *_limits(name, [one[name] for one in past if name in one], settings))
-        for name, value in now.items()
-    ]
+    past = [figures(profile, history[:place]) for place, profile in enumerate(history)]
+    limits = {name: _limits(name, [known[name] for known in past if name in known], settings) for name in now}
+    return [Finding(figure=name, value=value, low=limits[name][0], high=limits[name][1]) for name, value in now.items()]
 
 
 def _present(day: DayProfile, column: ColumnProfile) -> int:

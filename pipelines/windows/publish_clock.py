@@ -7,8 +7,8 @@ Two clocks decide about an impression shown at `event_time` and known at `known_
     learned  max(enter, label_time), clicks only       the click is known: sequences
     click    max(close, learned), clicks only          the click counts in a rate
 
-With a publish grid of `step`, a query at t reads the tables published at the last grid point P <= t. Since P is a grid
-point, `x <= P` holds exactly when `visible(x) <= P`: snapping entries and exits up to the grid changes no answer.
+With a publish grid of `period`, a query at t reads the tables published at the last grid point P <= t. Since P is a
+grid point, `x <= P` holds exactly when `visible(x) <= P`: snapping entries and exits up to the grid changes nothing.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ AT, ENTER, CLOSE, LEARNED, CLICK = "_at", "_enter", "_close", "_learned", "_clic
 
 @dataclass(frozen=True)
 class PublishClock:
-    """`step` in microseconds; 1 is event-fresh. `suffix` is appended to the names of the features it makes."""
+    """Tables are published every `period` microseconds, 1: event-fresh; `suffix` ends the names of its features."""
 
-    step: int
+    period: int
     suffix: str = ""
 
     def asked(self, micros: Column) -> Column:
         """The last publish at or before."""
-        return micros - F.pmod(micros, F.lit(self.step))
+        return micros - F.pmod(micros, F.lit(self.period))
 
     def visible(self, micros: Column) -> Column:
         """The first publish at or after."""
-        return micros + F.pmod(-micros, F.lit(self.step))
+        return micros + F.pmod(-micros, F.lit(self.period))
 
 
 def published(features: Features) -> PublishClock:

@@ -116,8 +116,8 @@ def quality(
 
     loaded, artifacts = opened(config, out)
     found = check_quality(loaded, artifacts, console(), day)
-    typer.echo(f"{found['day']}: {found['judged']} figures within their limits, learned from "
-               f"{len(found['history'])} days")
+    typer.echo(f"{found.day}: {found.judged} figures within their limits, learned from "
+               f"{len(found.history)} days")
     show(found, as_json)
 
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.summaries.features import FeaturesSummary
+from contracts.summaries.summary import required
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
@@ -35,7 +37,7 @@ def run_features(
 
     with show_progress(console, "features") as progress:
         found = feature_job.run(config, data, out, day=day, on_progress=progress.note, until=until)
-    return found if day else {**found, "leaks": check_leaks(config, out, console)}
+    return found.plain() if day else {**found.plain(), "leaks": check_leaks(config, out, console)}
 
 
 def check_leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def run_all(
     merged["leaks"] = merged["features"].pop("leaks")
     if config.crosses.budget:
         merged["crosses"] = run_crosses(config, out, console, seed)
-        merged["features"] = summary.read(out.features)
+        merged["features"] = required(out.features, FeaturesSummary, "sluice features").plain()
     merged["pretrain"] = run_pretrain(config, out, console, seed)
     trained = run_train(config, out, console, seed, warm_start)
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from contracts.summaries.quality import Finding
 from pipelines.quality.day_profile import ColumnProfile, DayProfile
 
 MOST_PANELS, MOST_KEYS = 6, 12
@@ -14,12 +15,12 @@ NOW, BEFORE = "#b91c1c", "#64748b"
 
 
 def draw(
-    path: Path, today: DayProfile, history: Sequence[DayProfile], figures: Sequence[dict[str, Any]], columns: list[str]
+    path: Path, today: DayProfile, history: Sequence[DayProfile], figures: Sequence[Finding], columns: Sequence[str]
 ) -> Path:
     """One panel per refused column, worst drift first, after one of the days' sizes."""
     from matplotlib.figure import Figure
 
-    drift = {one["figure"].removeprefix("psi."): one["value"] for one in figures if one["figure"].startswith("psi.")}
+    drift = {finding.column: finding.value for finding in figures if finding.figure.startswith("psi.")}
     shown = sorted(columns, key=lambda name: -drift.get(name, 0.0))[:MOST_PANELS]
     figure = Figure(figsize=(9, 2.8 * (len(shown) + 1)), layout="constrained")
     days, *panels = figure.subplots(len(shown) + 1, 1, squeeze=False)[:, 0]

@@ -70,7 +70,7 @@ def day(number: int) -> str:
 
 def made(spark, log: Log, out: Artifacts) -> tuple[list[str], list[str]]:
     """Days written of events, and of features."""
-    return (ingest(spark, CONFIG, log.folder, out)["written"], build_features(spark, CONFIG, out)["written"])
+    return list(ingest(spark, CONFIG, log.folder, out).written), list(build_features(spark, CONFIG, out).written)
 
 
 def rows(folder: Path) -> dict[str, list[dict]]:

@@ -7,6 +7,9 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from contracts.summaries.quality import QualitySummary
+from contracts.summaries.features import FeaturesSummary
+from contracts.summaries.summary import required
 from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle.bundle import verify
@@ -19,10 +22,12 @@ def day_result(out: Artifacts) -> dict[str, Any]:
     uri = f"sqlite:///{out.out / 'mlflow.db'}"
     manifest = verify(out.bundle)
     champion = BundleRegistry(uri).by_alias(manifest.name, CHAMPION)
+    features = required(out.features, FeaturesSummary, "sluice features")
+    quality = required(next(out.quality.glob("day=*/summary.json")).parent, QualitySummary, "sluice quality")
     return {
-        "examples": {window: summary.read(out.features)["examples"][window]["content_hash"] for window in WINDOWS},
+        "examples": {window: features.examples[window].content_hash for window in WINDOWS},
         "crosses": found_crosses.read(out.crosses), "bundle": manifest.content_hash,
-        "quality": summary.read(next(path.parent for path in out.quality.glob("day=*/summary.json")))["figures"],
+        "quality": quality.figures,
         "versions": versions(uri, manifest.name),
         "champion": (champion.number, champion.tags["content_hash"], champion.tags["replaced"]) if champion else None,
         "days": sorted(path.name for path in out.examples("train").glob("day=*")),

@@ -64,5 +64,5 @@ def test_logged_answers_and_their_clicks_are_ingested_as_labelled_impressions(tm
         for answer in answers() for item, position in zip(answer.items, answer.positions, strict=True)
     }
     assert {(row[REQUEST], row[ITEM], row[USER], row[POSITION], row[LABEL]) for row in rows} == expected
-    assert (found["events"], found["quarantined"], found["positives"]) == (8, 0, 2)
+    assert (found.events, found.quarantined, found.positives) == (8, 0, 2)
     assert {row["device"] for row in rows} == {"phone"}

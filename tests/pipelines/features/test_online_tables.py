@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
+from contracts.summaries.features import OnlineTables
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import START, event, write_ingested
@@ -65,7 +66,7 @@ def tables(spark: SparkSession, out: Artifacts) -> tuple[dict[str, dict[str, Any
 def test_rows_hold_what_is_known_at_the_first_publish_after_the_log(spark: SparkSession, tmp_path: Path) -> None:
     out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
     summary = write_online(spark, config("1d"), out)
-    assert summary == {"published_at": (START + timedelta(days=1)).isoformat(), "users": 3, "items": 3}
+    assert summary == OnlineTables(published_at=(START + timedelta(days=1)).isoformat(), users=3, items=3)
     users, items = tables(spark, out)
     assert {u: (row["age"], row["city"], row["_recent_items"], row["recent"]) for u, row in users.items()} == {
         "u0": (30.0, "d", ["i1", "i0"], ["x"]),
@@ -117,7 +118,7 @@ def test_what_is_not_known_at_the_publish_is_not_there(spark: SparkSession, tmp_
 def test_event_fresh_tables_are_of_the_moment_after_the_last_row_is_known(spark: SparkSession, tmp_path: Path) -> None:
     out = write_ingested(Artifacts(tmp_path), [*LOG, event(6, 5, "u1", "i0", known=40, city="z")], USERS, ITEMS)
     summary = write_online(spark, config("0s"), out)
-    assert summary["published_at"] == (START + timedelta(hours=40, microseconds=1)).isoformat()
+    assert summary.published_at == (START + timedelta(hours=40, microseconds=1)).isoformat()
     assert tables(spark, out)[0]["u1"]["_recent_items"] == ["i1"]
 
 

@@ -69,8 +69,8 @@ def features(spark: SparkSession, out: Artifacts) -> dict[int, dict[str, Any]]:
 def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Artifacts, dict[int, dict[str, Any]]]:
     out = write_ingested(Artifacts(tmp_path_factory.mktemp("log")), random_events(), USERS, ITEMS)
     summary = build_features(spark, config(), out)
-    assert summary["rows"] == 120
-    assert list(summary["rows_of_day"]) == DAYS
+    assert summary.rows == 120
+    assert list(summary.rows_of_day) == DAYS
     return out, features(spark, out)
 
 
@@ -114,7 +114,7 @@ def test_one_day_again_is_the_same_and_touches_no_file(
     out, before = built
     stamps = {path: path.stat().st_mtime_ns for path in out.features.rglob("*.parquet")}
     summary = build_features(spark, config(), out, [DAYS[1]])
-    assert list(summary["rows_of_day"]) == [DAYS[1]]
+    assert list(summary.rows_of_day) == [DAYS[1]]
     assert features(spark, out) == before
     assert {path: path.stat().st_mtime_ns for path in out.features.rglob("*.parquet")} == stamps
 
@@ -212,5 +212,5 @@ def test_a_plain_table_has_static_features_only(spark: SparkSession, tmp_path: P
     frame.selectExpr("*", "'all' AS day").write.partitionBy("day").parquet(str(out.events))
     plain = {"name": "t", "log": {"path": "log"}, "label": {"expression": "y"}}
     place = {"name": "place", "kind": "categorical", "side": "context"}
-    assert build_features(spark, Config.model_validate({**plain, "fields": [place]}), out)["rows_of_day"] == {"all": 2}
+    assert build_features(spark, Config.model_validate({**plain, "fields": [place]}), out).rows_of_day == {"all": 2}
     assert {row: found["place"] for row, found in features(spark, out).items()} == {1: "x", 2: None}

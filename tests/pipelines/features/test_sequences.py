@@ -27,12 +27,12 @@ def clicks(spark: SparkSession) -> DataFrame:
 
 
 def histories(
-    clicks: DataFrame, length: int, step: int, *queries: tuple[str | None, int]
+    clicks: DataFrame, length: int, period: int, *queries: tuple[str | None, int]
 ) -> dict[int, list[str] | None]:
     asked = clicks.sparkSession.createDataFrame(
         [(i, *q) for i, q in enumerate(queries)], "id bigint, _user string, _at bigint"
     )
-    found = last_clicked(clicks, asked, F.col("value"), length, PublishClock(step), "id").collect()
+    found = last_clicked(clicks, asked, F.col("value"), length, PublishClock(period), "id").collect()
     return {row["id"]: row[HISTORY] for row in found}
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError, EmptyLogError, OneClassError, QuarantineError, SchemaError
+from contracts.summaries.features import ClickRows, Ingested, TableRows
 from pipelines.engine.content_hash import content_hash
 from pipelines.ingest import quarantine
 from pipelines.ingest.ingest import ingest
@@ -113,7 +114,7 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Artifacts, Path]:
+def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ingested, Artifacts, Path]:
     """Twelve good rows, two copies known later, and one bad row for every reason."""
     data = tmp_path_factory.mktemp("mixed")
     rows = [row(n) for n in range(12)]
@@ -124,18 +125,18 @@ def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return ingest(spark, config(), data / "in", out), out, data
 
 
-def test_every_row_is_accounted_for(mixed: tuple[dict[str, Any], Artifacts, Path]) -> None:
+def test_every_row_is_accounted_for(mixed: tuple[Ingested, Artifacts, Path]) -> None:
     summary, _, _ = mixed
-    assert summary["rows_in"] == summary["events"] + summary["duplicates"] + summary["quarantined"] == 14 + len(BAD)
-    assert (summary["events"], summary["duplicates"], summary["positives"]) == (12, 2, 3)
-    assert sum(day["events"] for day in summary["days"].values()) == 12
+    assert summary.rows_in == summary.events + summary.duplicates + summary.quarantined == 14 + len(BAD)
+    assert (summary.events, summary.duplicates, summary.positives) == (12, 2, 3)
+    assert sum(day.events for day in summary.days.values()) == 12
 
 
 def test_each_reason_fires_and_keeps_the_row(
-    spark: SparkSession, mixed: tuple[dict[str, Any], Artifacts, Path]
+    spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
     summary, out, _ = mixed
-    assert summary["reasons"] == dict.fromkeys(BAD, 1)
+    assert summary.reasons == dict.fromkeys(BAD, 1)
     kept = {r["reason"]: r for r in quarantine.read(spark, out.quarantine).where("table = 'log'").collect()}
     assert kept.keys() == BAD.keys()
     assert json.loads(kept["position is null or below 1"]["row"])["position"] == 0
@@ -143,7 +144,7 @@ def test_each_reason_fires_and_keeps_the_row(
 
 
 def test_events_have_the_reserved_columns_and_what_fields_read(
-    spark: SparkSession, mixed: tuple[dict[str, Any], Artifacts, Path]
+    spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
     _, out, _ = mixed
     events = spark.read.parquet(str(out.events))
@@ -167,15 +168,15 @@ def test_events_have_the_reserved_columns_and_what_fields_read(
 
 
 def test_of_copies_the_one_known_first_stays(
-    spark: SparkSession, mixed: tuple[dict[str, Any], Artifacts, Path]
+    spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
     _, out, _ = mixed
     assert spark.read.parquet(str(out.events)).where("_request = 'r3'").collect()[0]["_bid"] == 0.5
 
 
-def test_user_table_has_one_row_per_key(spark: SparkSession, mixed: tuple[dict[str, Any], Artifacts, Path]) -> None:
+def test_user_table_has_one_row_per_key(spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]) -> None:
     summary, out, _ = mixed
-    assert summary["users"] == {"rows_in": 4, "rows": 2, "duplicates": 1, "quarantined": 1}
+    assert summary.users == TableRows(rows_in=4, rows=2, duplicates=1, quarantined=1)
     users = spark.read.parquet(str(out.users))
     assert users.columns == ["_user", "city"]
     assert {r["_user"] for r in users.collect()} == {"u0", "u1"}
@@ -183,16 +184,16 @@ def test_user_table_has_one_row_per_key(spark: SparkSession, mixed: tuple[dict[s
 
 
 def test_one_day_again_gives_the_same_rows_and_leaves_every_file_as_it_was(
-    spark: SparkSession, mixed: tuple[dict[str, Any], Artifacts, Path]
+    spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
     whole, out, data = mixed
     before, files = content_hash(spark.read.parquet(str(out.events))), _files(out.events)
     summary = ingest(spark, config(), data / "in", out, day="2026-01-06")
     spark.catalog.refreshByPath(str(out.events))
     assert content_hash(spark.read.parquet(str(out.events))) == before
-    assert summary["days"] == {"2026-01-06": whole["days"]["2026-01-06"]}
+    assert summary.days == {"2026-01-06": whole.days["2026-01-06"]}
     assert _files(out.events) == files
-    assert summary["undated"] == 1
+    assert summary.undated == 1
 
 
 def test_a_whole_run_drops_days_that_left_the_log(spark: SparkSession, tmp_path: Path) -> None:
@@ -304,8 +305,8 @@ def test_a_text_log_is_accounted_for_too(spark: SparkSession, tmp_path: Path) ->
     )
     out = Artifacts(tmp_path / "out")
     summary = ingest(spark, config(log=log, users=None, fields=FIELDS[1:2]), tmp_path, out)
-    assert (summary["rows_in"], summary["events"], summary["duplicates"]) == (12, 8, 1)
-    assert summary["reasons"] == {quarantine.MALFORMED: 3}
+    assert (summary.rows_in, summary.events, summary.duplicates) == (12, 8, 1)
+    assert summary.reasons == {quarantine.MALFORMED: 3}
     assert {r["row"] for r in quarantine.read(spark, out.quarantine).collect()} == set(lines[8:11])
 
 
@@ -320,7 +321,7 @@ def test_a_plain_table_needs_no_roles(spark: SparkSession, tmp_path: Path) -> No
     rows = [row(n) for n in range(8)] + [row(0)]
     plain = config(log=roles | {"key": []}, fields=FIELDS[:1], users=None)
     summary = ingest(spark, plain, write(tmp_path, rows), out)
-    assert (summary["events"], summary["duplicates"]) == (9, 0)
+    assert (summary.events, summary.duplicates) == (9, 0)
     assert spark.read.parquet(str(out.events)).columns == ["_row", "_label", "hour", "day"]
     assert [p.name for p in out.events.glob("day=*")] == ["day=all"]
 
@@ -349,13 +350,10 @@ def test_clicks_are_joined_counted_and_aged(spark: SparkSession, tmp_path: Path)
         }
     }
     summary = ingest(spark, config(label=label), data, out)
-    assert summary["clicks"] == {
-        "rows_in": 8,
-        "quarantined": 2,
-        "duplicates": 1,
-        "unknown_impression": 1,
-        "reasons": {"impression is null": 1, "seen is before at": 1},
-    }
+    assert summary.clicks == ClickRows(
+        rows_in=8, quarantined=2, duplicates=1, unknown_impression=1,
+        reasons={"impression is null": 1, "seen is before at": 1},
+    )
     found = {
         r["_request"]: r
         for r in spark.sql(
@@ -366,7 +364,7 @@ def test_clicks_are_joined_counted_and_aged(spark: SparkSession, tmp_path: Path)
     hour = 3_600_000_000
     assert [found[f"r{n}"]["age"] for n in range(3)] == [9 * 24 * hour, 2 * hour, hour]
     again = ingest(spark, config(label=label), data, Artifacts(tmp_path / "day"), day="2026-01-05")
-    assert again["days"]["2026-01-05"] == summary["days"]["2026-01-05"]
+    assert again.days["2026-01-05"] == summary.days["2026-01-05"]
 
 
 def test_clicks_need_their_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -389,5 +387,5 @@ def test_any_mixture_of_rows_adds_up(
         + [row(100 + n, **BAD[reason]) for n, reason in enumerate(bad)]
     )
     summary = ingest(spark, config(users=None, fields=FIELDS[:2]), write(folder, rows), Artifacts(folder / "out"))
-    assert (summary["events"], summary["duplicates"], summary["quarantined"]) == (8, len(copies), len(bad))
-    assert summary["reasons"] == {reason: bad.count(reason) for reason in sorted(set(bad))}
+    assert (summary.events, summary.duplicates, summary.quarantined) == (8, len(copies), len(bad))
+    assert summary.reasons == {reason: bad.count(reason) for reason in sorted(set(bad))}

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.log import Table
 from contracts.errors import DataError, QuarantineError, SchemaError
+from contracts.summaries.features import TableRows
 from pipelines.ingest.key_tables import write_table
 
 TABLE = Table(path="users", key="id")
@@ -21,7 +22,7 @@ def test_one_row_per_key_whatever_the_order(spark: SparkSession, tmp_path: Path)
     kept = []
     for order in (1, -1):
         figures = write_table(raw(spark, rows[::order]), TABLE, "_user", tmp_path / "users", tmp_path / "bad", 0.5)
-        assert figures == {"rows_in": 4, "rows": 2, "duplicates": 1, "quarantined": 1}
+        assert figures == TableRows(rows_in=4, rows=2, duplicates=1, quarantined=1)
         table = spark.read.parquet(str(tmp_path / "users"))
         assert table.dtypes == [("_user", "string"), ("city", "string")]
         kept.append({tuple(row) for row in table.collect()})

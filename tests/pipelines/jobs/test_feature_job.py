@@ -1,4 +1,4 @@
-"""The whole step on a small log: raw Parquet in, encoded examples out."""
+"""The whole job on a small log: raw Parquet in, encoded examples out."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from contracts import summary
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCross, FoundCrosses, cross_name
+from contracts.summaries import summary
+from contracts.summaries.features import FeaturesSummary
 from contracts.windows import read_timed
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, run
 from tests.pipelines.jobs.small_log import config, write_log
@@ -40,21 +41,21 @@ def table(out, window):
     return ds.dataset(out.examples(window), format="parquet", partitioning="hive").to_table()
 
 
-def test_every_step_is_told_timed_and_summed_up(done, out):
+def test_every_part_is_told_timed_and_summed_up(done, out):
     figures, told = done
     assert told == ["ingest", "windows", "features", "check", "fit", "examples", "parity", "online"]
-    assert list(figures["seconds"]) == told
-    assert summary.read(out.features)["examples"] == figures["examples"]
-    assert figures["parity_rows"] == 40
-    assert figures["vocabularies"]["item"] == 12
+    assert list(figures.seconds) == told
+    assert summary.read(out.features, FeaturesSummary) == figures
+    assert figures.parity_rows == 40
+    assert figures.vocabularies["item"] == 12
 
 
 def test_examples_are_the_rows_of_their_window(done, out):
     spans = read_timed(out.windows)
     for window in WINDOWS:
         found = table(out, window)
-        assert len(found) == done[0]["examples"][window]["rows"] == done[0]["check"][window]["rows"]
-        assert sum(found[LABEL].to_pylist()) == done[0]["examples"][window]["positives"]
+        assert len(found) == done[0].examples[window].rows == done[0].check[window].rows
+        assert sum(found[LABEL].to_pylist()) == done[0].examples[window].positives
         times = found["_time"].to_pylist()
         assert spans[window][0] <= min(times)
         assert max(times) < spans[window][1]
@@ -92,20 +93,22 @@ def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
     days = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
     day = sorted(days)[0].parent.name.removeprefix("day=")
     again = run(config(), data, out, day=day)
-    assert again["day"] == day
-    assert all(part.pop("written") == [] for part in again["examples"].values())
-    first = {name: {key: part[key] for key in part if key != "written"} for name, part in done[0]["examples"].items()}
-    assert again["examples"] == first
+    assert again.day == day
+    assert again.windows is None
+    assert again.check is None
+    assert all(rows.written == () for rows in again.examples.values())
+    unwritten = {"written": ()}
+    assert again.examples == {name: rows.model_copy(update=unwritten) for name, rows in done[0].examples.items()}
     after = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
     assert after == days
 
 
 def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):
-    thinned = run(config(negative_rate=0.25), data, Artifacts(tmp_path))["examples"]
-    whole = done[0]["examples"]
+    thinned = run(config(negative_rate=0.25), data, Artifacts(tmp_path)).examples
+    whole = done[0].examples
     assert all(thinned[window] == whole[window] for window in ("validation", "test"))
-    assert thinned["train"]["positives"] == whole["train"]["positives"]
-    negatives = [part["train"]["rows"] - part["train"]["positives"] for part in (thinned, whole)]
+    assert thinned["train"].positives == whole["train"].positives
+    negatives = [part["train"].rows - part["train"].positives for part in (thinned, whole)]
     assert 0.15 < negatives[0] / negatives[1] < 0.35
 
 
@@ -124,7 +127,7 @@ def found_cross(*parts, representation="embedding"):
                       representation=representation)
 
 
-def test_encoding_again_with_found_crosses_is_the_whole_step_with_them(spark, data, tmp_path):
+def test_encoding_again_with_found_crosses_is_the_whole_job_with_them(spark, data, tmp_path):
     again, whole = Artifacts(tmp_path / "again"), Artifacts(tmp_path / "whole")
     crosses = FoundCrosses(digest="d", crosses=(
         found_cross("place", "item"), found_cross("user", "price#4", representation="product")))
@@ -136,8 +139,8 @@ def test_encoding_again_with_found_crosses_is_the_whole_step_with_them(spark, da
     added = encode_again(config(), again)
     complete = run(config(), data, whole)
     assert has_found_crosses(config(), again)
-    assert added["examples"] == complete["examples"]
-    assert added["vocabularies"] == complete["vocabularies"]
+    assert added.examples == complete.examples
+    assert added.vocabularies == complete.vocabularies
     assert FeatureSpec.read(again.encoding) == FeatureSpec.read(whole.encoding)
     assert {"place_x_item", "pair"} <= set(table(again, "test").column_names)
     assert "user_x_price_4" not in table(again, "test").column_names

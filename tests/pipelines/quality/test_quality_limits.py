@@ -6,7 +6,7 @@ import pytest
 from contracts.config.days import Quality
 from contracts.errors import ConfigError
 from pipelines.quality.day_profile import QUANTILES, ColumnProfile, DayProfile
-from pipelines.quality.quality_limits import judge
+from pipelines.quality.quality_limits import evaluate, sentence
 
 
 def day(number: int, rows: int = 1000, label_rate: float = 0.1, nulls: float = 0.01, shift: float = 0.0,
@@ -25,7 +25,7 @@ QUIET = Quality()
 
 
 def refused(today: DayProfile, settings: Quality = QUIET, history=HISTORY) -> list[str]:
-    return [one.figure for one in judge(today, history, settings) if one.refused]
+    return [one.figure for one in evaluate(today, history, settings) if one.refused]
 
 
 def test_a_day_like_the_others_passes():
@@ -45,16 +45,16 @@ def test_a_day_like_the_others_passes():
     ],
 )
 def test_what_is_poisoned_refuses_and_names_its_column(poison, figures):
-    found = [one for one in judge(day(8, **poison), HISTORY, QUIET) if one.refused]
+    found = [one for one in evaluate(day(8, **poison), HISTORY, QUIET) if one.refused]
     assert [one.figure for one in found] == figures
     for one in found:
-        assert one.column in one.sentence
-        assert repr(one.figure) in one.sentence
+        assert one.column in sentence(one)
+        assert repr(one.figure) in sentence(one)
         assert one.column or one.figure in ("rows", "label_rate")
 
 
 def test_without_enough_history_figures_are_shown_and_not_judged():
-    found = judge(day(3, rows=1), HISTORY[:2], QUIET)
+    found = evaluate(day(3, rows=1), HISTORY[:2], QUIET)
     assert {one.figure for one in found} >= {"rows", "label_rate", "psi.price"}
     assert all(one.high is None for one in found)
     assert not any(one.refused for one in found)
@@ -89,4 +89,4 @@ def test_a_limit_of_no_figure_is_refused(limits):
 
 def test_a_limit_of_no_column_is_refused():
     with pytest.raises(ConfigError, match="no such column"):
-        judge(day(8), HISTORY, Quality(limits={"psi.town": 0.1}))
+        evaluate(day(8), HISTORY, Quality(limits={"psi.town": 0.1}))

@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from contracts import summary
 from contracts.artifacts import LABEL, ROW, Artifacts
 from contracts.config.config import Config
 from contracts.config.log import SparkSettings
 from contracts.errors import DataError, GateRefused
+from contracts.summaries.quality import QualitySummary
+from contracts.summaries.summary import required
 from pipelines.engine.session import open_session
 from pipelines.jobs import quality_job
 from sluice.run import quality_gate
@@ -59,8 +60,8 @@ def out(tmp_path_factory) -> Artifacts:
 
 def test_a_quiet_day_passes_a_poisoned_one_is_refused_and_its_repair_passes(out):
     found = quality_gate.check_quality(CONFIG, out, CONSOLE)
-    assert (found["day"], found["refused"], len(found["history"])) == (LAST, [], DAYS - 1)
-    assert found["judged"] > 0
+    assert (found.day, found.refused, len(found.history)) == (LAST, (), DAYS - 1)
+    assert found.judged > 0
 
     write_day(out, DAYS, poisoned=True)
     with pytest.raises(GateRefused, match="column 'city': the share of nulls") as caught:
@@ -68,15 +69,15 @@ def test_a_quiet_day_passes_a_poisoned_one_is_refused_and_its_repair_passes(out)
     picture = out.quality / f"day={LAST}" / quality_gate.PICTURE
     assert str(picture) in str(caught.value)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "city" in summary.read(picture.parent)["columns"]
+    assert "city" in required(picture.parent, QualitySummary, "sluice quality").columns
 
     write_day(out, DAYS + 1)  # a refused day teaches the next one nothing
-    assert LAST not in quality_gate.check_quality(CONFIG, out, CONSOLE)["history"]
+    assert LAST not in quality_gate.check_quality(CONFIG, out, CONSOLE).history
 
     write_day(out, DAYS)
-    assert quality_gate.check_quality(CONFIG, out, CONSOLE, LAST)["refused"] == []
+    assert quality_gate.check_quality(CONFIG, out, CONSOLE, LAST).refused == ()
     assert not picture.exists()
-    assert LAST in quality_gate.check_quality(CONFIG, out, CONSOLE)["history"]
+    assert LAST in quality_gate.check_quality(CONFIG, out, CONSOLE).history
 
 
 def test_a_day_that_did_not_change_is_not_profiled_again(out):
