@@ -53,10 +53,13 @@ def read(path: Path) -> TimedWindows | HashedShares | None:
     """Returns None where there is no such file. Raises DataError on one that holds no windows."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        return HashedShares.model_validate(raw) if "seed" in raw else TimedWindows(spans=raw)
+        if "seed" in raw:
+            return HashedShares.model_validate(raw)
+        moment = datetime.fromisoformat
+        return TimedWindows(spans={name: (moment(start), moment(end)) for name, (start, end) in raw.items()})
     except FileNotFoundError:
         return None
-    except (ValidationError, ValueError, TypeError) as error:
+    except (ValidationError, ValueError, TypeError, AttributeError) as error:
         first = str(error).splitlines()[0]
         raise DataError(f"{path} holds no windows ({first}); run `sluice features` again") from None
 

@@ -21,11 +21,11 @@ from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN
 
 # Bounds of a vocabulary that may be a constant: number of keys, bytes of its longest key.
 CONSTANT_KEYS, CONSTANT_WIDTH = 100_000, 1_000
-SPARK_TYPES: dict[KeyType, str] = {"string": "string", "int64": "bigint", "bool": "bigint"}
+SPARK_TYPES: dict[KeyType, str] = {"string": "string", "int64": "bigint", "bool": "boolean"}  # of a raw feature
 
 
 def key_column(column: Column, key_type: KeyType) -> Column:
-    """Booleans are kept as int64 0 and 1."""
+    """A raw feature as its vocabulary holds it: text, or int64, to which false is 0 and true 1."""
     return column.cast("int").cast("bigint") if key_type == "bool" else column.cast(SPARK_TYPES[key_type])
 
 
@@ -54,12 +54,12 @@ def _constant_look_up(entries: Column, key_type: KeyType, vocabulary: np.ndarray
         maps[zlib.crc32(key.encode()) % len(maps)][key] = rank + FIRST_ID
     table = F.from_json(F.lit(json.dumps(maps)), "array<map<string,int>>")
 
-    def one(entry: Column) -> Column:
+    def id_of(entry: Column) -> Column:
         text = key_column(entry, key_type).cast("string")
         bucket = F.get(table, F.pmod(F.crc32(text), F.lit(len(maps))).cast("int"))
         return F.coalesce(F.element_at(bucket, text), F.lit(UNKNOWN))
 
-    return F.transform(entries, one)
+    return F.transform(entries, id_of)
 
 
 def _padded(ids: Column, length: int) -> Column:

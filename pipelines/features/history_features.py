@@ -19,9 +19,10 @@ from contracts.artifacts import USER
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
+from pipelines.engine.key_lookup import SPARK_TYPES
 from pipelines.features.running_counters import Measure, running_counts
 from pipelines.features.sequences import HISTORY, last_clicked
-from pipelines.features.source_columns import SPARK_TYPES, Located, SourceColumns, typed
+from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import PublishClock
 
 

@@ -34,13 +34,13 @@ from contracts.artifacts import (
 )
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
-from contracts.config.section import KeyType, Side
+from contracts.config.section import Side
 from contracts.errors import SchemaError
+from pipelines.engine.key_lookup import SPARK_TYPES
 from pipelines.engine.step import nearest
 
 RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, POSITION, BID, TEST_ROW, DAY)
 Origin = Literal["log", "users", "items"]
-SPARK_TYPES: dict[KeyType, str] = {"string": "string", "int64": "bigint", "bool": "boolean"}
 INEXACT = (T.FloatType, T.DoubleType, T.DecimalType)
 NESTED = (T.ArrayType, T.MapType, T.StructType, T.BinaryType)
 

@@ -22,6 +22,7 @@ def test_a_figure_names_its_column() -> None:
 
 def test_a_summary_is_read_back(tmp_path: Path) -> None:
     findings = (Finding(figure="rows", value=10.0, low=5.0, high=20.0), Finding(figure="psi.city", value=0.1))
-    given = QualitySummary(day="2026-01-05", history=("2026-01-04",), judged=1, refused=(), columns=(), figures=findings)
+    given = QualitySummary(
+        day="2026-01-05", history=("2026-01-04",), judged=1, refused=(), columns=(), figures=findings)
     summary.write(tmp_path, given)
     assert summary.read(tmp_path, QualitySummary) == given
