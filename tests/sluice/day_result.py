@@ -7,13 +7,12 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from contracts.summaries.quality import QualitySummary
-from contracts.summaries.features import FeaturesSummary
-from contracts.summaries.summary import required
-from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle.bundle import verify
 from contracts.features import found_crosses
+from contracts.summaries.features import FeaturesSummary
+from contracts.summaries.quality import QualitySummary
+from contracts.summaries.summary import required
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 
 
