@@ -7,8 +7,9 @@ import json
 from google.protobuf.json_format import MessageToJson
 
 from airflow_dags import run_outputs
-from contracts.summaries import registration, summary
-from contracts.summaries.registration import RegistrationSummary, VersionTags
+from contracts.release import registration
+from contracts.release.registration import RegistrationSummary, VersionTags
+from contracts.summaries import summary
 from serving.proto import sluice_pb2 as pb
 
 WRITTEN = RegistrationSummary(

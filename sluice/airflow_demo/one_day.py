@@ -10,10 +10,11 @@ from pathlib import Path
 from contracts import summary as untyped_summary
 from contracts.artifacts import Artifacts
 from contracts.errors import SluiceError
-from contracts.summaries import gate, summary, watch
+from contracts.release import gate, watch
+from contracts.release.gate import GateSummary
+from contracts.release.watch import WatchSummary
+from contracts.summaries import summary
 from contracts.summaries.airflow_demo import DemoDay
-from contracts.summaries.gate import GateSummary
-from contracts.summaries.watch import WatchSummary
 from pipelines.jobs import quality_job
 from sluice.airflow_demo import daily_config
 from sluice.airflow_demo.api import AirflowApi

@@ -14,7 +14,7 @@ import numpy as np
 from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError, OneClassError
-from contracts.summaries.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
+from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
 from models.evaluation.auc_bootstrap import bootstrap
 from models.evaluation.gauc_bootstrap import calibration_interval, gauc_difference
 from serving.bundle.loaded_bundle import LoadedBundle

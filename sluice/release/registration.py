@@ -9,9 +9,10 @@ from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import read_manifest
 from contracts.config.days import Gate
 from contracts.errors import BundleError, GateRefused
-from contracts.summaries import gate, registration, summary
-from contracts.summaries.gate import GateSummary, GateVerdict, Promotion
-from contracts.summaries.registration import RegistrationSummary, RollbackResult, VersionTags
+from contracts.release import gate, registration
+from contracts.release.gate import GateSummary, GateVerdict, Promotion
+from contracts.release.registration import RegistrationSummary, RollbackResult, VersionTags
+from contracts.summaries import summary
 from contracts.windows import TimedWindows
 from contracts.windows import read as read_windows
 from models.tracking.bundle_registry import (

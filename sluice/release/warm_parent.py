@@ -17,7 +17,7 @@ from contracts.atomic_write import write_json
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError, DataError
-from contracts.summaries.warm_parent import WarmParent
+from contracts.release.warm_parent import WarmParent
 from contracts.windows import read as read_windows
 from models.tracking.bundle_registry import (
     HASH,

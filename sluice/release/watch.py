@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
+from contracts.release.watch import FOLDER, WatchFigure, WatchSummary
 from contracts.summaries import summary
-from contracts.summaries.watch import FOLDER, WatchFigure, WatchSummary
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
 from serving.replay import response_history
 from serving.replay.response_history import LoggedResponses

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from contracts.config.days import Watch
-from contracts.summaries.watch import WatchFigure
+from contracts.release.watch import WatchFigure
 from models.evaluation.gauc_bootstrap import calibration_interval
 
 Z = 1.96

@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from contracts.errors import SluiceError
-from contracts.summaries import gate, summary, watch
-from contracts.summaries.gate import GateSummary
-from contracts.summaries.watch import WatchSummary
+from contracts.release import gate, watch
+from contracts.release.gate import GateSummary
+from contracts.release.watch import WatchSummary
+from contracts.summaries import summary
 from serving.server.response_log import ResponseLog
 from serving.server.response_record import ResponseRecord
 from serving.server.translation import to_query

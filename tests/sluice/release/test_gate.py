@@ -7,7 +7,7 @@ import pytest
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError
-from contracts.summaries.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
+from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
 from models.evaluation.metrics import gauc
 from serving.bundle.scoring_bundle import ScoringBundle
 from serving.replay.bundle_comparison import logits, read_window

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from contracts.release.gate import GateSummary
 from contracts.summaries import summary
-from contracts.summaries.gate import GateSummary
 from contracts.windows import HashedShares
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
 from sluice.release.registration import lineage

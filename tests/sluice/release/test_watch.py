@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
-from contracts.summaries.watch import WatchSummary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
 from serving.server.response_log import ResponseLog
 from serving.server.response_record import ResponseRecord

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contracts.config.days import Watch
-from contracts.summaries.registration import RollbackResult
+from contracts.release.registration import RollbackResult
 from contracts.summaries.summary import Record, Summary
 
 FOLDER = "watch"
