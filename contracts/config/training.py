@@ -36,7 +36,7 @@ class Train(Section):
     precision: Literal["fp32", "bf16"] = "fp32"
     device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
-    outside_rows: int = Field(
+    lightgbm_rows: int = Field(
         100_000, ge=0, description="training rows of LightGBM, the reference from outside; 0: none"
     )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")

@@ -24,7 +24,7 @@ def outside_figures(job: Job) -> dict[str, Any] | None:
 
     Figures of equal settings, examples and seed are kept as they are.
     """
-    if not job.config.train.outside_rows or not boosted_trees.available():
+    if not job.config.train.lightgbm_rows or not boosted_trees.available():
         return None
     folder, digest = job.out.model(NAME), job.digest(NAME)
     known = summary.read(folder)
@@ -38,7 +38,7 @@ def outside_figures(job: Job) -> dict[str, Any] | None:
 
 def _fitted(job: Job) -> dict[str, Any]:
     begin = time.perf_counter()
-    limits = {window: job.config.train.outside_rows if window == "train" else JUDGED_ROWS for window in WINDOWS}
+    limits = {window: job.config.train.lightgbm_rows if window == "train" else JUDGED_ROWS for window in WINDOWS}
     rows = {window: _sample(job, window, limit) for window, limit in limits.items()}
     frequent = boosted_trees.frequent_values(rows["train"], job.spec)
     tables = {window: boosted_trees.raw_columns(part, job.spec, frequent) for window, part in rows.items()}

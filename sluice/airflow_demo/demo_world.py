@@ -36,7 +36,7 @@ def sections(events: int) -> Sections:
             "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}},  # short jobs: compile less
         "pair_rates": {"pairs": []},
-        "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "outside_rows": 0, "tower_epochs": 2},
+        "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "lightgbm_rows": 0, "tower_epochs": 2},
         "crosses": {"budget": 6, "compare_rows": 0, "epochs": 1, "proposals": 300},
         "prerank": {"requests": 300, "evaluation_requests": 50, "final_steps": 150, "penalties": [0.03, 0.25, 1.2]},
         "retrieve": {"candidates": 400, "two_tower": 300, "item_to_item": 50, "popularity": 50},

@@ -63,7 +63,7 @@ tower_epochs = 1
 tower_dim = 4
 tower_hidden = [8]
 batch_size = 256
-outside_rows = 0
+lightgbm_rows = 0
 device = "cpu"
 [crosses]
 budget = 2

@@ -18,7 +18,7 @@ from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = {"epochs": 3, "tower_epochs": 1, "batch_size": 128, "hidden": (16,), "tower_hidden": (16,), "embedding_dim": 4,
-         "outside_rows": 0}
+         "lightgbm_rows": 0}
 
 
 def quick(example: str) -> Config:

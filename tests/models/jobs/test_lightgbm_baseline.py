@@ -29,7 +29,7 @@ def job(tmp_path: Path, spec: FeatureSpec, columns: Any, write: Callable[..., Pa
         write(out.examples(window), drawn)
     config = Config.model_validate({
         "name": "x", "log": {"path": "p", "event_time": "t"}, "label": {"expression": "y"},
-        "fields": [{"name": "item", "kind": "categorical", "side": "item"}], "train": {"outside_rows": 2000},
+        "fields": [{"name": "item", "kind": "categorical", "side": "item"}], "train": {"lightgbm_rows": 2000},
     })
     return Job(config, out, spec, 3, Tracker(tmp_path, "x", silent=True), False, lambda what, done, total: None)
 
@@ -56,5 +56,5 @@ def test_the_same_examples_are_not_fitted_twice(job: Job, monkeypatch: pytest.Mo
 
 
 def test_it_can_be_left_out(job: Job) -> None:
-    train = job.config.train.model_copy(update={"outside_rows": 0})
+    train = job.config.train.model_copy(update={"lightgbm_rows": 0})
     assert outside_figures(replace(job, config=job.config.model_copy(update={"train": train}))) is None

@@ -71,7 +71,7 @@ def test_a_file_of_nothing_but_lists_lacks_a_label(tmp_path: Path) -> None:
 def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> None:
     write_config(make(tmp_path), tmp_path / "made.toml", None, False, console())
     config, out = load(tmp_path / "made.toml"), Artifacts(tmp_path / "out")
-    quick = config.train.model_copy(update={"tower_epochs": 1, "models": ("logistic_regression",), "outside_rows": 0})
+    quick = config.train.model_copy(update={"tower_epochs": 1, "models": ("logistic_regression",), "lightgbm_rows": 0})
     found = jobs.run_features(config.model_copy(update={"train": quick}), None, out, console())
     assert found["ingest"]["quarantined"] == 0
     trained = jobs.run_train(config.model_copy(update={"train": quick}), out, console())
