@@ -34,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = []
     for seed in range(arguments.seeds):
         trained = jobs.run_train(config, out, console, config.seed + seed)
-        runs.append({**trained["models"], **({OUTSIDE: trained["outside"]} if trained["outside"] else {})})
+        runs.append(trained.models | ({OUTSIDE: trained.outside} if trained.outside else {}))
     figures = {
-        model: {metric: [run[model][metric] for run in runs] for metric in ("auc", "gauc")}
+        model: {metric: [getattr(run[model], metric) for run in runs] for metric in ("auc", "gauc")}
         for model in runs[0]
     }
     print("| model | test AUC | test GAUC |\n|---|---|---|")

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from contracts import summary
 from contracts.artifacts import (
     BID,
     CALIBRATION,
@@ -37,6 +36,8 @@ from contracts.errors import DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.summaries import summary
+from contracts.summaries.train import TrainSummary
 from federated.clients.networks import FederatedNetworks
 from federated.rounds.score_histograms import Histograms
 from models.evaluation import calibration
@@ -70,7 +71,7 @@ def write(
     parts.online_items.mkdir(parents=True)
     pq.write_table(items, parts.online_items / "items.parquet")
     _parity(config, parts, spec, items, networks)
-    summary.write(parts.out / "models", {"ranker": name, "models": {}})
+    summary.write(parts.out / "models", TrainSummary(ranker=name))
     return parts
 
 

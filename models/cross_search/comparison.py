@@ -18,7 +18,7 @@ from models.cross_search.columns import CrossColumns, joined
 from models.cross_search.derivation import Cross
 from models.cross_search.pruning import log_loss
 from models.cross_search.ridge_logistic import Column
-from models.evaluation.auc_bootstrap import bootstrap
+from models.evaluation.bootstrap import auc_bootstrap
 from models.evaluation.metrics import auc
 
 BASE_RIDGES = (2.0, 4.0, 8.0, 16.0, 32.0)
@@ -92,7 +92,8 @@ class Consumer:
 
 def compared(arm: Arm, base: Arm, label: np.ndarray, draws: int, seed: int) -> dict[str, Any]:
     """Figures of the arm, and its `gain` of AUC over the base with a 95% interval over draws of the same test rows."""
-    found = bootstrap(label, arm.test_logits, np.arange(len(label)), baseline=base.test_logits, draws=draws, seed=seed)
+    found = auc_bootstrap(label, arm.test_logits, np.arange(len(label)), baseline=base.test_logits, draws=draws,
+                          seed=seed)
     return {**arm.figures(), "gain": found.value, "gain_low": found.low, "gain_high": found.high}
 
 

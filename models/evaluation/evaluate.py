@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from contracts.summaries.train import Curves, EvaluationFigures, ReliabilityCurve, RocCurve
 from models.evaluation.calibration import Calibration
 from models.evaluation.calibration_metrics import ece, predicted_over_observed, reliability
 from models.evaluation.metrics import auc, checked, gauc, log_loss, require_both_classes, tie_starts
@@ -17,7 +16,7 @@ ROC_POINTS = 200
 def evaluate(
     logits: np.ndarray, labels: np.ndarray, users: np.ndarray | None, calibration: Calibration, *,
     position_logit: np.ndarray | float = 0.0, where: str = "evaluation",
-) -> dict[str, Any]:
+) -> EvaluationFigures:
     """AUC, GAUC and NDCG@10 by user of the logits (the last two None without users, GAUC also without a user of both
     classes); log loss, ECE and predicted over observed of the calibrated probabilities; `curves` for plots.
 
@@ -31,25 +30,25 @@ def evaluate(
     probabilities = calibration.apply(logits + position_logit)
     per_user = gauc(labels, logits, users) if users is not None else None
     bins = reliability(labels, probabilities)
-    return {
-        "auc": auc(labels, logits),
-        "gauc": per_user.value if per_user else None,
-        "gauc_users": per_user.users if per_user else 0,
-        "gauc_skipped": per_user.skipped if per_user else 0,
-        "ndcg_10": ndcg_at_k(labels, logits, users, 10) if users is not None else None,
-        "log_loss": log_loss(labels, probabilities),
-        "ece": ece(labels, probabilities),
-        "predicted_over_observed": predicted_over_observed(labels, probabilities),
-        "rows": len(labels),
-        "positives": int(labels.sum()),
-        "curves": {
-            "roc": roc(labels, logits),
-            "reliability": {name: values.tolist() for name, values in bins._asdict().items()},
-        },
-    }
+    return EvaluationFigures(
+        auc=auc(labels, logits),
+        gauc=per_user.value if per_user else None,
+        gauc_users=per_user.users if per_user else 0,
+        gauc_skipped=per_user.skipped if per_user else 0,
+        ndcg_10=ndcg_at_k(labels, logits, users, 10) if users is not None else None,
+        log_loss=log_loss(labels, probabilities),
+        ece=ece(labels, probabilities),
+        predicted_over_observed=predicted_over_observed(labels, probabilities),
+        rows=len(labels),
+        positives=int(labels.sum()),
+        curves=Curves(
+            roc=roc(labels, logits),
+            reliability=ReliabilityCurve(**{name: values.tolist() for name, values in bins._asdict().items()}),
+        ),
+    )
 
 
-def roc(labels: np.ndarray, logits: np.ndarray, points: int = ROC_POINTS) -> dict[str, list[float]]:
+def roc(labels: np.ndarray, logits: np.ndarray, points: int = ROC_POINTS) -> RocCurve:
     """False and true positive rates at up to `points` thresholds, from (0, 0) to (1, 1); ties make one step."""
     order = np.argsort(-logits)
     ends = np.append(tie_starts(logits[order])[1:], len(labels))
@@ -57,7 +56,6 @@ def roc(labels: np.ndarray, logits: np.ndarray, points: int = ROC_POINTS) -> dic
     shown = np.append(0, ends)
     kept = np.unique(np.linspace(0, len(shown) - 1, points).round().astype(int))
     misses = shown - hits
-    return {
-        "false_positive_rate": (misses[kept] / misses[-1]).tolist(),
-        "true_positive_rate": (hits[kept] / hits[-1]).tolist(),
-    }
+    return RocCurve(
+        false_positive_rate=(misses[kept] / misses[-1]).tolist(), true_positive_rate=(hits[kept] / hits[-1]).tolist()
+    )

@@ -3,57 +3,66 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
-from contracts import summary
 from contracts.artifacts import LABEL, USER, WINDOWS
+from contracts.errors import DataError
+from contracts.summaries import summary
+from contracts.summaries.train import LightgbmSummary
 from models.evaluation import boosted_trees
 from models.evaluation.metrics import auc, gauc
-from models.examples import in_memory as array_examples
-from models.examples.in_memory import ArrayExamples
-from models.jobs.ranker_training import Job
+from models.examples.in_memory import ArrayExamples, rows_of
+from models.jobs.resume import digest
+from models.jobs.training_task import TrainingTask
 
 NAME = "lightgbm"
-JUDGED_ROWS = 500_000  # of validation and of test
+EVALUATED_ROWS = 500_000  # of validation and of test
 
 
-def outside_figures(job: Job) -> dict[str, Any] | None:
-    """`auc` and `gauc` of the test window; None where LightGBM is not installed or not asked for.
+def lightgbm_figures(task: TrainingTask) -> LightgbmSummary | None:
+    """AUC and GAUC of the test window; None where LightGBM is not installed or no rows are given to it.
 
     Figures of equal settings, examples and seed are kept as they are.
     """
-    if not job.config.train.lightgbm_rows or not boosted_trees.available():
+    if not task.config.train.lightgbm_rows or not boosted_trees.available():
         return None
-    folder, digest = job.out.model(NAME), job.digest(NAME)
-    known = summary.read(folder)
-    if known.get("digest") != digest or job.force:
-        job.progress(NAME, 1, 2)
-        known = {"name": NAME, **_fitted(job), "digest": digest}
-        job.progress(NAME, 2, 2)
+    folder = task.out.model(NAME)
+    known = _known(task)
+    if known is None:
+        task.on_progress(NAME, 1, 2)
+        known = _fitted(task)
+        task.on_progress(NAME, 2, 2)
         summary.write(folder, known)
-    return {name: value for name, value in known.items() if name != "digest"}
+    return known.model_copy(update={"digest": None})
 
 
-def _fitted(job: Job) -> dict[str, Any]:
+def _known(task: TrainingTask) -> LightgbmSummary | None:
+    try:
+        known = None if task.force else summary.read(task.out.model(NAME), LightgbmSummary)
+    except DataError:  # of another version, or damaged: fitted again
+        return None
+    return known if known and known.digest == digest(task, NAME) else None
+
+
+def _fitted(task: TrainingTask) -> LightgbmSummary:
     begin = time.perf_counter()
-    limits = {window: job.config.train.lightgbm_rows if window == "train" else JUDGED_ROWS for window in WINDOWS}
-    rows = {window: _sample(job, window, limit) for window, limit in limits.items()}
-    frequent = boosted_trees.frequent_values(rows["train"], job.spec)
-    tables = {window: boosted_trees.raw_columns(part, job.spec, frequent) for window, part in rows.items()}
+    limits = {window: task.config.train.lightgbm_rows if window == "train" else EVALUATED_ROWS for window in WINDOWS}
+    rows = {window: _sample(task, window, limit) for window, limit in limits.items()}
+    frequent = boosted_trees.frequent_values(rows["train"], task.spec)
+    tables = {window: boosted_trees.raw_columns(part, task.spec, frequent) for window, part in rows.items()}
     label = {window: part.column(LABEL) for window, part in rows.items()}
     (train, categories), (validation, _), (test, _) = (tables[window] for window in WINDOWS)
     logits, validation_auc = boosted_trees.fit_and_predict(
-        (train, label["train"]), (validation, label["validation"]), test, categories, job.seed)
-    users = rows["test"].column(USER) if job.spec.has_users else None
-    return {
-        "auc": auc(label["test"], logits),
-        "gauc": None if users is None else gauc(label["test"], logits, np.asarray(users)).value,
-        "validation_auc": validation_auc, "rows": len(train), "seconds": time.perf_counter() - begin,
-    }
+        (train, label["train"]), (validation, label["validation"]), test, categories, task.seed)
+    users = rows["test"].column(USER) if task.spec.has_users else None
+    return LightgbmSummary(
+        name=NAME, auc=auc(label["test"], logits),
+        gauc=None if users is None else gauc(label["test"], logits, np.asarray(users)).value,
+        validation_auc=validation_auc, rows=len(train), seconds=time.perf_counter() - begin, digest=digest(task, NAME),
+    )
 
 
-def _sample(job: Job, window: str, limit: int) -> ArrayExamples:
-    rows = array_examples.rows_of(job.examples(window), job.spec, limit, job.seed)
-    return ArrayExamples(job.out.examples(window), job.spec, rows)
+def _sample(task: TrainingTask, window: str, limit: int) -> ArrayExamples:
+    rows = rows_of(task.examples(window), task.spec, limit, task.seed)
+    return ArrayExamples(task.out.examples(window), task.spec, rows)

@@ -6,77 +6,64 @@ same half of the validation window as they are: where no time is left to rank, i
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
-from contracts import summary
 from contracts.artifacts import CALIBRATION, LABEL, WEIGHTS
 from contracts.bundle.bundle import save_weights
 from contracts.config.training import Train
-from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries import summary
+from contracts.summaries.summary import Summary
+from contracts.summaries.train import CalibratedFigures, PreRankerSummary, PreRankRecall, TowerRecall, TowerSummary
 from models.evaluation import retrieval_recall
 from models.evaluation.evaluate import evaluate
 from models.evaluation.retrieval_recall import Catalogue, Clicks
-from models.jobs.ranker_training import Job, calibrate, position_logit
+from models.jobs.carried_weights import CarriedWeights
+from models.jobs.fitted_model import FittedModel
+from models.jobs.model_calibration import calibrate, position_logit
+from models.jobs.model_tracking import end_run, log_epochs, start_run
+from models.jobs.resume import digest, finished, take_summary_away
+from models.jobs.training_task import TrainingTask
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
-from models.tracking.tracking import Run
+from models.tracking.tracking import TrackedRun
 from models.training import checkpoint, data_parallel
 from models.training import loop as training_loop
+from models.training.progress import batch_counter
 
 TOWER, PRE_RANKER = "two_tower", "pre_ranker"
 RECALL_AT = (10, 100)
-CALIBRATED = ("auc", "log_loss", "ece", "predicted_over_observed")
 
 
-def train_retrieval(job: Job) -> dict[str, dict[str, Any] | None]:
-    """{"two_tower": figures, "pre_ranker": figures}, the second None unless prerank.kind is "towers".
+class RetrievalFigures(Summary):
+    """`pre_ranker` is None unless prerank.kind is "towers"."""
 
-    Recalls are None when no test click is on a known item.
-    """
-    wanted = (TOWER, PRE_RANKER) if job.config.prerank_kind == "towers" else (TOWER,)
-    known = {name: job.done(name) for name in wanted}
-    if all(known.values()) and all((job.out.model(name) / CALIBRATION).exists() for name in wanted):
-        return {PRE_RANKER: None, **known}
-    towers, tower_fit, warm = _fit_towers(job)
-    second = _fit_pre_ranker(job, towers) if PRE_RANKER in wanted else None
-    return data_parallel.by_first(lambda: _finish(job, towers, tower_fit, second, warm))
+    two_tower: TowerSummary
+    pre_ranker: PreRankerSummary | None = None
 
 
-def _finish(
-    job: Job, towers: TwoTower, tower_fit: training_loop.FitResult,
-    second: tuple[PreRanker, training_loop.FitResult] | None, warm: dict[str, Any],
-) -> dict[str, dict[str, Any] | None]:
-    """Measures and calibrates what was trained and writes the summaries."""
-    items = retrieval_recall.catalogue(towers, [job.examples("train"), job.examples("test")])
-    clicked = retrieval_recall.clicks(towers, items, job.examples("test"))
-    found = {
-        TOWER: {**_figures(tower_fit), **_calibrate(job, TOWER, towers, []),
-                "recall": _tower_recall(job, items, clicked), "catalogue": len(items.ids), "warm_start": warm},
-    }
-    if second is not None:
-        network, fitted = second
-        calibrated = _calibrate(job, PRE_RANKER, TowersPreRanker(towers, network), fitted.position_bias)
-        found[PRE_RANKER] = {**_figures(fitted), **calibrated,
-                             "recall": _pre_rank_recall(job, network, items, clicked)}
-    for name, figures in found.items():
-        figures |= {"clicks": len(clicked.place), "digest": job.digest(name)}
-        summary.write(job.out.model(name), figures)
-    return {PRE_RANKER: None, **found}
+def train_retrieval(task: TrainingTask) -> RetrievalFigures:
+    """Trains both anew where either is missing: the pre-ranker reads the towers' vectors."""
+    known = _finished(task)
+    if known is not None:
+        return known
+    towers = _fit_towers(task)
+    pre_ranker = _fit_pre_ranker(task, towers.network) if task.config.prerank_kind == "towers" else None
+    return data_parallel.summary_by_first(lambda: _finish(task, towers, pre_ranker), RetrievalFigures)
 
 
-def _fit_towers(job: Job) -> tuple[TwoTower, training_loop.FitResult, dict[str, Any]]:
-    s, run = job.config.train, job.start(TOWER)
-    torch.manual_seed(job.seed)
-    towers = build_towers(job.spec, s)
-    warm = job.warm(TOWER, lambda spec, config: build_towers(spec, config.train))
-    fitted = training_loop.fit_towers(
-        towers, job.examples("train"), job.early_stopping(), s, job.seed,
-        start=warm, on_epoch=_epoch(run), on_batch=job.batch_counter(TOWER, s.tower_epochs),
-    )
-    data_parallel.by_first(lambda: _save(job, TOWER, towers, run))
-    return towers, fitted, warm.figures
+def _finished(task: TrainingTask) -> RetrievalFigures | None:
+    towers = finished(task, TOWER, TowerSummary)
+    if towers is None or not (task.out.model(TOWER) / CALIBRATION).exists():
+        return None
+    if task.config.prerank_kind != "towers":
+        return RetrievalFigures(two_tower=towers)
+    pre_ranker = finished(task, PRE_RANKER, PreRankerSummary)
+    if pre_ranker is None or not (task.out.model(PRE_RANKER) / CALIBRATION).exists():
+        return None
+    return RetrievalFigures(two_tower=towers, pre_ranker=pre_ranker)
 
 
 def build_towers(spec: FeatureSpec, settings: Train) -> TwoTower:
@@ -84,56 +71,88 @@ def build_towers(spec: FeatureSpec, settings: Train) -> TwoTower:
     return TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
 
 
-def _fit_pre_ranker(job: Job, towers: TwoTower) -> tuple[PreRanker, training_loop.FitResult]:
-    s, run = job.config.train, job.start(PRE_RANKER)
-    torch.manual_seed(job.seed)
-    pre_ranker = PreRanker(s.tower_dim, job.config.prerank.hidden)
-    warm = job.warm(PRE_RANKER, lambda _, config: PreRanker(config.train.tower_dim, config.prerank.hidden))
-    fitted = training_loop.fit_pre_ranker(
-        pre_ranker, towers, job.examples("train"), job.early_stopping(), s, job.seed, positions=job.spec.positions,
-        start=warm, on_epoch=_epoch(run), on_batch=job.batch_counter(PRE_RANKER, s.epochs),
+def _fit_towers(task: TrainingTask) -> FittedModel[TwoTower]:
+    settings, run = task.config.train, _start(task, TOWER)
+    torch.manual_seed(task.seed)
+    towers = build_towers(task.spec, settings)
+    carried = CarriedWeights(task, TOWER, lambda spec, config: build_towers(spec, config.train))
+    fit = training_loop.fit_towers(
+        towers, task.examples("train"), task.early_stopping(), settings, task.seed,
+        start=carried, on_epoch=log_epochs(run),
+        on_batch=batch_counter(task.on_progress, TOWER, settings.tower_epochs),
     )
-    data_parallel.by_first(lambda: _save(job, PRE_RANKER, pre_ranker, run))
-    return pre_ranker.eval(), fitted
+    data_parallel.by_first(lambda: _save(task, TOWER, towers, run))
+    return FittedModel(TOWER, towers, fit, carried.figures)
 
 
-def _calibrate(job: Job, name: str, network: torch.nn.Module, position_bias: list[float]) -> dict[str, Any]:
-    """Saves the model's curve; its figures on the test window."""
-    curve, _ = calibrate(job, network, position_bias)
-    save_weights(job.out.model(name) / CALIBRATION, curve.arrays())
-    test = job.examples("test")
-    shown = position_logit(test, position_bias)
-    found = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown)
-    return {figure: found[figure] for figure in CALIBRATED}
+def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRanker]:
+    settings, run = task.config.train, _start(task, PRE_RANKER)
+    torch.manual_seed(task.seed)
+    pre_ranker = PreRanker(settings.tower_dim, task.config.prerank.hidden)
+    carried = CarriedWeights(task, PRE_RANKER,
+                             lambda _, config: PreRanker(config.train.tower_dim, config.prerank.hidden))
+    fit = training_loop.fit_pre_ranker(
+        pre_ranker, towers, task.examples("train"), task.early_stopping(), settings, task.seed,
+        positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
+        on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.epochs),
+    )
+    data_parallel.by_first(lambda: _save(task, PRE_RANKER, pre_ranker, run))
+    return FittedModel(PRE_RANKER, pre_ranker.eval(), fit, carried.figures)
 
 
-def _epoch(run: Run) -> training_loop.OnEpoch:
-    return lambda entry: run.metrics({name: value for name, value in entry.items() if name != "epoch"}, entry["epoch"])
+def _start(task: TrainingTask, name: str) -> TrackedRun:
+    take_summary_away(task, name)
+    return start_run(task, name)
 
 
-def _save(job: Job, name: str, network: torch.nn.Module, run: Run) -> None:
-    path = job.out.model(name) / WEIGHTS
+def _save(task: TrainingTask, name: str, network: torch.nn.Module, run: TrackedRun) -> None:
+    path = task.out.model(name) / WEIGHTS
     checkpoint.save(network, path)
-    run.artifact(path)
-    run.artifact(job.out.encoding / SPEC_FILE)
-    run.end()
+    end_run(task, run, (path,))
 
 
-def _figures(fitted: training_loop.FitResult) -> dict[str, Any]:
-    return {"seconds": fitted.seconds, "rows_per_second": fitted.rows_per_second, "epochs": len(fitted.history),
-            "best_epoch": fitted.best_epoch, "history": fitted.history}
+def _finish(
+    task: TrainingTask, towers: FittedModel[TwoTower], pre_ranker: FittedModel[PreRanker] | None
+) -> RetrievalFigures:
+    """Measures and calibrates what was trained and writes the summaries."""
+    items = retrieval_recall.catalogue(towers.network, [task.examples("train"), task.examples("test")])
+    clicked = retrieval_recall.clicks(towers.network, items, task.examples("test"))
+    clicks = len(clicked.place)
+    first = TowerSummary(
+        **dict(towers.figures(digest(task, TOWER))), **dict(_calibrated(task, TOWER, towers.network, ())),
+        recall=_tower_recall(task, items, clicked) if clicks else None, catalogue=len(items.ids), clicks=clicks,
+    )
+    second = None
+    if pre_ranker is not None:
+        joined = TowersPreRanker(towers.network, pre_ranker.network)
+        second = PreRankerSummary(
+            **dict(pre_ranker.figures(digest(task, PRE_RANKER))),
+            **dict(_calibrated(task, PRE_RANKER, joined, pre_ranker.fit.position_bias)),
+            recall=_pre_rank_recall(task, pre_ranker.network, items, clicked) if clicks else None, clicks=clicks,
+        )
+        summary.write(task.out.model(PRE_RANKER), second)
+    summary.write(task.out.model(TOWER), first)
+    return RetrievalFigures(two_tower=first, pre_ranker=second)
 
 
-def _tower_recall(job: Job, items: Catalogue, clicked: Clicks) -> dict[str, Any] | None:
-    if not len(clicked.place):
-        return None
-    ks = sorted({*RECALL_AT, job.config.retrieve.candidates})
-    return {str(k): shares for k, shares in retrieval_recall.tower_recall(items, clicked, ks).items()}
+def _calibrated(
+    task: TrainingTask, name: str, network: torch.nn.Module, position_bias: Sequence[float]
+) -> CalibratedFigures:
+    """Saves the model's curve; returns its figures on the test window."""
+    curve, _ = calibrate(task, network, position_bias)
+    save_weights(task.out.model(name) / CALIBRATION, curve.arrays())
+    test = task.examples("test")
+    shown = position_logit(test, position_bias)
+    figures = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown)
+    return CalibratedFigures(**{name: getattr(figures, name) for name in CalibratedFigures.model_fields})
 
 
-def _pre_rank_recall(job: Job, pre_ranker: PreRanker, items: Catalogue, clicked: Clicks) -> dict[str, Any] | None:
-    if not len(clicked.place):
-        return None
-    candidates, keep = job.config.retrieve.candidates, job.config.prerank.keep
+def _tower_recall(task: TrainingTask, items: Catalogue, clicked: Clicks) -> dict[str, TowerRecall]:
+    ks = sorted({*RECALL_AT, task.config.retrieve.candidates})
+    return {str(k): TowerRecall(**shares) for k, shares in retrieval_recall.tower_recall(items, clicked, ks).items()}
+
+
+def _pre_rank_recall(task: TrainingTask, pre_ranker: PreRanker, items: Catalogue, clicked: Clicks) -> PreRankRecall:
+    candidates, keep = task.config.retrieve.candidates, task.config.prerank.keep
     shares = retrieval_recall.pre_rank_recall(pre_ranker, items, clicked, candidates, keep)
-    return {"candidates": candidates, "keep": keep, **shares}
+    return PreRankRecall(candidates=candidates, keep=keep, **shares)

@@ -29,7 +29,7 @@ from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.memory import memory
-from models.tracking.tracking import Run, Tracker
+from models.tracking.tracking import TrackedRun, Tracker
 
 CHECKPOINT = "checkpoint.safetensors"
 OnProgress = Callable[[str, int, int], None]
@@ -86,7 +86,7 @@ def _pretrain(
 
 def fit(
     graph: PairGraph, spec: FeatureSpec, settings: PairRates, seed: int, out: Artifacts, digest: str,
-    run: Run | None, on_progress: OnProgress | None,
+    run: TrackedRun | None, on_progress: OnProgress | None,
 ) -> tuple[PairRateFeatures, dict[str, Any]]:
     """The pair rates of `settings.model` and the figures of their training; a table needs none."""
     if settings.model == "table":

@@ -25,8 +25,7 @@ from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from models.tracking import mlflow_database
-from models.tracking.tracking import URI
+from models.tracking.tracking import URI, with_database
 
 Alias = Literal["champion", "challenger", "shadow"]
 CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
@@ -93,7 +92,7 @@ class BundleRegistry:
         for name in ("mlflow", "alembic"):  # after the import, which sets them to INFO
             logging.getLogger(name).setLevel(logging.WARNING)
         self.uri = uri
-        self._client = MlflowClient(tracking_uri=mlflow_database.made(uri), registry_uri=uri)
+        self._client = MlflowClient(tracking_uri=with_database(uri), registry_uri=uri)
 
     def register(self, folder: Path, lineage: Lineage, alias: str = CHALLENGER) -> RegisteredBundle:
         """Copies a verified bundle into the store, unless it is there already, and points `alias` at it.

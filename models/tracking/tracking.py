@@ -3,6 +3,9 @@
 With MLflow installed runs go to `MLFLOW_TRACKING_URI`, or else to OUT/mlflow.db with files under OUT/mlartifacts;
 without it to OUT/tracking.jsonl, one JSON object a line. All writing is done by one thread in the order of the calls,
 so that training does not wait for a data base; `Tracker.close` waits for it and raises what went wrong.
+
+A new SQLite data base is made aside and then put in its place: MLflow makes its tables and migrates them, for seconds,
+in the file itself, and a process killed meanwhile would leave half of one that can never be opened again.
 """
 
 from __future__ import annotations
@@ -11,19 +14,22 @@ import importlib.util
 import json
 import logging
 import os
+import sqlite3
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from contracts.errors import ConfigError
-from models.tracking import mlflow_database
 
 URI = "MLFLOW_TRACKING_URI"
+SQLITE = "sqlite:///"
 LONGEST_VALUE = 6000  # what MLflow keeps of a setting; the whole configuration lies in the bundle's manifest
 
 
@@ -71,7 +77,7 @@ class MlflowStore:
             logging.getLogger(name).setLevel(logging.WARNING)
         out.mkdir(parents=True, exist_ok=True)
         chosen = os.environ.get(URI)
-        self.client = MlflowClient(mlflow_database.made(chosen or f"sqlite:///{out.resolve() / 'mlflow.db'}"))
+        self.client = MlflowClient(with_database(chosen or f"{SQLITE}{out.resolve() / 'mlflow.db'}"))
         found = self.client.get_experiment_by_name(experiment)
         place = None if chosen else (out.resolve() / "mlartifacts").as_uri()
         self.experiment = found.experiment_id if found else self.client.create_experiment(experiment, place)
@@ -99,6 +105,27 @@ class MlflowStore:
         self.client.set_terminated(run, status)
 
 
+def with_database(uri: str) -> str:
+    """Returns `uri`, whose data base is there afterwards where it is one of SQLite; another process may make it too."""
+    path = Path(uri.removeprefix(SQLITE))
+    if not uri.startswith(SQLITE) or path.exists():
+        return uri
+    from mlflow.tracking import MlflowClient
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        fresh, whole = Path(folder, "fresh.db"), Path(folder, "whole.db")
+        MlflowClient(tracking_uri=f"{SQLITE}{fresh}").search_experiments(max_results=1)
+        with closing(sqlite3.connect(fresh)) as source, closing(sqlite3.connect(whole)) as copy:
+            source.backup(copy)
+        try:
+            os.link(whole, path)
+        except OSError:  # made by another meanwhile, or a file system without links
+            if not path.exists():
+                whole.rename(path)
+    return uri
+
+
 class SilentStore:
     """Of a process that takes part in a training which another one tracks."""
 
@@ -115,7 +142,7 @@ class SilentStore:
         pass
 
 
-class Run:
+class TrackedRun:
     """One training run. Values that are None are left out."""
 
     def __init__(self, tracker: Tracker, name: str, settings: Mapping[str, Any]) -> None:
@@ -143,12 +170,12 @@ class Tracker:
     def __init__(self, out: Path, experiment: str, silent: bool = False) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._pending: list[Future] = []
-        self._open: list[Run] = []
+        self._open: list[TrackedRun] = []
         kind = _store_kind()
         self._store = cache(lambda: SilentStore() if silent else kind(out, experiment))
 
-    def start(self, name: str, settings: Mapping[str, Any]) -> Run:
-        run = Run(self, name, settings)
+    def start(self, name: str, settings: Mapping[str, Any]) -> TrackedRun:
+        run = TrackedRun(self, name, settings)
         self._open.append(run)
         return run
 
@@ -157,7 +184,7 @@ class Tracker:
         self._pending.append(self._writer.submit(lambda: action(self._store())))
         return self._pending[-1]
 
-    def forget(self, run: Run) -> None:
+    def forget(self, run: TrackedRun) -> None:
         self._open.remove(run)
 
     def close(self, status: str = "FINISHED") -> None:

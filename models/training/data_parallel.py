@@ -1,4 +1,8 @@
-"""Several processes, one model: started by torchrun, each with its own row groups, gradients averaged per batch."""
+"""Where training computes: on which device, and in how many processes.
+
+Several processes train one model: torchrun starts them, each reads row groups of its own, gradients are averaged per
+batch.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,31 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-Answer = TypeVar("Answer")
+from contracts.errors import ConfigError
+from contracts.summaries.summary import Summary
+
+Result = TypeVar("Result")
+Made = TypeVar("Made", bound=Summary | None)
+
+
+def resolve_device(name: str) -> torch.device:
+    """'auto' takes a GPU where there is one. Raises ConfigError for an unknown device, or one this machine lacks."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"train.device is {name!r}; use 'auto', 'cpu' or 'cuda'") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"train.device is {name!r}; use 'auto', 'cpu' or 'cuda'")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"train.device is {name!r}, this machine has {torch.cuda.device_count()} GPUs; use 'auto'")
+    return device
 
 
 class World(NamedTuple):
+    """This process is number `rank` of `size`."""
+
     rank: int
     size: int
 
@@ -57,8 +82,8 @@ def total(values: list[float], device: torch.device, world: World) -> list[float
     return sums.tolist()
 
 
-def by_first(action: Callable[[], Answer]) -> Answer:
-    """The answer of `action`, which rank 0 alone carries out: the others wait and get it, as JSON.
+def by_first(action: Callable[[], Result]) -> Result:
+    """What `action` returns, which rank 0 alone carries out: the others wait and get it, as JSON.
 
     Whatever writes files goes through here. Without other processes it is a plain call.
     """
@@ -66,14 +91,22 @@ def by_first(action: Callable[[], Answer]) -> Answer:
         return action()
     first = dist.get_rank() == 0
     device = torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
-    answer = action() if first else None
-    text = torch.tensor(list(json.dumps(answer).encode()), dtype=torch.uint8, device=device)
+    result = action() if first else None
+    text = torch.tensor(list(json.dumps(result).encode()), dtype=torch.uint8, device=device)
     size = torch.tensor([len(text)], device=device)
     dist.broadcast(size, src=0)
     if not first:
         text = torch.empty(int(size), dtype=torch.uint8, device=device)
     dist.broadcast(text, src=0)
-    return answer if first else json.loads(bytes(text.tolist()))  # type: ignore[return-value]
+    return result if first else json.loads(bytes(text.tolist()))  # type: ignore[return-value]
+
+
+def summary_by_first(action: Callable[[], Made], kind: type[Summary]) -> Made:
+    """As `by_first`, of a summary or None."""
+    if not dist.is_initialized():
+        return action()
+    plain = by_first(lambda: None if (made := action()) is None else made.plain())
+    return None if plain is None else kind.model_validate(plain)  # type: ignore[return-value]
 
 
 def leave() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,26 +16,27 @@ from torch import Tensor, nn
 
 from contracts.config.training import Train
 from contracts.errors import SluiceError
+from contracts.summaries.train import EpochFigures
 from models.examples.batches import Batch, ExampleSet
 from models.layers.embedding import FusedEmbedding
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
 from models.training import data_parallel
-from models.training.device import resolve
 from models.training.learning_rate import rate
 from models.training.row_adam import RowAdam, row_gradient
 
 EVALUATION_BATCH = 16_384
-OnEpoch = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[EpochFigures], None]
 OnBatch = Callable[[int, int], None]
 Start = Callable[[nn.Module], object]  # gives a prepared network the weights that it starts from
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """`history`: per epoch its number (from 1), train_loss, validation_loss, seconds. `position_bias` in logits."""
+    """`history`: one entry per epoch; `seconds` with evaluation, `rows_per_second` without; `position_bias` [positions]
+    in logits, empty where nothing learns it."""
 
-    history: list[dict[str, Any]]
+    history: list[EpochFigures]
     best_epoch: int
     seconds: float
     rows_per_second: float
@@ -107,7 +107,7 @@ class Loop:
 
     def __init__(self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int) -> None:
         self.settings, self.seed, self.epochs = settings, seed, epochs
-        self.device = resolve(settings.device)
+        self.device = data_parallel.resolve_device(settings.device)
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
         self.loss = loss.to(self.device)
@@ -125,20 +125,20 @@ class Loop:
         bias: PositionBias | None = None,
     ) -> FitResult:
         begin, spent, best, best_epoch = time.perf_counter(), 0.0, float("inf"), 0
-        history: list[dict[str, Any]] = []
+        history: list[EpochFigures] = []
         weights: dict[str, Tensor] = {}
         epochs = self.epochs if self.parameters else 1
         for epoch in range(1, epochs + 1):
             start = time.perf_counter()
             train_loss = self._epoch(train, epoch, on_batch) if self.parameters else self._evaluate(train)
             spent += time.perf_counter() - start
-            entry = {"epoch": epoch, "train_loss": train_loss, "validation_loss": self._evaluate(validation),
-                     "seconds": time.perf_counter() - start}
+            entry = EpochFigures(epoch=epoch, train_loss=train_loss, validation_loss=self._evaluate(validation),
+                                 seconds=time.perf_counter() - start)
             history.append(entry)
             if on_epoch:
                 on_epoch(entry)
-            if entry["validation_loss"] < best:
-                best, best_epoch = entry["validation_loss"], epoch
+            if entry.validation_loss < best:
+                best, best_epoch = entry.validation_loss, epoch
                 weights = {name: tensor.clone() for name, tensor in self.loss.state_dict().items()}
             elif epoch - best_epoch >= self.settings.patience:
                 break

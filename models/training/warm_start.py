@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +26,8 @@ from contracts.config.config import Config
 from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.features import vocabulary
-from contracts.features.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureSpec, IdSlot
+from contracts.summaries.train import WarmStartFigures
 from models.layers.embedding import FusedEmbedding
 from models.training import checkpoint
 from models.training.id_maps import NEW, Vocabularies, id_maps
@@ -75,11 +75,11 @@ class WarmStart:
     settings: Train
 
     @torch.no_grad()
-    def __call__(self, network: nn.Module, name: str, build: Build) -> dict[str, Any]:
-        """Figures: the parent's version, rows carried of all rows, layers that start anew."""
+    def __call__(self, network: nn.Module, name: str, build: Build) -> WarmStartFigures | None:
+        """Changes the weights of `network` in place; None where the parent holds no such model."""
         path = self.parent.weights(name)
         if path is None:
-            return {}
+            return None
         with torch.random.fork_rng(devices=[]):
             old = build(self.parent.spec, self.parent.config)
         checkpoint.load(old, path)
@@ -95,8 +95,8 @@ class WarmStart:
             else:
                 _copy(before[key], parameter, axes)
         kept = rows.get(EMBEDDING, np.empty(0))
-        return {"parent": self.parent.manifest.version, "rows": len(kept), "rows_carried": int((kept != NEW).sum()),
-                "anew": anew}
+        return WarmStartFigures(parent=self.parent.manifest.version, rows=len(kept),
+                                rows_carried=int((kept != NEW).sum()), anew=tuple(anew))
 
     def _axes(
         self, key: str, old: Tensor | None, new: Tensor, rows: dict[str, np.ndarray],
@@ -146,7 +146,7 @@ def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np
     return rows
 
 
-def _starts(embedding: FusedEmbedding) -> list[tuple[Any, int]]:
+def _starts(embedding: FusedEmbedding) -> list[tuple[IdSlot, int]]:
     """Slots with the offset of their ids; of slots that share a table the target comes last."""
     slots = [(slot, int(reader.offsets[reader.places[slot.name]]))
              for reader in (embedding.request, embedding.candidate) for slot in reader.slots]

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from contracts import summary
 from contracts.artifacts import (
     BID,
     CALIBRATION,
@@ -24,7 +23,9 @@ from contracts.errors import BundleError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
+from contracts.summaries.train import TrainSummary
 from models.evaluation.calibration import Calibration
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.index_recall import index_recall
@@ -82,11 +83,7 @@ def _with_items(
 
 
 def _ranker(out: Artifacts) -> str:
-    models = out.model(TOWERS).parent
-    ranker = summary.read(models).get("ranker")
-    if not ranker:
-        raise BundleError(f"{models / summary.FILE} names no ranker; run `sluice train` first")
-    return str(ranker)
+    return summary.required(out.model(TOWERS).parent, TrainSummary, "sluice train").ranker
 
 
 def _copy(source: Path, target: Path, command: str) -> None:

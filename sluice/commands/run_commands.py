@@ -169,8 +169,8 @@ def train(
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
-    print_models(result["models"], console())
-    show(result, as_json)
+    print_models({name: figures.plain() for name, figures in result.models.items()}, console())
+    show(result.plain(), as_json)
 
 
 @command()

@@ -16,6 +16,7 @@ from contracts.errors import ConfigError, SluiceError
 from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.prerank import PrerankSummary
+from contracts.summaries.train import TrainSummary
 from sluice.demo import demo_folder
 from sluice.demo.server_process import ServerProcess
 from sluice.report.tables import print_models, print_pairs
@@ -83,8 +84,8 @@ def _evaluate(config: Config, out: Artifacts, target: str) -> dict[str, Any]:
     best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
     evaluated: dict[str, Any] = {
         "models": {
-            name: figures | {"oracle_auc": best, "share_of_oracle": oracle.share_of_oracle(figures["auc"], best)}
-            for name, figures in untyped_summary.read(out.out / "models")["models"].items()
+            name: figures.plain() | {"oracle_auc": best, "share_of_oracle": oracle.share_of_oracle(figures.auc, best)}
+            for name, figures in summary.required(out.out / "models", TrainSummary, "sluice train").models.items()
         },
         "slate": evaluate_slates(found, config).plain(),
         "serving": live_requests.figures(list(found.served.values())).plain(),

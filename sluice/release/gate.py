@@ -15,8 +15,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError, OneClassError
 from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
-from models.evaluation.auc_bootstrap import bootstrap
-from models.evaluation.gauc_bootstrap import calibration_interval, gauc_difference
+from models.evaluation.bootstrap import auc_bootstrap, calibration_interval, gauc_difference
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
 from serving.replay.bundle_comparison import TestWindow, logits, median_milliseconds, read_window
@@ -84,7 +83,8 @@ def _difference(
         if window.has_users:
             gain = gauc_difference(window.labels, scores, before, window.users, draws=settings.draws, seed=seed)
         else:
-            gain = bootstrap(window.labels, scores, window.users, baseline=before, draws=settings.draws, seed=seed)
+            gain = auc_bootstrap(window.labels, scores, window.users, baseline=before, draws=settings.draws,
+                                 seed=seed)
     except (OneClassError, DataError) as error:
         return {"incomparable": f"challenger and champion cannot be compared on this test window: {error}"}
     return {"difference": RankingGain(figure="GAUC" if window.has_users else "AUC", **gain._asdict())}

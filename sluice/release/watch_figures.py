@@ -8,7 +8,7 @@ import numpy as np
 
 from contracts.config.days import Watch
 from contracts.release.watch import WatchFigure
-from models.evaluation.gauc_bootstrap import calibration_interval
+from models.evaluation.bootstrap import calibration_interval
 
 Z = 1.96
 NO_EVENT = 3.0  # -ln 0.05: what may be expected where nothing was seen, at most (the rule of three)

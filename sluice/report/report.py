@@ -8,6 +8,8 @@ from typing import Any
 from contracts import summary
 from contracts.bundle.bundle import load_array
 from contracts.errors import DataError
+from contracts.summaries.summary import read
+from contracts.summaries.train import RankerSummary
 from sluice.report.tables import MODEL_COLUMNS, figure
 
 
@@ -49,7 +51,8 @@ def _leak_plots(leaks: dict[str, Any]) -> dict[str, str]:
 
 def _ranker_curves(folder: Path, run: dict[str, Any]) -> dict[str, Any]:
     ranker = run.get("ranker")
-    return summary.read(folder / "models" / ranker).get("curves", {}) if ranker else {}
+    known = read(folder / "models" / ranker, RankerSummary) if ranker else None
+    return known.curves.model_dump() if known and known.curves else {}
 
 
 def _heat_maps(folder: Path, crosses: dict[str, Any] | None) -> str:

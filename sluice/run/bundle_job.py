@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rich.console import Console
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.summaries import summary as summaries
 from contracts.summaries.bundle import BundleSummary, ModelMetrics
+from contracts.summaries.summary import required
+from contracts.summaries.train import TrainSummary
 from sluice.run.emptied_folder import emptied
 from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
@@ -29,12 +29,12 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     started = time.perf_counter()
     with show_progress(console, "bundle"), emptied(out.out / ".build") as build:
         metrics = assemble(config, parts, build)
-        trained = summary.read(parts.out / "models")
+        trained = required(parts.out / "models", TrainSummary, "sluice train")
         manifest = bundle.publish(
             build,
             out.bundle,
             config.name,
-            parents=(trained["parent"],) if trained.get("parent") else (),
+            parents=(trained.parent,) if trained.parent else (),
             settings=config,
             metrics=metrics.model_copy(update={"models": _final_metrics(trained)}),
         )
@@ -61,6 +61,6 @@ def _track_bundle(config: Config, out: Artifacts, manifest: bundle.Manifest) -> 
         run.artifact(out.bundle)
 
 
-def _final_metrics(trained: dict[str, Any]) -> dict[str, ModelMetrics]:
-    return {name: ModelMetrics(**{key: figures[key] for key in ModelMetrics.model_fields if key in figures})
-            for name, figures in trained.get("models", {}).items()}
+def _final_metrics(trained: TrainSummary) -> dict[str, ModelMetrics]:
+    return {name: ModelMetrics(**{key: getattr(figures, key) for key in ModelMetrics.model_fields})
+            for name, figures in trained.models.items()}

@@ -14,6 +14,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.summaries.features import FeaturesSummary
 from contracts.summaries.summary import required
+from contracts.summaries.train import TrainSummary
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
@@ -85,7 +86,7 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
 
 def run_train(
     config: Config, out: Artifacts, console: Console, seed: int | None = None, warm_start: WarmStartSource | None = None
-) -> dict[str, Any]:
+) -> TrainSummary:
     """Every configured ranker and the two towers; `warm_start` None starts from nothing."""
     need(out.encoding, "sluice features")
     from models.jobs import train_job
@@ -138,7 +139,7 @@ def run_all(
         merged["crosses"] = run_crosses(config, out, console, seed)
         merged["features"] = required(out.features, FeaturesSummary, "sluice features").plain()
     merged["pretrain"] = run_pretrain(config, out, console, seed)
-    trained = run_train(config, out, console, seed, warm_start)
+    trained = run_train(config, out, console, seed, warm_start).plain()
     merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
     if config.prerank_kind == "fscd":
         merged["prerank"] = run_prerank(config, out, console, seed=seed)

@@ -10,7 +10,6 @@ import hashlib
 import time
 from pathlib import Path
 
-from contracts import summary as mappings
 from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
@@ -19,6 +18,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
 from contracts.summaries import summary
 from contracts.summaries.prerank import PrerankSummary
+from contracts.summaries.train import RankerSummary, TowerSummary, TrainSummary
 from models.preranking import job as fscd_job
 from models.preranking import plot as prerank_plot
 from models.tracking.tracking import Tracker
@@ -61,10 +61,11 @@ def choose_pre_ranker(
 
 
 def _digest(config: Config, out: Artifacts, costs: Path | None, seed: int) -> str:
-    trained = mappings.read(out.out / "models")
+    ranker = summary.required(out.out / "models", TrainSummary, "sluice train").ranker
+    towers_and_ranker = (summary.read(out.model("two_tower"), TowerSummary),
+                         summary.read(out.model(ranker), RankerSummary))
     parts = [config.prerank.model_dump_json(), config.retrieve.model_dump_json(), config.rerank.model_dump_json(),
-             trained.get("ranker"), [mappings.read(out.model(name)).get("digest") for name in
-                                     ("two_tower", str(trained.get("ranker")))],
+             ranker, [known.digest if known else None for known in towers_and_ranker],
              bundle.digest(costs) if costs else None, seed]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

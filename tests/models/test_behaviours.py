@@ -55,7 +55,7 @@ def test_reaches_the_ceiling_of_a_signal_it_can_represent(network: nn.Module, it
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_loss_falls(fitted: dict[str, Any], name: str) -> None:
     history = fitted[name][1].history
-    assert history[-1]["train_loss"] < history[0]["train_loss"]
+    assert history[-1].train_loss < history[0].train_loss
 
 
 def test_the_best_epoch_is_the_one_kept(fitted: dict[str, Any], name: str, item_world: Any) -> None:
@@ -63,9 +63,9 @@ def test_the_best_epoch_is_the_one_kept(fitted: dict[str, Any], name: str, item_
     labels = item_world.validation.column("_label")
     logits = training_loop.predict(network, item_world.validation)
     loss = np.mean(np.logaddexp(0, logits) - labels * logits)
-    best = min(result.history, key=lambda entry: entry["validation_loss"])
-    assert best["epoch"] == result.best_epoch
-    assert loss == pytest.approx(best["validation_loss"], rel=1e-5)
+    best = min(result.history, key=lambda entry: entry.validation_loss)
+    assert best.epoch == result.best_epoch
+    assert loss == pytest.approx(best.validation_loss, rel=1e-5)
 
 
 def test_same_seed_same_weights(name: str, spec: FeatureSpec, settings: Train, item_world: Any) -> None:

@@ -32,7 +32,7 @@ def made(example: str, data: Path, out: Artifacts, *, bundle: bool = False) -> d
     config, console = quick(example), Console(file=io.StringIO())
     found = {"features": jobs.run_features(config, data, out, console)}
     found["pretrain"] = jobs.run_pretrain(config, out, console)
-    found["train"] = jobs.run_train(config, out, console)
+    found["train"] = jobs.run_train(config, out, console).plain()
     if bundle:
         if config.prerank_kind == "fscd":
             found["prerank"] = jobs.run_prerank(config, out, console)

@@ -20,38 +20,40 @@ def test_figures_are_scikit_learns(rows) -> None:
     logits, labels, users = rows
     found = evaluate(logits, labels, users, identity())
     probabilities = 1 / (1 + np.exp(-logits))
-    assert found["auc"] == pytest.approx(reference.roc_auc_score(labels, logits))
-    assert found["log_loss"] == pytest.approx(reference.log_loss(labels, probabilities))
-    assert found["predicted_over_observed"] == pytest.approx(probabilities.sum() / labels.sum())
-    assert (found["rows"], found["positives"], found["gauc_users"]) == (3000, int(labels.sum()), 40)
-    assert found["ece"] < 0.05
+    assert found.auc == pytest.approx(reference.roc_auc_score(labels, logits))
+    assert found.log_loss == pytest.approx(reference.log_loss(labels, probabilities))
+    assert found.predicted_over_observed == pytest.approx(probabilities.sum() / labels.sum())
+    assert (found.rows, found.positives, found.gauc_users) == (3000, int(labels.sum()), 40)
+    assert found.ece < 0.05
 
 
 def test_the_area_below_the_roc_points_is_the_auc(rows) -> None:
     logits, labels, _ = rows
     curve = roc(labels, logits)
-    area = np.trapezoid(curve["true_positive_rate"], curve["false_positive_rate"])
+    area = np.trapezoid(curve.true_positive_rate, curve.false_positive_rate)
     assert area == pytest.approx(reference.roc_auc_score(labels, logits))
-    assert (curve["true_positive_rate"][0], curve["true_positive_rate"][-1]) == (0.0, 1.0)
+    assert (curve.true_positive_rate[0], curve.true_positive_rate[-1]) == (0.0, 1.0)
 
 
 def test_the_roc_is_thinned_to_the_asked_number_of_points(rows) -> None:
     _, labels, _ = rows
-    assert len(roc(labels, np.arange(3000.0), points=50)["false_positive_rate"]) == 50
+    assert len(roc(labels, np.arange(3000.0), points=50).false_positive_rate) == 50
 
 
 def test_the_slot_moves_probabilities_and_no_ranking(rows) -> None:
     logits, labels, users = rows
     plain, shifted = evaluate(logits, labels, users, identity()), evaluate(logits, labels, users, identity(),
                                                                            position_logit=np.full(3000, -1.0))
-    assert shifted["auc"] == plain["auc"]
-    assert shifted["predicted_over_observed"] < plain["predicted_over_observed"]
+    assert shifted.auc == plain.auc
+    assert plain.predicted_over_observed is not None
+    assert shifted.predicted_over_observed is not None
+    assert shifted.predicted_over_observed < plain.predicted_over_observed
 
 
 def test_without_users_there_is_no_figure_by_user(rows) -> None:
     logits, labels, _ = rows
     found = evaluate(logits, labels, None, identity())
-    assert (found["gauc"], found["ndcg_10"]) == (None, None)
+    assert (found.gauc, found.ndcg_10) == (None, None)
 
 
 def test_one_class_is_refused_with_place_and_counts(rows) -> None:

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts import summary
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries import summary
 from models.evaluation import boosted_trees
-from models.jobs.lightgbm_baseline import NAME, outside_figures
-from models.jobs.ranker_training import Job
+from models.jobs.lightgbm_baseline import NAME, lightgbm_figures
+from models.jobs.training_task import TrainingTask
 from models.tracking.tracking import Tracker
 
 
 @pytest.fixture
-def job(tmp_path: Path, spec: FeatureSpec, columns: Any, write: Callable[..., Path]) -> Job:
+def task(tmp_path: Path, spec: FeatureSpec, columns: Any, write: Callable[..., Path]) -> TrainingTask:
     """The label says which item it is, and what the history holds."""
     out = Artifacts(tmp_path)
     for number, window in enumerate(WINDOWS):
@@ -31,30 +31,32 @@ def job(tmp_path: Path, spec: FeatureSpec, columns: Any, write: Callable[..., Pa
         "name": "x", "log": {"path": "p", "event_time": "t"}, "label": {"expression": "y"},
         "fields": [{"name": "item", "kind": "categorical", "side": "item"}], "train": {"lightgbm_rows": 2000},
     })
-    return Job(config, out, spec, 3, Tracker(tmp_path, "x", silent=True), False, lambda what, done, total: None)
+    return TrainingTask(config=config, out=out, spec=spec, seed=3, tracker=Tracker(tmp_path, "x", silent=True),
+                        force=False, on_progress=lambda what, done, total: None)
 
 
-def test_it_learns_from_a_bounded_sample_and_reads_lists(job: Job) -> None:
-    found = outside_figures(job)
+def test_it_learns_from_a_bounded_sample_and_reads_lists(task: TrainingTask) -> None:
+    found = lightgbm_figures(task)
     assert found is not None
-    assert found["rows"] == 2000
-    assert found["auc"] > 0.74
-    assert 0.5 < found["gauc"] <= 1
-    assert "digest" not in found
+    assert found.rows == 2000
+    assert found.auc > 0.74
+    assert found.gauc is not None
+    assert 0.5 < found.gauc <= 1
 
 
-def test_the_same_examples_are_not_fitted_twice(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = outside_figures(job)
+def test_the_same_examples_are_not_fitted_twice(task: TrainingTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = lightgbm_figures(task)
     assert first is not None
     with monkeypatch.context() as patch:
         patch.setattr(boosted_trees, "fit_and_predict", lambda *_, **__: pytest.fail("fitted again"))
-        assert outside_figures(job) == first
-    summary.write(job.out.model(NAME), {**summary.read(job.out.model(NAME)), "digest": "another"})
-    again = outside_figures(job)
+        assert lightgbm_figures(task) == first
+    assert first is not None
+    summary.write(task.out.model(NAME), first.model_copy(update={"digest": "another"}))
+    again = lightgbm_figures(task)
     assert again is not None
-    assert {**again, "seconds": 0} == {**first, "seconds": 0}
+    assert again.model_copy(update={"seconds": first.seconds}) == first
 
 
-def test_it_can_be_left_out(job: Job) -> None:
-    train = job.config.train.model_copy(update={"lightgbm_rows": 0})
-    assert outside_figures(replace(job, config=job.config.model_copy(update={"train": train}))) is None
+def test_it_can_be_left_out(task: TrainingTask) -> None:
+    train = task.config.train.model_copy(update={"lightgbm_rows": 0})
+    assert lightgbm_figures(replace(task, config=task.config.model_copy(update={"train": train}))) is None

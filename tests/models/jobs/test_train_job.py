@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from contracts import summary
 from contracts.artifacts import CALIBRATION, TEST_LOGITS, WEIGHTS, WINDOWS, Artifacts
 from contracts.bundle import bundle
 from contracts.bundle.bundle import load_array, load_weights
@@ -20,7 +19,10 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
+from contracts.summaries.summary import Summary
+from contracts.summaries.train import LightgbmSummary, PreRankerSummary, RankerSummary, TowerSummary, TrainSummary
 from models.evaluation.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.jobs.train_job import run
@@ -77,18 +79,19 @@ def write_examples(columns, write, spec: FeatureSpec) -> Callable[..., Artifacts
 
 
 @pytest.fixture(scope="module")
-def trained(write_examples, tmp_path_factory: pytest.TempPathFactory) -> tuple[Artifacts, dict]:
+def trained(write_examples, tmp_path_factory: pytest.TempPathFactory) -> tuple[Artifacts, TrainSummary]:
     out = write_examples(tmp_path_factory.mktemp("out") / "run")
     return out, run(config(), out)
 
 
 def test_the_summary_names_every_part_and_is_what_is_written(trained) -> None:
     out, found = trained
-    assert list(found["models"]) == ["popularity", "logistic_regression", "dnn"]
-    assert json.loads(json.dumps(found)) == summary.read(out.out / "models")
-    for figures in found["models"].values():
-        assert {"auc", "gauc", "log_loss", "ece", "predicted_over_observed", "seconds", "rows_per_second", "epochs",
-                "history", "validation_auc", "auc_standard_error"} <= figures.keys()
+    assert list(found.models) == ["popularity", "logistic_regression", "dnn"]
+    assert found == summary.read(out.out / "models", TrainSummary)
+    kinds: dict[str, type[Summary]] = {"dnn": RankerSummary, "two_tower": TowerSummary,
+                                       "pre_ranker": PreRankerSummary, "lightgbm": LightgbmSummary}
+    for name, kind in kinds.items():
+        summary.required(out.model(name), kind, "sluice train")
 
 
 def test_models_find_the_planted_item_effect(trained) -> None:
@@ -96,8 +99,8 @@ def test_models_find_the_planted_item_effect(trained) -> None:
     out, found = trained
     test = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding))
     ceiling = roc_auc_score(test.column("_label"), EFFECT[test.column("item")])
-    for figures in found["models"].values():
-        assert ceiling - 0.05 < figures["auc"] < ceiling + 0.01
+    for figures in found.models.values():
+        assert ceiling - 0.05 < figures.auc < ceiling + 0.01
 
 
 def test_stored_files_reproduce_the_figures(trained) -> None:
@@ -108,7 +111,7 @@ def test_stored_files_reproduce_the_figures(trained) -> None:
     checkpoint.load(network, out.model("dnn") / WEIGHTS)
     logits = training_loop.predict(network, test)
     np.testing.assert_allclose(load_array(out.model("dnn") / TEST_LOGITS), logits, atol=1e-5)
-    assert found["models"]["dnn"]["auc"] == pytest.approx(roc_auc_score(test.column("_label"), logits), abs=1e-5)
+    assert found.models["dnn"].auc == pytest.approx(roc_auc_score(test.column("_label"), logits), abs=1e-5)
     assert (out.model("dnn") / "training.png").exists()
 
 
@@ -120,28 +123,33 @@ def test_probabilities_are_those_of_position_one(trained) -> None:
     probabilities = stored.apply(load_array(out.model("dnn") / TEST_LOGITS))
     truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
     assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.04)
-    assert found["models"]["dnn"]["predicted_over_observed"] == pytest.approx(1, abs=0.1)
-    assert found["models"]["dnn"]["ece"] < 0.06
-    assert list(found["models"]["dnn"]["by_position"]) == ["1", "2", "3", "4"]
-    for part in found["models"]["dnn"]["by_position"].values():
-        assert part["ratio"] == pytest.approx(1, abs=0.2)
+    assert found.models["dnn"].predicted_over_observed == pytest.approx(1, abs=0.1)
+    assert found.models["dnn"].ece < 0.06
+    assert list(found.models["dnn"].by_position) == ["1", "2", "3", "4"]
+    for part in found.models["dnn"].by_position.values():
+        assert part.ratio == pytest.approx(1, abs=0.2)
 
 
 def test_the_ranker_is_the_best_by_validation_and_never_popularity(trained) -> None:
-    models = {name: f["validation_auc"] for name, f in trained[1]["models"].items() if name != "popularity"}
-    assert trained[1]["ranker"] == max(models, key=lambda name: models[name])
+    models = {name: f.validation_auc for name, f in trained[1].models.items() if name != "popularity"}
+    assert trained[1].ranker == max(models, key=lambda name: models[name])
 
 
 def test_fresh_features_that_tell_more_show_as_a_gain(trained) -> None:
-    freshness = trained[1]["freshness"]
-    assert freshness["fresh"]["auc"] > freshness["published"]["auc"] + 0.02
+    freshness = trained[1].freshness
+    assert freshness is not None
+    assert freshness.fresh.auc > freshness.published.auc + 0.02
 
 
 def test_recalls_are_reported_and_ordered(trained) -> None:
-    towers, pre_ranker = trained[1]["two_tower"], trained[1]["pre_ranker"]
-    assert 0 < towers["recall"]["10"]["two_tower"] <= towers["recall"]["20"]["two_tower"] <= 1
-    assert pre_ranker["recall"]["kept"] <= pre_ranker["recall"]["retrieved"]
-    assert (pre_ranker["recall"]["candidates"], pre_ranker["recall"]["keep"]) == (20, 10)
+    towers, pre_ranker = trained[1].two_tower, trained[1].pre_ranker
+    assert towers is not None
+    assert towers.recall is not None
+    assert 0 < towers.recall["10"].two_tower <= towers.recall["20"].two_tower <= 1
+    assert pre_ranker is not None
+    assert pre_ranker.recall is not None
+    assert pre_ranker.recall.kept <= pre_ranker.recall.retrieved
+    assert (pre_ranker.recall.candidates, pre_ranker.recall.keep) == (20, 10)
 
 
 def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> None:
@@ -159,8 +167,8 @@ def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> Non
     truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
     assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.06)
     assert truth.mean() - test.column("_label").mean() > 0.1  # what the other positions cost
-    assert found["pre_ranker"]["predicted_over_observed"] == pytest.approx(1, abs=0.1)
-    assert found["pre_ranker"]["ece"] < 0.06
+    assert found.pre_ranker.predicted_over_observed == pytest.approx(1, abs=0.1)
+    assert found.pre_ranker.ece < 0.06
 
 
 def test_a_pre_ranker_without_calibration_is_trained_again(trained, tmp_path) -> None:
@@ -178,7 +186,7 @@ def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp
     seen: list[str] = []
     again = run(config(), out, on_progress=lambda what, done, total: seen.append(what))
     assert seen == []
-    assert again["models"] == trained[1]["models"]
+    assert again.models == trained[1].models
     run(config(models=("dnn",), dropout=0.3), out, on_progress=lambda what, done, total: seen.append(what))
     assert set(seen) == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
 
@@ -191,17 +199,19 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     assert {what for what, _, _ in progress} == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
     assert all(0 < done <= total for _, done, total in progress)
     for name in ("auc", "log_loss", "ece"):
-        assert again["models"]["dnn"][name] == trained[1]["models"]["dnn"][name]
-    assert again["two_tower"]["recall"] == trained[1]["two_tower"]["recall"]
+        assert getattr(again.models["dnn"], name) == getattr(trained[1].models["dnn"], name)
+    assert again.two_tower is not None
+    assert trained[1].two_tower is not None
+    assert again.two_tower.recall == trained[1].two_tower.recall
     other = run(config(models=("dnn",)), out, seed=12)
-    assert other["models"]["dnn"]["log_loss"] != again["models"]["dnn"]["log_loss"]
+    assert other.models["dnn"].log_loss != again.models["dnn"].log_loss
 
 
 WORKER = """
 import json, os, sys
 from pathlib import Path
 from contracts.artifacts import Artifacts
-from contracts.config import Config
+from contracts.config.config import Config
 from models.jobs.train_job import run
 
 rank = os.environ["RANK"]
@@ -209,7 +219,7 @@ if rank == "1":
     del os.environ["MLFLOW_TRACKING_URI"]  # tracking of the second process would go to its own folder
 config, folder = Config.model_validate_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
 found = run(config, Artifacts(folder / rank))
-(folder / f"found_{rank}.json").write_text(json.dumps({**found, "seconds": 0}))
+(folder / f"found_{rank}.json").write_text(json.dumps({**found.plain(), "seconds": 0}))
 """
 
 
@@ -228,7 +238,8 @@ def test_of_two_processes_the_first_alone_writes(write_examples, tmp_path) -> No
     assert done.returncode == 0, done.stderr
     assert {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()} == before
     first, second = (json.loads((tmp_path / f"found_{rank}.json").read_text()) for rank in ("0", "1"))
-    assert first == second == {**summary.read(copies[0].out / "models"), "seconds": 0}
+    written = summary.required(copies[0].out / "models", TrainSummary, "sluice train")
+    assert first == second == {**written.plain(), "seconds": 0}
     names = {"popularity", "dnn", "dnn@fresh", "two_tower", "pre_ranker"}
     assert {path.parent.name for path in copies[0].out.glob(f"models/*/{WEIGHTS}")} == names
     client = pytest.importorskip("mlflow.tracking").MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
@@ -247,7 +258,7 @@ def test_an_interrupted_model_is_trained_again(trained, tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(settings, out, force=True, on_progress=interrupt)
     assert not (out.model("dnn") / summary.FILE).exists()
-    assert run(settings, out)["models"]["dnn"]["auc"] == trained[1]["models"]["dnn"]["auc"]
+    assert run(settings, out).models["dnn"].auc == trained[1].models["dnn"].auc
 
 
 @pytest.mark.parametrize("window", ["train", "test"])
@@ -273,7 +284,7 @@ def test_runs_go_where_the_tracking_uri_says(trained) -> None:
     client = MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
     experiment = client.get_experiment_by_name("tiny")
     assert experiment is not None
-    assert len(client.search_runs([experiment.experiment_id])) >= len(found["models"])
+    assert len(client.search_runs([experiment.experiment_id])) >= len(found.models)
     assert not (out.out / "mlflow.db").exists()
 
 
@@ -313,11 +324,11 @@ def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, wri
         out = write_examples(tmp_path / kind)
         write_keys(out.encoding)
         found = run(still, out, parent=start)
-        assert found["parent"] == (parent.manifest.version if start else None)
-        assert bool(found["models"]["dnn"]["warm_start"]) == bool(start)
+        assert found.parent == (parent.manifest.version if start else None)
+        assert (found.models["dnn"].warm_start is not None) == (start is not None)
         logits[kind] = load_array(out.model("dnn") / TEST_LOGITS)
         again = run(still, out, parent=start)
-        assert again["models"]["dnn"] == found["models"]["dnn"]
+        assert again.models["dnn"] == found.models["dnn"]
     before = load_array(first.model("dnn") / TEST_LOGITS)
     np.testing.assert_allclose(logits["warm"], before, atol=1e-5)
     assert np.abs(logits["cold"] - before).max() > 0.1

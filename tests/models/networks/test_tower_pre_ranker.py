@@ -22,7 +22,7 @@ def test_training_leaves_the_towers_as_they_were(item_world: Any, spec: FeatureS
     before = {name: tensor.clone() for name, tensor in towers.state_dict().items()}
     train, validation = item_world.train, item_world.validation
     result = training_loop.fit_pre_ranker(ranker, towers, train, validation, settings, 1, positions=4)
-    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    assert result.history[-1].train_loss < result.history[0].train_loss
     assert all(torch.equal(before[name], tensor) for name, tensor in towers.state_dict().items())
     assert all(parameter.requires_grad for parameter in towers.parameters())
 

@@ -35,6 +35,6 @@ def test_clicked_items_come_first(make_world: Any, spec: FeatureSpec, settings: 
     towers = TwoTower(spec, 8, (16,), 8, 0.0, 0.2)
     longer = settings.model_copy(update={"tower_epochs": 10, "patience": 10})
     result = training_loop.fit_towers(towers, world.train, world.validation, longer, seed=1)
-    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    assert result.history[-1].train_loss < result.history[0].train_loss
     labels, scores = world.validation.column("_label"), training_loop.predict(towers, world.validation)
     assert auc(labels, scores) > auc(labels, world.logits) - 0.05

@@ -2,13 +2,29 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from contracts.errors import ConfigError
 from models.tracking import tracking
-from models.tracking.tracking import Tracker, flatten
+from models.tracking.bundle_registry import BundleRegistry
+from models.tracking.tracking import Tracker, flatten, with_database
+
+ROOT = Path(__file__).parents[3]
+KILLED = """
+import os, signal, sys
+def watch(event, arguments):
+    if event == "os.link":
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(watch)
+from models.tracking.tracking import with_database
+with_database(sys.argv[1])
+"""
 
 
 @pytest.fixture
@@ -96,3 +112,20 @@ def test_mlflow_keeps_settings_metrics_and_files(monkeypatch, tmp_path) -> None:
     with Tracker(tmp_path, "marketplace") as tracker:
         tracker.start("again", {}).end()
     assert len(client.search_runs([experiment.experiment_id])) == 3
+
+
+def test_killed_before_it_is_in_place_it_is_not_there_and_the_next_makes_it(tmp_path):
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    done = subprocess.run([sys.executable, "-c", KILLED, uri], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
+                          capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "mlflow.db").exists()
+    assert BundleRegistry(uri).by_alias("market", "champion") is None
+    before = (tmp_path / "mlflow.db").stat()
+    assert with_database(uri) == uri
+    assert (tmp_path / "mlflow.db").stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:1", "postgresql://nobody@127.0.0.1/none"])
+def test_another_store_is_left_to_its_owner(uri):
+    assert with_database(uri) == uri

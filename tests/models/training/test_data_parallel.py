@@ -11,8 +11,9 @@ import torch
 
 from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
+from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
-from models.training.data_parallel import World, join
+from models.training.data_parallel import World, join, resolve_device
 
 WORKER = """
 import sys
@@ -29,11 +30,22 @@ out, train, validation, settings = map(Path, sys.argv[1:])
 spec, settings = FeatureSpec.read(out), Train.model_validate_json(settings.read_text())
 network = registry.build("dnn", spec, settings)
 result = training_loop.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
-assert result.history[-1]["train_loss"] < result.history[0]["train_loss"], result.history
+assert result.history[-1].train_loss < result.history[0].train_loss, result.history
 checkpoint.save(network, out / f"rank{torch.distributed.get_rank()}.safetensors")
 torch.distributed.barrier()  # nobody hangs up on a peer that is still talking
 torch.distributed.destroy_process_group()
 """
+
+
+def test_auto_takes_what_there_is() -> None:
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert resolve_device("cpu") == torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", ["gpu", "meta", "cuda:99"])
+def test_a_device_that_is_not_there_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="use 'auto'"):
+        resolve_device(name)
 
 
 def test_one_process_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

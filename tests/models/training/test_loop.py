@@ -8,6 +8,7 @@ import torch
 from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.train import EpochFigures
 from models.networks import registry
 from models.training import loop as training_loop
 
@@ -27,7 +28,7 @@ def test_patience_ends_a_run_that_no_longer_improves(item_world: Any, spec: Feat
 
 
 def test_callbacks_see_every_epoch_and_batch(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
-    epochs: list[dict[str, Any]] = []
+    epochs: list[EpochFigures] = []
     batches: list[tuple[int, int]] = []
     short = settings.model_copy(update={"epochs": 1})
     network = registry.build("logistic_regression", spec, short)

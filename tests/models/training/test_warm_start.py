@@ -17,6 +17,7 @@ from contracts.errors import BundleError
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
+from contracts.summaries.train import WarmStartFigures
 from models.examples.batches import FeatureBlock
 from models.networks import registry
 from models.networks.two_tower import TwoTower
@@ -90,10 +91,11 @@ def parent(folder: Path, name: str, made: tuple[FeatureSpec, dict]) -> tuple[Par
     return found, network.eval()
 
 
-def started(start: Parent, name: str, made: tuple[FeatureSpec, dict]) -> tuple[torch.nn.Module, dict]:
+def started(start: Parent, name: str, made: tuple[FeatureSpec, dict]) -> tuple[torch.nn.Module, WarmStartFigures]:
     torch.manual_seed(4)
     network = build(name, made[0], CONFIG)
     figures = WarmStart(start, *made, CONFIG.train)(network, name, lambda spec, config: build(name, spec, config))
+    assert figures is not None
     return network.eval(), figures
 
 
@@ -104,7 +106,7 @@ def test_the_same_spec_gives_the_parents_logits(tmp_path, name):
     network, figures = started(start, name, made)
     batch = rows(made, ["u1", "u2"], ["i1", "i2", "i3"])
     assert torch.equal(network(*batch), old(*batch))
-    assert (figures["anew"], figures["rows_carried"]) == ([], figures["rows"])
+    assert (figures.anew, figures.rows_carried) == ((), figures.rows)
 
 
 @pytest.mark.parametrize("product", [False, True])
@@ -116,8 +118,8 @@ def test_a_vocabulary_that_grew_and_shrank_leaves_known_rows_as_they_were(tmp_pa
     network, figures = started(start, name, now)
     known = ["u1", "u3", "never seen"], ["i1", "i3", "never seen"]
     torch.testing.assert_close(network(*rows(now, *known)), old(*rows(before, *known)))
-    assert figures["anew"] == []
-    assert 0 < figures["rows_carried"] < figures["rows"]
+    assert figures.anew == ()
+    assert 0 < figures.rows_carried < figures.rows
 
 
 @pytest.mark.parametrize("side", ["user", "item"])
@@ -127,7 +129,7 @@ def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     before, now = fitted(["u1", "u2"], ["i1", "i2"]), fitted(["u1", "u2"], ["i1", "i2"], extra=side)
     start, old = parent(tmp_path, name, before)
     network, figures = started(start, name, now)
-    assert figures["anew"] == []
+    assert figures.anew == ()
     table: Any = network.embedding
     reader = table.request if side == "user" else table.candidate
     first = int(reader.offsets[reader.places["extra"]]) + 1
@@ -144,7 +146,8 @@ def test_a_layer_of_another_shape_and_one_of_doubtful_columns_start_anew(tmp_pat
     wider = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update={"hidden": (6, 11)})})
     network = registry.build("dnn", made[0], wider.train)
     figures = WarmStart(start, *made, wider.train)(network, "dnn", lambda spec, config: build("dnn", spec, config))
-    assert figures["anew"] == ["mlp.rest.2.weight", "mlp.rest.2.bias", "mlp.rest.5.weight"]
+    assert figures is not None
+    assert figures.anew == ("mlp.rest.2.weight", "mlp.rest.2.bias", "mlp.rest.5.weight")
     renamed = FeatureSpec(fields=tuple(
         one.model_copy(update={"name": "cost" if one.name == "price" else one.name}) for one in made[0].fields))
     embedding: Any = registry.build("dnn", renamed, CONFIG.train).embedding
@@ -155,14 +158,18 @@ def test_a_layer_of_another_shape_and_one_of_doubtful_columns_start_anew(tmp_pat
     checkpoint.save(registry.build("dnn", made[0], doubtful), tmp_path / "rank" / "weights.safetensors")
     network = registry.build("dnn", renamed, doubtful)
     figures = WarmStart(start, renamed, made[1], doubtful)(network, "dnn", lambda s, c: build("dnn", s, c))
-    assert "mlp.first.candidate" in figures["anew"]
-    assert "embedding.weight" not in figures["anew"]
+    assert figures is not None
+    assert "mlp.first.candidate" in figures.anew
+    assert "embedding.weight" not in figures.anew
 
 
 def test_what_the_parent_does_not_hold_starts_from_nothing(tmp_path):
     made = fitted(["u1"], ["i1"])
     start, _ = parent(tmp_path, "dnn", made)
-    assert started(start, "dcn_v2", made)[1] == {}
+    network = build("dcn_v2", made[0], CONFIG)
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    assert WarmStart(start, *made, CONFIG.train)(network, "dcn_v2", lambda s, c: build("dcn_v2", s, c)) is None
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
     assert start.weights("popularity") is None
 
 

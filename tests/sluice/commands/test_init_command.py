@@ -75,4 +75,4 @@ def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> Non
     found = jobs.run_features(config.model_copy(update={"train": quick}), None, out, console())
     assert found["ingest"]["quarantined"] == 0
     trained = jobs.run_train(config.model_copy(update={"train": quick}), out, console())
-    assert trained["models"]["logistic_regression"]["auc"] > 0.6
+    assert trained.models["logistic_regression"].auc > 0.6

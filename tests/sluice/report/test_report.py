@@ -11,6 +11,8 @@ import pytest
 
 from contracts import summary
 from contracts.errors import DataError
+from contracts.summaries import summary as typed_summary
+from contracts.summaries.train import Curves, RankerSummary, ReliabilityCurve, RocCurve
 from sluice.report.report import write_report
 
 RUN = {
@@ -54,12 +56,19 @@ RUN = {
                    "auc": {"none": 0.7217, "table": 0.7219, "factorisation": 0.7216, "pcf_gnn": 0.7229}},
 }  # fmt: skip
 
+RANKER = RankerSummary(
+    auc=0.7321, log_loss=0.14, ece=0.01, gauc=0.7, gauc_users=10, gauc_skipped=2, rows=100, positives=7,
+    auc_standard_error=0.01, ece_uncalibrated=0.02, validation_auc=0.73, position_bias=(0.0,), seconds=60.0,
+    rows_per_second=3000.0, epochs=2, best_epoch=2, history=(), curves=Curves(
+        roc=RocCurve(false_positive_rate=(0.0, 1.0), true_positive_rate=(0.0, 1.0)),
+        reliability=ReliabilityCurve(predicted=(0.01, 0.05), observed=(0.011, 0.048), rows=(50, 50))),
+)
+
 
 @pytest.fixture
 def page(tmp_path):
     summary.write(tmp_path, RUN)
-    curves = {"reliability": {"predicted": [0.01, 0.05], "observed": [0.011, 0.048]}}
-    summary.write(tmp_path / "models" / "dnn", {"curves": curves})
+    typed_summary.write(tmp_path / "models" / "dnn", RANKER)
     return write_report(tmp_path)
 
 

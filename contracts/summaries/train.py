@@ -1,0 +1,189 @@
+"""Figures of `sluice train`: the whole step (OUT/models) and each trained model (OUT/models/NAME).
+
+AUCs, GAUC and NDCG lie in [0, 1], losses are in nats per example, seconds are wall-clock.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from contracts.summaries.summary import Record, Summary
+
+
+class EpochFigures(Record):
+    """One pass over the training window, numbered from 1; losses are means per term."""
+
+    epoch: int
+    train_loss: float
+    validation_loss: float
+    seconds: float
+
+
+class WarmStartFigures(Record):
+    """What a model took over from `parent`, a bundle's version: rows of the embedding, and the layers that did not."""
+
+    parent: str
+    rows: int
+    rows_carried: int
+    anew: tuple[str, ...]
+
+
+class FitFigures(Record):
+    """How training went. `digest` names all that the weights depend on; `warm_start` is None after a cold start."""
+
+    seconds: float
+    rows_per_second: float
+    epochs: int
+    best_epoch: int
+    history: tuple[EpochFigures, ...]
+    warm_start: WarmStartFigures | None = None
+    digest: str | None = None
+
+
+class RocCurve(Record):
+    """Points from (0, 0) to (1, 1)."""
+
+    false_positive_rate: tuple[float, ...]
+    true_positive_rate: tuple[float, ...]
+
+
+class ReliabilityCurve(Record):
+    """Bins of about equal mass, in order of the mean predicted probability."""
+
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    rows: tuple[int, ...]
+
+
+class Curves(Record):
+    """What the plots of one model are drawn from."""
+
+    roc: RocCurve
+    reliability: ReliabilityCurve
+
+
+class CalibratedFigures(Record):
+    """A model on the test window. `predicted_over_observed` is None without a positive."""
+
+    auc: float
+    log_loss: float
+    ece: float
+    predicted_over_observed: float | None = None
+
+
+class EvaluationFigures(CalibratedFigures):
+    """A ranker on the test window. Figures by user are None without users; `gauc_skipped` users have one class."""
+
+    gauc: float | None = None
+    gauc_users: int
+    gauc_skipped: int
+    ndcg_10: float | None = None
+    rows: int
+    positives: int
+    curves: Curves | None = None
+
+
+class PositionFigures(Record):
+    """Rows shown at one position. `ratio`: predicted over observed clicks, None without a click."""
+
+    ratio: float | None = None
+    rows: int
+    positives: int
+
+
+class RankerSummary(EvaluationFigures, FitFigures, Summary):
+    """One ranker. `ece_uncalibrated`: of the network's own probabilities; `position_bias` in logits, position 1 first;
+    `auc_standard_error` by the bootstrap over users."""
+
+    auc_standard_error: float
+    ece_uncalibrated: float
+    validation_auc: float
+    by_position: dict[str, PositionFigures] | None = None
+    position_bias: tuple[float, ...]
+
+
+class TowerRecall(Record):
+    """Share of the test window's clicks whose item is among the k best of the catalogue."""
+
+    two_tower: float
+    popularity: float
+
+
+class TowerSummary(CalibratedFigures, FitFigures, Summary):
+    """The two towers. `recall`: k -> shares, None where no test click is on a known item; `catalogue` counts items."""
+
+    recall: dict[str, TowerRecall] | None = None
+    catalogue: int
+    clicks: int
+
+
+class PreRankRecall(Record):
+    """Shares of the clicks that are `retrieved` among `candidates`, and `kept` among the best `keep` of those."""
+
+    candidates: int
+    keep: int
+    retrieved: float
+    kept: float
+
+
+class PreRankerSummary(CalibratedFigures, FitFigures, Summary):
+    """The towers' pre-ranker; `recall` is None where no test click is on a known item."""
+
+    recall: PreRankRecall | None = None
+    clicks: int
+
+
+class LightgbmSummary(Summary):
+    """LightGBM on `rows` rows of the training window, beside the models; `gauc` is None without users."""
+
+    name: str
+    auc: float
+    gauc: float | None = None
+    validation_auc: float
+    rows: int
+    seconds: float
+    digest: str | None = None
+
+
+class FreshnessFigures(Record):
+    """The ranker on one kind of features."""
+
+    auc: float
+    auc_standard_error: float
+    gauc: float | None = None
+    log_loss: float
+
+
+class Freshness(Record):
+    """The same ranker on features as of the last publish, and on event-fresh ones."""
+
+    published: FreshnessFigures
+    fresh: FreshnessFigures
+
+
+class BucketFigures(Record):
+    """Test rows whose pair was seen about equally often; `auc` is None where their labels are of one class."""
+
+    rows: int
+    positives: int
+    auc: float | None = None
+
+
+class TrainSummary(Summary):
+    """OUT/models/summary.json. A federated run names its `ranker` alone.
+
+    `models` are without `curves` and `digest`, which lie in each model's own summary. `co_occurrence`: pair-rate
+    feature -> model ("statistic": the predicted rate alone) -> bucket of impressions -> figures. `outside`: LightGBM.
+    `parent`: version of the bundle that training started from.
+    """
+
+    ranker: str
+    models: dict[str, RankerSummary] = Field({})
+    two_tower: TowerSummary | None = None
+    pre_ranker: PreRankerSummary | None = None
+    freshness: Freshness | None = None
+    co_occurrence: dict[str, dict[str, dict[str, BucketFigures]]] = Field({})
+    outside: LightgbmSummary | None = None
+    seed: int | None = None
+    parent: str | None = None
+    seconds: float | None = None

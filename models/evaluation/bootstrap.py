@@ -1,0 +1,135 @@
+"""How certain a figure is: whole users are drawn with replacement and the figure is computed again (95% intervals).
+
+Rows of one user are not independent, so users are the unit (Field and Welsh 2007, the cluster bootstrap). Both models
+of a difference see the same draws, which removes what they have in common.
+
+    AUC            of all rows together, or the difference of two models' AUCs
+    GAUC           sum over users u with both classes of n_u AUC_u / sum of n_u,   n_u: the user's impressions
+    calibration    sum of predicted / sum of observed clicks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from contracts.errors import DataError, OneClassError
+from models.evaluation.metrics import auc, checked, tie_starts, user_aucs
+
+DRAWS = 200
+
+
+class Bootstrap(NamedTuple):
+    """`value` on the rows as they are; `low` and `high` are the 2.5% and 97.5% points of the resampled value."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+
+
+def auc_bootstrap(
+    labels: np.ndarray, scores: np.ndarray, users: np.ndarray, *, baseline: np.ndarray | None = None,
+    draws: int = DRAWS, seed: int = 0,
+) -> Bootstrap:
+    """AUC of `scores`, minus AUC of `baseline` where one is given.
+
+    Draws that hold one class are left out. Raises OneClassError as `auc` does, DataError when fewer than 2 users or
+    fewer than 2 usable draws remain.
+    """
+    compared = [scores] if baseline is None else [scores, baseline]
+    exact = [auc(labels, each) for each in compared]
+    curves = [SortedRows(labels, each) for each in compared]
+    names, user = np.unique(users, return_inverse=True)
+    if len(names) < 2:
+        raise DataError(f"the bootstrap resamples users and found {len(names)}; at least 2 are needed")
+    generator = np.random.default_rng(seed)
+    resampled = []
+    for _ in range(draws):
+        weight = _times_drawn(generator, len(names))[user].astype(float)
+        values = [curve.auc(weight) for curve in curves]
+        if None not in values:
+            resampled.append(_difference([value for value in values if value is not None]))
+    if len(resampled) < 2:
+        raise DataError(f"only {len(resampled)} of {draws} bootstrap draws hold both classes; more positives are "
+                        "needed")
+    return _bootstrap(_difference(exact), resampled)
+
+
+def gauc_difference(
+    labels: np.ndarray, scores: np.ndarray, baseline: np.ndarray, users: np.ndarray, *, draws: int = 500, seed: int = 0
+) -> Bootstrap:
+    """GAUC of `scores` minus GAUC of `baseline`. Raises OneClassError with fewer than two users of both classes.
+
+    A user's two AUCs are computed once, since a draw only changes how often a user counts.
+    """
+    ours, rows = user_aucs(labels, scores, users)
+    theirs, _ = user_aucs(labels, baseline, users)
+    kept = ~np.isnan(ours)
+    if kept.sum() < 2:
+        raise OneClassError(f"{int(kept.sum())} of {len(rows)} users have rows of both classes, and at least 2 are "
+                            "needed to compare rankings: widen the test window")
+    gain, weight = (ours - theirs)[kept], rows[kept].astype(np.float64)
+    generator, count = np.random.default_rng(seed), int(kept.sum())
+    resampled = []
+    for _ in range(draws):
+        times = _times_drawn(generator, count) * weight
+        resampled.append(float(times @ gain / times.sum()))
+    return _bootstrap(float(np.average(gain, weights=weight)), resampled)
+
+
+def calibration_interval(
+    labels: np.ndarray, probabilities: np.ndarray, users: np.ndarray, *, draws: int = 500, seed: int = 0
+) -> Bootstrap:
+    """Sum of predictions over sum of labels; draws without a positive are left out.
+
+    Raises OneClassError when no label is positive.
+    """
+    if not labels.any():
+        raise OneClassError(f"none of {len(labels)} labels is positive; predictions cannot be held against them")
+    _, user = np.unique(users, return_inverse=True)
+    predicted, observed = np.bincount(user, weights=probabilities), np.bincount(user, weights=labels)
+    generator = np.random.default_rng(seed)
+    resampled = []
+    for _ in range(draws):
+        times = _times_drawn(generator, len(predicted))
+        if times @ observed:
+            resampled.append(float(times @ predicted / (times @ observed)))
+    return _bootstrap(float(predicted.sum() / observed.sum()), resampled, lost_degrees=0)
+
+
+def _times_drawn(generator: np.random.Generator, users: int) -> np.ndarray:
+    """[users] how often each is drawn when as many are drawn with replacement."""
+    return np.bincount(generator.integers(users, size=users), minlength=users)
+
+
+def _bootstrap(value: float, resampled: Sequence[float], lost_degrees: int = 1) -> Bootstrap:
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    return Bootstrap(value, float(np.std(resampled, ddof=lost_degrees)), float(low), float(high))
+
+
+def _difference(values: list[float]) -> float:
+    return values[0] if len(values) == 1 else values[0] - values[1]
+
+
+class SortedRows:
+    """Rows sorted once, so that the AUC under other row weights needs no further sort."""
+
+    def __init__(self, labels: np.ndarray, scores: np.ndarray) -> None:
+        labels, scores = checked(labels, scores)
+        self.order = np.argsort(scores)
+        self.labels = labels[self.order]
+        self.starts = tie_starts(scores[self.order])
+
+    def auc(self, weight: np.ndarray) -> float | None:
+        """sum over ties g of P_g (N below g + N_g / 2), over P N, with weighted counts; None for one class."""
+        weight = weight[self.order]
+        positives = np.add.reduceat(weight * self.labels, self.starts)
+        negatives = np.add.reduceat(weight * (1 - self.labels), self.starts)
+        pairs = positives.sum() * negatives.sum()
+        if pairs == 0:
+            return None
+        below = np.cumsum(negatives) - negatives
+        return float((positives * (below + negatives / 2)).sum() / pairs)

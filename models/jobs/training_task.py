@@ -1,0 +1,39 @@
+"""What the models of one `sluice train` have in common: settings, examples, seed, tracking, progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from contracts.artifacts import Artifacts
+from contracts.config.config import Config
+from contracts.features.feature_spec import FeatureSpec
+from models.examples.batches import ExampleSet
+from models.examples.validation_half import ValidationHalf
+from models.tracking.tracking import Tracker
+from models.training.progress import OnProgress
+from models.training.warm_start import Parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingTask:
+    """`force` trains again what is there already; `parent` is the bundle to start from, None starts cold.
+
+    `on_progress(model, done, all)` counts batches over all epochs.
+    """
+
+    config: Config
+    out: Artifacts
+    spec: FeatureSpec
+    seed: int
+    tracker: Tracker
+    force: bool
+    on_progress: OnProgress
+    parent: Parent | None = None
+
+    def examples(self, window: str, fresh: bool = False) -> ExampleSet:
+        """`fresh` reads the event-fresh twin of every column that has one."""
+        return ExampleSet(self.out.examples(window), self.spec, fresh)
+
+    def early_stopping(self, fresh: bool = False) -> ValidationHalf:
+        """Half 0 of the validation window; half 1 calibrates."""
+        return ValidationHalf(self.out.examples("validation"), self.spec, 0, fresh)

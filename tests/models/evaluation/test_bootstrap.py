@@ -1,0 +1,119 @@
+"""Resampling by user: laws of the interval, and closed forms where rows are independent."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from contracts.errors import DataError, OneClassError
+from models.evaluation.bootstrap import SortedRows, auc_bootstrap, calibration_interval, gauc_difference
+from models.evaluation.metrics import auc, gauc
+
+
+def clicks(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 2, rows)
+    return labels, np.round(labels + generator.normal(0, 1.5, rows), 1)
+
+
+def test_integer_weights_are_repeated_rows() -> None:
+    labels, scores = clicks(80)
+    weight = np.random.default_rng(1).integers(0, 4, 80)
+    repeated = auc(np.repeat(labels, weight), np.repeat(scores, weight))
+    assert SortedRows(labels, scores).auc(weight.astype(float)) == pytest.approx(repeated)
+
+
+def test_standard_error_of_independent_rows_is_hanley_and_mcneils() -> None:
+    """Hanley and McNeil 1982 give the standard error of an AUC of independent rows in closed form."""
+    labels, scores = clicks(2000)
+    found = auc_bootstrap(labels, scores, np.arange(2000), draws=400)
+    a, p = found.value, int(labels.sum())
+    n = 2000 - p
+    first, second = a / (2 - a), 2 * a * a / (1 + a)
+    expected = math.sqrt((a * (1 - a) + (p - 1) * (first - a * a) + (n - 1) * (second - a * a)) / (p * n))
+    assert found.value == auc(labels, scores)
+    assert found.standard_error == pytest.approx(expected, rel=0.2)
+    assert found.low < found.value < found.high
+
+
+def test_rows_of_one_user_are_drawn_together() -> None:
+    labels, scores = clicks(300)
+    alone = auc_bootstrap(labels, scores, np.arange(300))
+    copies = auc_bootstrap(np.tile(labels, 9), np.tile(scores, 9), np.tile(np.arange(300), 9))
+    assert copies.standard_error == pytest.approx(alone.standard_error)
+
+
+def test_a_paired_difference_of_equal_models_is_exactly_zero() -> None:
+    labels, scores = clicks(300)
+    found = auc_bootstrap(labels, scores, np.arange(300), baseline=scores * 2)
+    assert (found.value, found.standard_error) == (0.0, 0.0)
+
+
+def test_pairing_removes_what_two_models_share() -> None:
+    labels, scores = clicks(1000)
+    rival = scores + np.random.default_rng(5).normal(0, 0.2, 1000)
+    paired = auc_bootstrap(labels, scores, np.arange(1000), baseline=rival).standard_error
+    assert paired < auc_bootstrap(labels, scores, np.arange(1000)).standard_error / 2
+
+
+def test_undefined_cases_are_refused() -> None:
+    labels, scores = clicks(50)
+    with pytest.raises(OneClassError):
+        auc_bootstrap(np.zeros(50), scores, np.arange(50))
+    with pytest.raises(DataError, match="found 1"):
+        auc_bootstrap(labels, scores, np.zeros(50))
+    with pytest.raises(DataError, match="draws hold both classes"):
+        auc_bootstrap(labels, scores, np.arange(50), draws=1)
+
+
+def world(seed: int = 1, users: int = 80, rows: int = 3000):
+    draw = np.random.default_rng(seed)
+    user, truth = draw.integers(users, size=rows), draw.normal(size=rows)
+    labels = (draw.random(rows) < 1 / (1 + np.exp(-truth))).astype(float)
+    return labels, truth, user, draw
+
+
+def test_the_difference_is_that_of_the_two_gaucs():
+    labels, truth, user, draw = world()
+    rival = truth + draw.normal(size=len(truth))
+    found = gauc_difference(labels, truth, rival, user)
+    better, worse = (gauc(labels, scores, user).value for scores in (truth, rival))
+    assert better is not None
+    assert worse is not None
+    assert found.value == pytest.approx(better - worse)
+    assert 0 < found.low < found.value < found.high
+
+
+def test_a_model_against_itself_differs_by_nothing():
+    labels, truth, user, _ = world()
+    assert gauc_difference(labels, truth, truth * 2 + 1, user)[:1] == (0.0,)
+    assert gauc_difference(labels, truth, truth, user).low == 0.0
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    """Rivals of equal quality: 0 lies inside about 95 of 100 intervals."""
+    covered = 0
+    for seed in range(60):
+        labels, truth, user, draw = world(seed, users=60, rows=900)
+        one, other = truth + draw.normal(size=900), truth + draw.normal(size=900)
+        found = gauc_difference(labels, one, other, user, draws=200)
+        covered += found.low <= 0 <= found.high
+    assert covered >= 50
+
+
+def test_users_of_one_class_cannot_be_compared():
+    with pytest.raises(OneClassError, match="of both classes"):
+        gauc_difference(np.array([1.0, 0.0, 1.0]), np.arange(3.0), np.arange(3.0), np.arange(3))
+
+
+def test_calibration_is_predictions_over_clicks_with_an_interval():
+    labels, truth, user, _ = world()
+    probabilities = 1 / (1 + np.exp(-truth))
+    found = calibration_interval(labels, probabilities, user)
+    assert found.value == pytest.approx(probabilities.sum() / labels.sum())
+    assert found.low < 1 < found.high
+    assert calibration_interval(labels, probabilities / 2, user).high < 0.6
+    with pytest.raises(OneClassError, match="positive"):
+        calibration_interval(labels * 0, probabilities, user)
