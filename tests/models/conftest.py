@@ -174,8 +174,8 @@ def pair_graph(pair_rates: np.ndarray) -> PairGraph:
     shown = np.full(len(city), 40)
     clicks = np.random.default_rng(0).binomial(shown, pair_rates[city, brand])
     cities, brands = np.arange(CITIES), np.arange(BRANDS)
-    names = (("city", "brand", "pair"), ("city", "region", "link"), ("brand", "tier", "link"))
-    relations = [Relation(*one) for one in names]
+    relations = [Relation("city", "brand", "pair"), Relation("city", "region", "link"),
+                 Relation("brand", "tier", "link")]
     several = (np.r_[shown, np.full(CITIES + BRANDS, 100)], np.r_[clicks, np.zeros(CITIES + BRANDS, dtype=int)])
     return PairGraph.of(
         {"city": CITIES + 2, "brand": BRANDS + 2, "region": KINDS + 2, "tier": KINDS + 2}, relations,
