@@ -13,7 +13,8 @@ from contracts.duration import Duration
 class Windows(Section):
     """Statistics ▶ train ▶ validation ▶ test, as dates [start, end) or as shares of the rows in time order.
 
-    The last `embargo` seconds of each window are left out; it must be at least the label window (None = equal to it).
+    The last `embargo` seconds of each window are left out, of the last one those before the log's last row: no label
+    is used that was still open. The embargo is at least the label window (None = equal to it).
     A log without times has shares of the rows by their hash, and no embargo.
     """
 

@@ -7,7 +7,7 @@ question, then per microsecond of the seconds in question, so that the driver on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame
@@ -18,15 +18,16 @@ from contracts.config.config import Config
 from contracts.config.section import Window
 from contracts.errors import DataError, EmptyLogError, WindowError
 from contracts.windows import Span
+from pipelines.windows.publish_clock import from_micros
 
 WINDOW = "_window"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _BUCKETS = (86_400_000_000, 1_000_000, 1)
 
 
 def resolve(events: DataFrame, config: Config) -> dict[str, Span]:
-    """Spans [start, end) in time order. The last ends where labels are closed: `embargo` before the log's end.
+    """Spans [start, end) in time order. The last ends where labels are closed: `embargo` before the log's last event.
+
+    What comes after it is used by none: its impressions without a click could still get one.
 
     Raises EmptyLogError without rows, WindowError when a window has no rows.
     """
@@ -46,7 +47,7 @@ def log_span(events: DataFrame) -> Span:
     first, last = events.select(F.min(micros), F.max(micros)).collect()[0]
     if first is None:
         raise EmptyLogError("there are no events to cut into windows; run ingest on a log with rows")
-    return _instant(first), _instant(last + 1)
+    return from_micros(first), from_micros(last + 1)
 
 
 def _by_share(events: DataFrame, named: Mapping[str, Window], first: datetime, last: datetime) -> dict[str, Span]:
@@ -72,7 +73,7 @@ def order_statistics(events: DataFrame, ranks: Sequence[int]) -> list[datetime]:
             by_parent.setdefault(row["parent"], []).append((row["bucket"], row["count"]))
         found = [_descend(sorted(by_parent[b]), rank) for b, rank in found]
         parent = bucket
-    return [_instant(b) for b, _ in found]
+    return [from_micros(b) for b, _ in found]
 
 
 def _bucket(size: int) -> Column:
@@ -106,10 +107,6 @@ def _check(events: DataFrame, spans: Mapping[str, Span], embargo: int, log: Span
                 f"window {name!r} ({_text(span)}) has no rows outside its embargo of {embargo} s; the log spans "
                 f"{_text(log)}; move the windows, shorten the embargo or bring a longer log"
             )
-
-
-def _instant(micros: int) -> datetime:
-    return _EPOCH + micros * _MICROSECOND
 
 
 def _text(span: Span) -> str:

@@ -203,7 +203,7 @@ def test_the_example_leaves_the_leak_out(example: Config) -> None:
 
 
 def test_the_example_windows_fit_the_simulated_days(example: Config) -> None:
-    """The test window's embargo lies after the last impression, so that no impression of its days is dropped."""
+    """They reach a label window beyond the last simulated day, and each is longer than its embargo."""
     assert example.simulation is not None
     start, end = example.windows.statistics[0], example.windows.test[1]  # type: ignore[index]
     assert start == example.simulation.start
