@@ -69,17 +69,17 @@ def write(folder: Path, fields: int, rows: int) -> FeatureSpec:
 def dnn_seconds(folder: Path, spec: FeatureSpec) -> float:
     """Per epoch over as many rows as the search's updates of the network see."""
     settings = Train(epochs=1, batch_size=Crosses().batch_size)
-    fit, held = (WindowPart(folder, spec, part, Crosses().holdout_share) for part in ("fit", "held"))
+    fit, holdout = (WindowPart(folder, spec, part, Crosses().holdout_share) for part in ("fit", "holdout"))
     torch.manual_seed(0)
-    fitted = training_loop.fit(registry.build("dnn", spec, settings), fit, held, settings, seed=0)
+    fitted = training_loop.fit(registry.build("dnn", spec, settings), fit, holdout, settings, seed=0)
     return fit.rows / fitted.rows_per_second
 
 
 def measured(folder: Path, spec: FeatureSpec, fields: int, layers: int, dnn: float) -> dict[str, float]:
     settings = Crosses(layers=layers, epochs=1)
-    fit, held = (WindowPart(folder, spec, part, settings.holdout_share) for part in ("fit", "held"))
-    found = search(spec, fit, held, ~np.eye(fields, dtype=bool), settings, Train(), seed=0)
-    seconds = found.history[0]["seconds"]
+    fit, holdout = (WindowPart(folder, spec, part, settings.holdout_share) for part in ("fit", "holdout"))
+    found = search(spec, fit, holdout, ~np.eye(fields, dtype=bool), settings, Train(), seed=0)
+    seconds = found.history[0].seconds
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"| {fields} | {layers} | {seconds:.1f} | {found.rows_per_second:,.0f} | {dnn:.1f} | {seconds / dnn:.1f} | "
           f"{memory:.0f} |")

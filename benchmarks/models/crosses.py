@@ -1,4 +1,4 @@
-"""The crosses of FIVES against rivals on Adult and Bank: two tables and their JSON.
+"""The crosses of FIVES against baselines on Adult and Bank: two tables and their JSON.
 
     sluice bench crosses --data DIR --out OUT --seeds 5
 
@@ -30,9 +30,10 @@ from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.cross_search import columns as cross_columns
 from models.cross_search.baselines import pairs
-from models.cross_search.comparison import Consumer
+from models.cross_search.comparison import DownstreamModel
 from models.cross_search.job import search_crosses, without_crosses
-from models.cross_search.report import Search, rival_sets
+from models.cross_search.outcome import SearchOutcome
+from models.cross_search.report import baseline_sets
 from models.evaluation.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
@@ -92,7 +93,7 @@ def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, d
         every = {**arms(config, artifacts, search, spec, seed), **networks(config, artifacts, search, spec, seed)}
         runs["all bins"].append((label, every))
         few = coarse(spec)
-        weaker = arms(config, artifacts, searched(config, artifacts, few, seed), few, seed, rivals=False)
+        weaker = arms(config, artifacts, searched(config, artifacts, few, seed), few, seed, baselines=False)
         runs["ten bins"].append((label, weaker))
     return {footing: summed_up(parts) for footing, parts in runs.items()}
 
@@ -104,32 +105,32 @@ def coarse(spec: FeatureSpec) -> FeatureSpec:
     return spec.model_copy(update={"fields": tuple(fields)})
 
 
-def searched(config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> Search:
+def searched(config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> SearchOutcome:
     columns = cross_columns.read(ExampleSet(out.examples("train"), spec), spec, EVERY_ROW, seed)
     return search_crosses(config, out, spec, columns, seed, None)
 
 
 def arms(
-    config: Config, out: Artifacts, search: Search, spec: FeatureSpec, seed: int, rivals: bool = True
+    config: Config, out: Artifacts, search: SearchOutcome, spec: FeatureSpec, seed: int, baselines: bool = True
 ) -> Logits:
     """Test logits of logistic regression without crosses and with each set of them."""
     windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
     read = {name: cross_columns.read(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}
-    consumer = Consumer(read["train"], read["validation"], read["test"])
-    base = consumer.without()
-    sets = {"LR + FIVES": [one.cross for one in search.selected]}
-    if rivals:
+    model = DownstreamModel(train=read["train"], validation=read["validation"], test=read["test"])
+    base = model.without_crosses()
+    sets = {"LR + FIVES": [selected.cross for selected in search.selected]}
+    if baselines:
         train = ArrayExamples(out.examples("train"), spec, rows_of(windows["train"], spec, EVERY_ROW, seed))
-        sets |= {f"LR + {name}": crosses for name, crosses in rival_sets(config, search, train, seed).items()}
+        sets |= {f"LR + {name}": crosses for name, crosses in baseline_sets(config, search, train, seed).items()}
     found = {"LR": base.test_logits}
-    found |= {name: consumer.with_crosses(crosses, base.base_ridge).test_logits for name, crosses in sets.items()}
-    if rivals:
-        hashed = consumer.with_crosses(pairs(search.allowed), base.base_ridge, HASH_BUCKETS)
+    found |= {name: model.with_crosses(crosses, base.base_ridge).test_logits for name, crosses in sets.items()}
+    if baselines:
+        hashed = model.with_crosses(pairs(search.allowed), base.base_ridge, HASH_BUCKETS)
         found["LR + all pairs hashed"] = hashed.test_logits
     return found
 
 
-def networks(config: Config, out: Artifacts, search: Search, spec: FeatureSpec, seed: int) -> Logits:
+def networks(config: Config, out: Artifacts, search: SearchOutcome, spec: FeatureSpec, seed: int) -> Logits:
     """Test logits of FIVES and the deep network, each without and with the crosses found, and of LightGBM."""
     windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
     rows = {name: rows_of(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}

@@ -21,7 +21,7 @@ FILE = "crosses.json"
 
 
 class FoundCross(BaseModel):
-    """`importance` from the adjacency, `gain` in nats on held rows given the crosses before, `support` in keys."""
+    """`importance` from the adjacency, `gain` in nats on the holdout given the crosses before, `support` in keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -56,6 +56,14 @@ def read(folder: Path, kind: type[Kind]) -> Kind | None:
         raise DataError(f"{path} is damaged: {error}; run the job again") from None
 
 
+def kept(folder: Path, kind: type[Kind]) -> Kind | None:
+    """As `read`, for the job that writes the summary itself: what it cannot read is as good as none, and made again."""
+    try:
+        return read(folder, kind)
+    except DataError:
+        return None
+
+
 def required(folder: Path, kind: type[Kind], command: str) -> Kind:
     """Raises DataError that names the command to run first where the folder has no summary."""
     found = read(folder, kind)

@@ -1,6 +1,6 @@
 """A bounded sample of encoded examples as plain arrays, and the codes of crosses in it.
 
-Pruning, rivals and comparisons all look at crosses one by one: they need columns, not batches.
+Pruning, baselines and comparisons all look at crosses one by one: they need columns, not batches.
 """
 
 from __future__ import annotations

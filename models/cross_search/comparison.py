@@ -1,4 +1,4 @@
-"""One consumer, many sets of crosses: what each is worth to a logistic regression on the same rows.
+"""One downstream model, many sets of crosses: what each is worth to a logistic regression on the same rows.
 
 Ridge penalties are chosen on the validation rows for every set alike, that of the single columns first and that of the
 crosses after it; the test rows are read once, for the figure in the report.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from contracts.summaries.crosses import VariantFigures
 from models.cross_search import ridge_logistic
 from models.cross_search.columns import CrossColumns, joined
 from models.cross_search.derivation import Cross
@@ -26,8 +27,8 @@ CROSS_RIDGES = (3.0, 10.0, 30.0)
 Coded = tuple[np.ndarray, int]
 
 
-class Arm(NamedTuple):
-    """test_logits [rows of test] are those of the model chosen on validation."""
+class Variant(NamedTuple):
+    """The downstream model with one set of crosses, at the ridges chosen on validation; test_logits [rows of test]."""
 
     validation_loss: float
     validation_auc: float
@@ -38,12 +39,12 @@ class Arm(NamedTuple):
     keys: int
     test_logits: np.ndarray
 
-    def figures(self) -> dict[str, Any]:
-        return {name: value for name, value in self._asdict().items() if name != "test_logits"}
+    def figures(self) -> VariantFigures:
+        return VariantFigures(**{name: value for name, value in self._asdict().items() if name != "test_logits"})
 
 
-@dataclass(frozen=True)
-class Consumer:
+@dataclass(frozen=True, kw_only=True)
+class DownstreamModel:
     """Logistic regression on the columns of three windows. `base_ridges` and `cross_ridges` are what is tried."""
 
     train: CrossColumns
@@ -53,11 +54,11 @@ class Consumer:
     cross_ridges: Sequence[float] = CROSS_RIDGES
     iterations: int = 100
 
-    def without(self) -> Arm:
+    def without_crosses(self) -> Variant:
         """On the single columns alone, at the best of `base_ridges`."""
         return min((self._fitted([], ridge, None) for ridge in self.base_ridges), key=_loss)
 
-    def with_crosses(self, crosses: Sequence[Cross], base_ridge: float, buckets: int = 0) -> Arm:
+    def with_crosses(self, crosses: Sequence[Cross], base_ridge: float, buckets: int = 0) -> Variant:
         """At the best of `cross_ridges`, and of one and two times `base_ridge` for the single columns.
 
         `buckets` > 0 hashes the keys of a larger cross by modulo.
@@ -76,7 +77,7 @@ class Consumer:
     def _singles(self) -> list[Coded]:
         return [self._rows.codes([one]) for one in range(len(self._rows.slots))]
 
-    def _fitted(self, crosses: Sequence[Coded], base_ridge: float, cross_ridge: float | None) -> Arm:
+    def _fitted(self, crosses: Sequence[Coded], base_ridge: float, cross_ridge: float | None) -> Variant:
         columns = [Column(*coded, base_ridge) for coded in self._singles]
         columns += [Column(*coded, cross_ridge or base_ridge) for coded in crosses]
         rows = self.train.rows
@@ -84,22 +85,25 @@ class Consumer:
         model = ridge_logistic.fit(first, self.train.label, self.iterations)
         logits = model.logits([column.codes[rows:] for column in columns])
         validation, test = logits[: self.validation.rows], logits[self.validation.rows :]
-        return Arm(
-            log_loss(validation, self.validation.label) / self.validation.rows, auc(self.validation.label, validation),
-            auc(self.test.label, test), base_ridge, cross_ridge, len(crosses), sum(size for _, size in crosses), test,
+        return Variant(
+            validation_loss=log_loss(validation, self.validation.label) / self.validation.rows,
+            validation_auc=auc(self.validation.label, validation), auc=auc(self.test.label, test),
+            base_ridge=base_ridge, cross_ridge=cross_ridge, crosses=len(crosses),
+            keys=sum(size for _, size in crosses), test_logits=test,
         )
 
 
-def compared(arm: Arm, base: Arm, label: np.ndarray, draws: int, seed: int) -> dict[str, Any]:
-    """Figures of the arm, and its `gain` of AUC over the base with a 95% interval over draws of the same test rows."""
-    found = auc_bootstrap(label, arm.test_logits, np.arange(len(label)), baseline=base.test_logits, draws=draws,
-                          seed=seed)
-    return {**arm.figures(), "gain": found.value, "gain_low": found.low, "gain_high": found.high}
+def compared(variant: Variant, base: Variant, label: np.ndarray, draws: int, seed: int) -> VariantFigures:
+    """Figures of the variant, and its `gain` of AUC over the base with a 95% interval over `draws` of the test
+    rows, the same for both; `label` [rows of test]."""
+    found = auc_bootstrap(
+        label, variant.test_logits, np.arange(len(label)), baseline=base.test_logits, draws=draws, seed=seed)
+    return variant.figures().model_copy(update={"gain": found.value, "gain_low": found.low, "gain_high": found.high})
 
 
 def _hashed(codes: np.ndarray, size: int, buckets: int) -> Coded:
     return (codes % buckets, buckets) if 0 < buckets < size else (codes, size)
 
 
-def _loss(arm: Arm) -> float:
-    return arm.validation_loss
+def _loss(variant: Variant) -> float:
+    return variant.validation_loss

@@ -24,8 +24,8 @@ def derive(
 ) -> dict[Cross, float]:
     """Soft [N, N] per layer -> importance of each cross, the most important first.
 
-    `allowed` [N, N] bool drops crosses with a senseless pair inside; `limit` keeps so many of the most important ones
-    per start node and layer, which bounds the growth of a dense tensor.
+    `allowed` [N, N] bool drops crosses with a pair inside that is not crossable; `limit` keeps so many of the most
+    important ones per start node and layer, which bounds the growth of a dense tensor.
     """
     found: dict[Cross, float] = {}
     for start in range(len(adjacency[0])):

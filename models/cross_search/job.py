@@ -1,4 +1,4 @@
-"""The step `sluice crosses`: search ▶ derive ▶ prune by gain ▶ compare with rivals, into crosses.json and a summary.
+"""The job `sluice crosses`: search ▶ derive ▶ prune by gain ▶ compare with baselines, into crosses.json and a summary.
 
     OUT/crosses/crosses.json  adjacency_LAYER.npy  summary.json
 
@@ -11,11 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from typing import Any
 
 import numpy as np
 
-from contracts import summary
 from contracts.artifacts import ROW, Artifacts
 from contracts.bundle.bundle import save_array
 from contracts.config.config import Config
@@ -23,12 +21,15 @@ from contracts.errors import DataError
 from contracts.features import found_crosses
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCrosses
+from contracts.summaries import summary
+from contracts.summaries.crosses import CrossComparison, CrossesSummary
 from models.cross_search import search as cross_search
 from models.cross_search.columns import CrossColumns, read
 from models.cross_search.crossable_pairs import allowed_pairs
 from models.cross_search.derivation import Cross, derive
-from models.cross_search.pruning import Fold, GainJudge, Selected, folds_of, select
-from models.cross_search.report import Search, compare_arms
+from models.cross_search.outcome import SearchOutcome
+from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
+from models.cross_search.report import compare_variants
 from models.examples.batches import ExampleSet
 from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
@@ -44,32 +45,35 @@ NAME = "crosses"
 def run(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
     force: bool = False,
-) -> dict[str, Any]:
-    """Writes OUT/crosses and answers its summary. Raises DataError where no two columns can be crossed."""
+) -> CrossesSummary:
+    """Writes OUT/crosses and returns its summary. Raises DataError where no two columns can be crossed."""
     spec = without_crosses(FeatureSpec.read(out.encoding))
     chosen_seed = config.seed if seed is None else seed
-    folder = out.examples("train")
-    columns = read(ExampleSet(folder, spec), spec, config.crosses.sample_rows, chosen_seed)
+    columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
     digest = _digest(config, chosen_seed, columns)
-    known = found_crosses.read(out.crosses)
-    if known is not None and known.digest == digest and not force:
-        return summary.read(out.crosses)
+    known = _kept(out, digest)
+    if known is not None and not force:
+        return known
     begin = time.perf_counter()
     (out.crosses / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
         search = search_crosses(config, out, spec, columns, chosen_seed, on_progress)
         _write(out, search, digest)
-        figures = {**_figures(search), **compare_arms(config, out, spec, search, chosen_seed)}
-        spent = time.perf_counter() - begin
-        figures |= {"seconds": spent, "phases": {**search.seconds, "compare": spent - sum(search.seconds.values())}}
-        summary.write(out.crosses, figures)
-        track.metrics({"crosses": len(search.selected), "seconds": spent,
-                       **{f"gain.{one['name']}": one["gain"] for one in figures["crosses"]}})
+        found = _summed_up(search, compare_variants(config, out, spec, search, chosen_seed), begin)
+        summary.write(out.crosses, found)
+        track.metrics({"crosses": len(found.crosses), "seconds": found.seconds,
+                       **{f"gain.{cross.name}": cross.gain for cross in found.crosses}})
         for path in sorted(out.crosses.iterdir()):
             track.artifact(path)
         track.end()
-    return figures
+    return found
+
+
+def _kept(out: Artifacts, digest: str) -> CrossesSummary | None:
+    """The summary of an equal search before."""
+    known = found_crosses.read(out.crosses)
+    return summary.kept(out.crosses, CrossesSummary) if known is not None and known.digest == digest else None
 
 
 def without_crosses(spec: FeatureSpec) -> FeatureSpec:
@@ -79,9 +83,10 @@ def without_crosses(spec: FeatureSpec) -> FeatureSpec:
 
 def search_crosses(
     config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int, on_progress: OnProgress | None
-) -> Search:
+) -> SearchOutcome:
+    """Raises DataError where no two of the columns can be crossed."""
     settings, folder = config.crosses, out.examples("train")
-    fit, held = (WindowPart(folder, spec, part, settings.holdout_share) for part in ("fit", "held"))
+    fit, holdout = (WindowPart(folder, spec, part, settings.holdout_share) for part in ("fit", "holdout"))
     allowed = allowed_pairs(columns, config)
     if not allowed.any():
         names = ", ".join(slot.name for slot in columns.slots)
@@ -90,33 +95,35 @@ def search_crosses(
     places = _places(spec, columns)
     begin = time.perf_counter()
     found = cross_search.search(
-        spec, fit, held, _spread(allowed, places, len(nodes(spec))), settings, config.train, seed,
+        spec, fit, holdout, _spread(allowed, places, len(nodes(spec))), settings, config.train, seed,
         batch_counter(on_progress, "cross search", settings.epochs) if on_progress else None,
     )
     searched = time.perf_counter() - begin
     adjacency = [layer[np.ix_(places, places)] for layer in found.adjacency]
     thresholds = settings.thresholds or (THRESHOLD, *(DEEPER,) * (settings.layers - 1))
     proposals = derive(adjacency, thresholds, allowed, CARRIED)
-    folds = _folds(columns, held, seed)
+    folds = _folds(columns, holdout, seed)
     selected = prune(columns, folds, list(proposals), config)
     seconds = {"search": searched, "prune": time.perf_counter() - begin - searched}
-    return Search(
-        columns, folds, allowed, adjacency, proposals, selected, settings.min_count, settings.representation,
-        found.history, found.rows_per_second, seconds,
+    return SearchOutcome(
+        columns=columns, folds=folds, allowed=allowed, adjacency=adjacency, proposals=proposals, selected=selected,
+        min_count=settings.min_count, representation=settings.representation, history=found.history,
+        rows_per_second=found.rows_per_second, seconds=seconds,
     )
 
 
 def prune(columns: CrossColumns, folds: list[Fold], proposals: list[Cross], config: Config) -> list[Selected]:
     settings = config.crosses
-    return select(GainJudge(columns, folds), proposals, settings.budget, settings.max_keys, settings.min_count,
-                  settings.min_gain, settings.proposals)
+    return select(
+        GainEstimator(columns, folds), proposals, budget=settings.budget, max_keys=settings.max_keys,
+        min_count=settings.min_count, min_gain=settings.min_gain, limit=settings.proposals)
 
 
-def _folds(columns: CrossColumns, held: WindowPart, seed: int) -> list[Fold]:
+def _folds(columns: CrossColumns, holdout: WindowPart, seed: int) -> list[Fold]:
     """The search's own split in time; random folds where the window has no order in time."""
-    if not held.by_day:
+    if not holdout.by_day:
         return folds_of(None, columns.rows, seed)
-    return folds_of(np.isin(columns.row, held.column(ROW)), columns.rows, seed)
+    return folds_of(np.isin(columns.row, holdout.column(ROW)), columns.rows, seed)
 
 
 def _places(spec: FeatureSpec, columns: CrossColumns) -> list[int]:
@@ -140,19 +147,18 @@ def _digest(config: Config, seed: int, columns: CrossColumns) -> str:
     return digest.hexdigest()
 
 
-def _write(out: Artifacts, search: Search, digest: str) -> None:
+def _write(out: Artifacts, search: SearchOutcome, digest: str) -> None:
     FoundCrosses(digest=digest, crosses=tuple(search.found())).write(out.crosses)
     for number, layer in enumerate(search.adjacency, start=1):
         save_array(out.crosses / f"adjacency_{number}.npy", layer.astype(np.float32))
 
 
-def _figures(search: Search) -> dict[str, Any]:
-    return {
-        "crosses": [cross.model_dump(mode="json") for cross in search.found()],
-        "columns": [slot.name for slot in search.columns.slots],
-        "allowed_pairs": int(search.allowed.sum()) // 2,
-        "proposed": len(search.proposals),
-        "split": "time" if len(search.folds) == 1 else "random folds",
-        "history": search.history,
-        "rows_per_second": search.rows_per_second,
-    }
+def _summed_up(search: SearchOutcome, comparison: CrossComparison | None, begin: float) -> CrossesSummary:
+    spent = time.perf_counter() - begin
+    return CrossesSummary(
+        crosses=tuple(search.found()), columns=tuple(slot.name for slot in search.columns.slots),
+        allowed_pairs=int(search.allowed.sum()) // 2, proposed=len(search.proposals),
+        split="time" if len(search.folds) == 1 else "random folds", history=search.history,
+        rows_per_second=search.rows_per_second, **(dict(comparison) if comparison else {}), seconds=spent,
+        phases={**search.seconds, "compare": spent - sum(search.seconds.values())},
+    )

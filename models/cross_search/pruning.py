@@ -1,12 +1,12 @@
 """What a cross adds to a model that lacks it: the log loss it takes off rows it was not fitted on.
 
 The base is a logistic regression on all single columns. A cross gets one weight per code, fitted on the residual of the
-fit rows by Newton steps with a ridge penalty, and is judged on the held rows:
+fit rows by Newton steps with a ridge penalty, and is evaluated on the holdout:
 
     g = y - p, h = p (1 - p)      w_code <- w_code + (sum g - ridge w_code) / (sum h + ridge)
-    gain = loss(z) - loss(z + w)  in nats, summed over the held rows
+    gain = loss(z) - loss(z + w)  in nats, summed over the rows of the holdout
 
-One pass of counting per cross, so that hundreds are judged in seconds. Selection is greedy in increasing order of the
+One pass of counting per cross, so that hundreds take seconds. Selection is greedy in increasing order of the
 crosses: pairs on the base, then triples on what the pairs leave, so that a triple has to say more than its pairs; a
 longer cross is looked at only where it extends one that was kept. Gains are kept and recomputed only when a cross comes
 to the top (lazily), for they mostly shrink.
@@ -32,15 +32,15 @@ NEWTON_STEPS = 3
 
 @dataclass(frozen=True)
 class Fold:
-    """fit and held are rows of the columns: slices where they lie together, which saves copies."""
+    """`fit` and `holdout` are rows of the columns: slices where they lie together, which saves copies."""
 
     fit: slice | np.ndarray
-    held: slice | np.ndarray
+    holdout: slice | np.ndarray
 
 
 @dataclass(frozen=True)
 class Selected:
-    """gain in nats on the held rows given the crosses selected before; support = codes with enough rows."""
+    """gain in nats on the holdout given the crosses selected before; support = codes with enough rows."""
 
     cross: Cross
     gain: float
@@ -48,10 +48,10 @@ class Selected:
     support: int
 
 
-def folds_of(held: np.ndarray | None, rows: int, seed: int, count: int = 3) -> list[Fold]:
-    """One fold where `held` [N] bool is given (a split in time), else `count` random folds."""
-    if held is not None:
-        return [Fold(_together(np.flatnonzero(~held)), _together(np.flatnonzero(held)))]
+def folds_of(holdout: np.ndarray | None, rows: int, seed: int, count: int = 3) -> list[Fold]:
+    """One fold where `holdout` [N] bool is given (a split in time), else `count` random folds."""
+    if holdout is not None:
+        return [Fold(_together(np.flatnonzero(~holdout)), _together(np.flatnonzero(holdout)))]
     part = np.random.default_rng(seed).permutation(rows) % count
     return [Fold(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(count)]
 
@@ -61,7 +61,7 @@ def _together(rows: np.ndarray) -> slice | np.ndarray:
     return slice(int(rows[0]), int(rows[-1]) + 1) if lies_together else rows
 
 
-class GainJudge:
+class GainEstimator:
     """Keeps, per fold, the logits of all rows under the base and the crosses accepted so far."""
 
     def __init__(self, columns: CrossColumns, folds: Sequence[Fold]) -> None:
@@ -74,7 +74,7 @@ class GainJudge:
         codes, size = self.columns.codes(sorted(cross))
         totals = np.zeros(len(RIDGES))
         for fold, (slope, curvature) in zip(self.folds, self._slopes, strict=True):
-            sums = [np.bincount(codes[rows], values[rows], size) for rows in (fold.fit, fold.held)
+            sums = [np.bincount(codes[rows], values[rows], size) for rows in (fold.fit, fold.holdout)
                     for values in (slope, curvature)]
             for index, ridge in enumerate(RIDGES):
                 weights = sums[0] / (sums[1] + ridge)
@@ -83,13 +83,13 @@ class GainJudge:
         return float(totals[best]), RIDGES[best]
 
     def accept(self, cross: Cross, ridge: float) -> float:
-        """Adds the cross to the logits; answers its gain on the held rows."""
+        """Adds the cross to the logits; returns its gain on the holdout."""
         codes, size = self.columns.codes(sorted(cross))
         gain = 0.0
         for index, (fold, logits) in enumerate(zip(self.folds, self.logits, strict=True)):
             after = logits + self._newton(codes, size, fold.fit, logits, ridge)[codes]
-            label = self.columns.label[fold.held]
-            gain += log_loss(logits[fold.held], label) - log_loss(after[fold.held], label)
+            label = self.columns.label[fold.holdout]
+            gain += log_loss(logits[fold.holdout], label) - log_loss(after[fold.holdout], label)
             self.logits[index], self._slopes[index] = after, slopes(after, self.columns.label)
         return gain
 
@@ -119,8 +119,8 @@ def base_logits(columns: CrossColumns, fit: slice | np.ndarray) -> np.ndarray:
 
 
 def select(
-    judge: GainJudge, proposals: Iterable[Cross], budget: int, max_keys: int, min_count: int, min_gain: float,
-    limit: int | None = None,
+    estimator: GainEstimator, proposals: Iterable[Cross], *, budget: int, max_keys: int, min_count: int,
+    min_gain: float, limit: int | None = None,
 ) -> list[Selected]:
     """The crosses kept, largest gain first; one per set of configured fields, whatever their granularities.
 
@@ -132,40 +132,40 @@ def select(
     for cross in proposals:
         by_order.setdefault(len(cross), []).append(cross)
     for order in sorted(by_order):
-        shorter = [one.cross for one in chosen if len(one.cross) == order - 1]
-        crosses = [c for c in by_order[order] if order == 2 or any(one < c for one in shorter)]
-        chosen += _select_order(judge, crosses[:limit], budget, min_count, min_gain, taken)
-    return _within(sorted(chosen, key=lambda one: -one.gain), budget, max_keys)
+        shorter = [selected.cross for selected in chosen if len(selected.cross) == order - 1]
+        crosses = [c for c in by_order[order] if order == 2 or any(kept < c for kept in shorter)]
+        chosen += _select_order(estimator, crosses[:limit], budget, min_count, min_gain, taken)
+    return _within(sorted(chosen, key=lambda selected: -selected.gain), budget, max_keys)
 
 
 def _select_order(
-    judge: GainJudge, crosses: Sequence[Cross], budget: int, min_count: int, min_gain: float,
+    estimator: GainEstimator, crosses: Sequence[Cross], budget: int, min_count: int, min_gain: float,
     taken: set[frozenset[str]],
 ) -> list[Selected]:
-    heap = [(-gain, sorted(cross), ridge, 0) for cross in crosses for gain, ridge in [judge.estimate(cross)]]
+    heap = [(-gain, sorted(cross), ridge, 0) for cross in crosses for gain, ridge in [estimator.estimate(cross)]]
     heapq.heapify(heap)
     chosen: list[Selected] = []
     while heap and len(chosen) < budget and -heap[0][0] >= min_gain:
         _, members, ridge, age = heapq.heappop(heap)
         cross = frozenset(members)
-        fields = frozenset(judge.columns.slots[one].field for one in cross)
+        fields = frozenset(estimator.columns.slots[place].field for place in cross)
         if fields in taken:
             continue
         if age < len(chosen):
-            gain, ridge = judge.estimate(cross)
+            gain, ridge = estimator.estimate(cross)
             heapq.heappush(heap, (-gain, members, ridge, len(chosen)))
             continue
         taken.add(fields)
-        chosen.append(Selected(cross, judge.accept(cross, ridge), ridge, judge.support(cross, min_count)))
+        chosen.append(Selected(cross, estimator.accept(cross, ridge), ridge, estimator.support(cross, min_count)))
     return chosen
 
 
 def _within(chosen: Sequence[Selected], budget: int, max_keys: int) -> list[Selected]:
     """Leaves out what would pass `max_keys`, and what comes after the budget."""
     kept: list[Selected] = []
-    for one in chosen:
-        if len(kept) < budget and sum(other.support for other in kept) + one.support <= max_keys:
-            kept.append(one)
+    for selected in chosen:
+        if len(kept) < budget and sum(other.support for other in kept) + selected.support <= max_keys:
+            kept.append(selected)
     return kept
 
 

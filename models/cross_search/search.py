@@ -1,7 +1,7 @@
-"""Algorithm 1 of FIVES (KDD 2021): the network steps on the fit part, the structure on the held part, batch by batch.
+"""Algorithm 1 of FIVES (KDD 2021): the network steps on the fit part, the structure on the holdout, batch by batch.
 
     Theta <- Adam step on L(fit batch  | A, Theta)        rate learning_rate
-    H     <- Adam step on L(held batch | A, Theta)        rate edge_learning_rate, first order
+    H     <- Adam step on L(holdout batch | A, Theta)        rate edge_learning_rate, first order
 
 The temperature of eq. 8 falls from 1 to `temperature_end` by a constant factor a step. Memory is that of a batch.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ import torch
 from contracts.config.training import Crosses, Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.crosses import SearchEpoch
 from models.examples.batches import Batch, ExampleSet
 from models.layers.losses import ClickLoss
 from models.layers.position_bias import PositionBias
@@ -27,18 +28,18 @@ from models.training.loop import Loop
 OnBatch = Callable[[int, int], None]
 
 
-class Found(NamedTuple):
+class Searched(NamedTuple):
     """Soft adjacency [N, N] per layer at temperature 1, the losses per epoch, and the rows seen a second."""
 
     adjacency: list[np.ndarray]
-    history: list[dict[str, Any]]
+    history: tuple[SearchEpoch, ...]
     rows_per_second: float
 
 
 def search(
-    spec: FeatureSpec, fit: ExampleSet, held: ExampleSet, allowed: np.ndarray, settings: Crosses, train: Train,
+    spec: FeatureSpec, fit: ExampleSet, holdout: ExampleSet, allowed: np.ndarray, settings: Crosses, train: Train,
     seed: int, on_batch: OnBatch | None = None,
-) -> Found:
+) -> Searched:
     """`allowed` [N, N] bool over the nodes of models/networks/fives.py. Raises SluiceError when the structure is not
     finite."""
     torch.manual_seed(seed)
@@ -53,9 +54,9 @@ def search(
     loop = Loop(ClickLoss(network, bias), [network, bias], train.model_copy(update=changed), seed, settings.epochs)
     alternation = _Alternation(loop, network, settings)
     begin = time.perf_counter()
-    history = [alternation.epoch(epoch, fit, held, seed, on_batch) for epoch in range(1, settings.epochs + 1)]
+    history = tuple(alternation.epoch(epoch, fit, holdout, seed, on_batch) for epoch in range(1, settings.epochs + 1))
     seconds = time.perf_counter() - begin
-    return Found(_adjacency(network), history, settings.epochs * fit.rows / seconds)
+    return Searched(_adjacency(network), history, settings.epochs * fit.rows / seconds)
 
 
 @torch.no_grad()
@@ -74,21 +75,22 @@ class _Alternation:
         self.adam = torch.optim.Adam([network.edges.structure], lr=settings.edge_learning_rate)
 
     def epoch(
-        self, epoch: int, fit: ExampleSet, held: ExampleSet, seed: int, on_batch: OnBatch | None
-    ) -> dict[str, Any]:
+        self, epoch: int, fit: ExampleSet, holdout: ExampleSet, seed: int, on_batch: OnBatch | None
+    ) -> SearchEpoch:
         size, expected = self.settings.batch_size, -(-fit.rows // self.settings.batch_size)
-        judged = _endless(held, size, seed + epoch)
+        endless = _endless(holdout, size, seed + epoch)
         losses = np.zeros(4)
         begin = time.perf_counter()
         self.loop.loss.train()
         for number, batch in enumerate(fit.batches(size, shuffle=True, seed=seed * 1000 + epoch), start=1):
             progress = min(1.0, (epoch - 1 + number / expected) / self.settings.epochs)
             self.network.edges.temperature.fill_(self.settings.temperature_end**progress)
-            losses += (*self.loop.step(batch.to(self.loop.device)), *self._structure_step(next(judged)))
+            losses += (*self.loop.step(batch.to(self.loop.device)), *self._structure_step(next(endless)))
             if on_batch:
                 on_batch(number, max(expected, number))
-        return {"epoch": epoch, "fit_loss": losses[0] / max(losses[1], 1), "held_loss": losses[2] / max(losses[3], 1),
-                "seconds": time.perf_counter() - begin}
+        return SearchEpoch(
+            epoch=epoch, fit_loss=losses[0] / max(losses[1], 1), holdout_loss=losses[2] / max(losses[3], 1),
+            seconds=time.perf_counter() - begin)
 
     def _structure_step(self, batch: Batch) -> tuple[float, int]:
         structure = self.network.edges.structure

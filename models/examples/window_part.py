@@ -1,6 +1,6 @@
-"""The two parts of a training window that a search inside it works with: `fit` and, later in time, `held`.
+"""The two parts of a training window that a search inside it works with: `fit` and, later in time, `holdout`.
 
-Days are kept whole, so that no day's row teaches what is judged on a row of the same day. A window of one day, or a
+Days are kept whole, so that no day's row teaches what is evaluated on a row of the same day. A window of one day, or a
 table without times, is cut by the hash of the row instead.
 """
 
@@ -18,7 +18,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
 from models.examples.validation_half import GOLDEN
 
-Part = Literal["fit", "held"]
+Part = Literal["fit", "holdout"]
 
 
 def hashed_share(keys: np.ndarray) -> np.ndarray:
@@ -26,15 +26,15 @@ def hashed_share(keys: np.ndarray) -> np.ndarray:
     return (keys.astype(np.int64).view(np.uint64) * GOLDEN >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def held_days(rows_of_day: dict[str, int], share: float) -> set[str]:
+def holdout_days(rows_of_day: dict[str, int], share: float) -> set[str]:
     """The last days that hold at least `share` of the rows, but never all; none where there is one day alone."""
     days, wanted, found = sorted(rows_of_day), share * sum(rows_of_day.values()), 0
-    held: set[str] = set()
+    holdout: set[str] = set()
     while len(days) > 1 and found < wanted:
         last = days.pop()
-        held.add(last)
+        holdout.add(last)
         found += rows_of_day[last]
-    return held
+    return holdout
 
 
 class WindowPart(ExampleSet):
@@ -46,18 +46,18 @@ class WindowPart(ExampleSet):
         counts: dict[str, int] = {}
         for group in self.groups:
             counts[group.path.parent.name] = counts.get(group.path.parent.name, 0) + group.rows
-        held = held_days(counts, share)
-        self.by_day = bool(held)
+        holdout = holdout_days(counts, share)
+        self.by_day = bool(holdout)
         if self.by_day:
-            self.groups = [g for g in self.groups if (g.path.parent.name in held) == (part == "held")]
+            self.groups = [g for g in self.groups if (g.path.parent.name in holdout) == (part == "holdout")]
             self.rows = sum(group.rows for group in self.groups)
         else:
             self.rows = int(self._kept(super().column("_row")).sum())
         if self.rows == 0:
-            raise DataError(f"{folder}: part {part!r} has no row when {share:g} are held; bring a longer log")
+            raise DataError(f"{folder}: part {part!r} has no row when {share:g} are held out; bring a longer log")
 
     def _kept(self, rows: np.ndarray) -> np.ndarray:
-        return (hashed_share(rows) < self.share) == (self.part == "held")
+        return (hashed_share(rows) < self.share) == (self.part == "holdout")
 
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
         for batch in super().batches(*args, **kwargs):

@@ -70,9 +70,9 @@ def print_crosses(figures: dict[str, Any], console: Console) -> None:
         name, gain = " x ".join(cross["parts"]), f"{cross['gain']:.1f}"
         found.add_row(name, gain, figure(cross["importance"]), str(cross["support"]))
     console.print(found)
-    if "arms" in figures:
+    if "variants" in figures:
         arms = Table("crosses", "AUC", "gain", "95% interval", "keys", title="logistic regression, test window")
-        for name, arm in figures["arms"].items():
+        for name, arm in figures["variants"].items():
             interval = f"{arm['gain_low']:+.4f} to {arm['gain_high']:+.4f}" if "gain" in arm else "-"
             arms.add_row(name, figure(arm["auc"]), figure(arm.get("gain")), interval, str(arm["keys"]))
         if figures.get("lightgbm"):

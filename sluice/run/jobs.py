@@ -65,7 +65,7 @@ def run_crosses(
     from pipelines.jobs import feature_job
 
     with show_progress(console, "crosses") as progress:
-        found = cross_job.run(config, out, seed=seed, on_progress=progress.advance, force=force)
+        found = cross_job.run(config, out, seed=seed, on_progress=progress.advance, force=force).plain()
     if not feature_job.has_found_crosses(config, out):
         with show_progress(console, "features with crosses") as progress:
             feature_job.encode_again(config, out, on_progress=progress.note)

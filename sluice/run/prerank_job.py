@@ -42,7 +42,7 @@ def choose_pre_ranker(
         raise ConfigError("a pre-ranker is chosen on past requests; set log.item_id and log.event_time")
     started, chosen = time.perf_counter(), config.seed if seed is None else seed
     digest = _digest(config, out, costs, chosen)
-    known = summary.read(out.prerank, PrerankSummary)
+    known = summary.kept(out.prerank, PrerankSummary)
     if known is not None and known.digest == digest and (out.model("fscd") / WEIGHTS).exists() and not force:
         return known
     (out.prerank / summary.FILE).unlink(missing_ok=True)

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from contracts.errors import DataError
-from contracts.summaries.summary import FILE, Summary, read, required, write
+from contracts.summaries.summary import FILE, Summary, kept, read, required, write
 
 
 class Figures(Summary):
@@ -41,6 +41,13 @@ def test_another_record_or_a_damaged_file_is_refused_with_the_key(tmp_path, text
     (tmp_path / FILE).write_text(text)
     with pytest.raises(DataError, match=message):
         read(tmp_path, Figures)
+
+
+def test_to_the_job_that_writes_it_another_record_is_as_good_as_none(tmp_path):
+    (tmp_path / FILE).write_text('{"colour": 1}')
+    assert kept(tmp_path, Figures) is None
+    write(tmp_path, Figures(rows=3))
+    assert kept(tmp_path, Figures) == Figures(rows=3)
 
 
 def test_a_figure_that_is_not_finite_is_never_written(tmp_path):

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.errors import DataError
 from contracts.features import found_crosses
+from contracts.summaries import summary
+from contracts.summaries.crosses import CrossesSummary
 from models.cross_search.job import run
 from tests.models.crossed_world import (
     FIELDS,
@@ -54,18 +55,18 @@ def world(folder: Path, logit: Callable[[np.ndarray], np.ndarray]) -> Artifacts:
     return out
 
 
-def parts(figures: dict[str, Any]) -> set[frozenset[str]]:
-    return {frozenset(cross["parts"]) for cross in figures["crosses"]}
+def parts(figures: CrossesSummary) -> set[frozenset[str]]:
+    return {frozenset(cross.parts) for cross in figures.crosses}
 
 
 def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> None:
     out = world(tmp_path, triple_logit())
     figures = run(config(), out)
     assert frozenset({"f0", "f2", "f4"}) in parts(figures)
-    assert figures["split"] == "time"
+    assert figures.split == "time"
     found = found_crosses.read(out.crosses)
     assert found is not None
-    assert [cross.name for cross in found.crosses] == [cross["name"] for cross in figures["crosses"]]
+    assert [cross.name for cross in found.crosses] == [cross.name for cross in figures.crosses]
     assert len(list(out.crosses.glob("adjacency_*.npy"))) == 2
 
 
@@ -73,9 +74,9 @@ def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
     out = world(tmp_path, pair_logit(0, 4))
     first = run(config(), out)
     assert run(config(), out) == first
-    assert run(config(budget=1), out)["seconds"] != first["seconds"]
+    assert run(config(budget=1), out).seconds != first.seconds
     again = run(config(), out, force=True)
-    assert again["crosses"] == first["crosses"]
+    assert again.crosses == first.crosses
 
 
 def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
@@ -85,15 +86,15 @@ def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
     for window in ("validation", "test"):
         shutil.rmtree(out.examples(window))
         write_examples(out.examples(window), crossed_columns(lambda ids: -logit(ids), rows=2000, seed=9))
-    assert run(config(), out, force=True)["crosses"] == first["crosses"]
+    assert run(config(), out, force=True).crosses == first.crosses
 
 
 def test_budgets_are_respected(tmp_path: Path) -> None:
     first, second = pair_logit(0, 4), pair_logit(1, 3)
     out = world(tmp_path, lambda ids: first(ids) + second(ids))
-    assert len(run(config(), out)["crosses"]) >= 2
-    assert len(run(config(budget=1), out)["crosses"]) == 1
-    assert run(config(max_keys=10), out)["crosses"] == []
+    assert len(run(config(), out).crosses) >= 2
+    assert len(run(config(budget=1), out).crosses) == 1
+    assert run(config(max_keys=10), out).crosses == ()
 
 
 def test_a_pure_parity_of_three_is_the_known_limit(tmp_path: Path) -> None:
@@ -108,15 +109,19 @@ def test_a_parity_of_two_is_found_where_it_is_proposed(tmp_path: Path) -> None:
     assert frozenset({"f1", "f4"}) in parts(figures)
 
 
-def test_the_comparison_names_every_rival(tmp_path: Path) -> None:
+def test_the_comparison_names_every_baseline(tmp_path: Path) -> None:
     out = world(tmp_path, parity_logit(0, 4))
     figures = run(config(compare_rows=4000), out)
-    rivals = {"random", "information", "taylor", "exhaustive", "all_pairs_hashed"}
-    assert set(figures["arms"]) == {"none", "fives", *rivals}
-    assert figures["arms"]["fives"]["gain_low"] > 0
-    assert figures["representations"]["embedding"]["auc"] > figures["representations"]["none"]["auc"] - 0.01
-    assert figures["lightgbm"]["auc"] > 0.6
-    assert summary.read(out.crosses) == json.loads(json.dumps(figures))
+    assert figures.variants is not None
+    assert figures.representations is not None
+    assert figures.lightgbm is not None
+    assert figures.variants["fives"].gain_low is not None
+    baselines = {"random", "information", "taylor", "exhaustive", "all_pairs_hashed"}
+    assert set(figures.variants) == {"none", "fives", *baselines}
+    assert figures.variants["fives"].gain_low > 0
+    assert figures.representations["embedding"].auc > figures.representations["none"].auc - 0.01
+    assert figures.lightgbm.auc > 0.6
+    assert summary.read(out.crosses, CrossesSummary) == figures
 
 
 def test_nothing_to_cross_is_said(tmp_path: Path) -> None:

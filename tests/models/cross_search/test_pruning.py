@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from models.cross_search.columns import CrossColumns
-from models.cross_search.pruning import NEWTON_STEPS, Fold, GainJudge, folds_of, log_loss, select, slopes
+from models.cross_search.pruning import Fold, GainEstimator, folds_of, log_loss, select, slopes
 from tests.models.crossed_world import crossed_columns, pair_logit, triple_logit
 
 
@@ -23,9 +23,9 @@ def every(columns: CrossColumns, *orders: int) -> list[frozenset[int]]:
 
 
 def picked(columns: CrossColumns, **changed: Any) -> list[frozenset[int]]:
-    judge = GainJudge(columns, folds_of(None, columns.rows, 0))
+    estimator = GainEstimator(columns, folds_of(None, columns.rows, 0))
     settings = {"budget": 10, "max_keys": 10**6, "min_count": 1, "min_gain": 3.0, **changed}
-    return [one.cross for one in select(judge, every(columns, 2, 3), **settings)]
+    return [selected.cross for selected in select(estimator, every(columns, 2, 3), **settings)]
 
 
 def test_the_planted_pairs_come_first_and_no_triple_repeats_them(world: CrossColumns) -> None:
@@ -35,10 +35,10 @@ def test_the_planted_pairs_come_first_and_no_triple_repeats_them(world: CrossCol
 
 
 def test_a_pair_of_pairs_is_no_triple_of_its_own(world: CrossColumns) -> None:
-    judge = GainJudge(world, folds_of(None, world.rows, 0))
-    alone, _ = judge.estimate(frozenset({0, 3, 1}))
-    judge.accept(frozenset({0, 3}), 5.0)
-    given, _ = judge.estimate(frozenset({0, 3, 1}))
+    estimator = GainEstimator(world, folds_of(None, world.rows, 0))
+    alone, _ = estimator.estimate(frozenset({0, 3, 1}))
+    estimator.accept(frozenset({0, 3}), 5.0)
+    given, _ = estimator.estimate(frozenset({0, 3, 1}))
     assert alone > 20 > given
 
 
@@ -65,40 +65,56 @@ def test_one_cross_per_set_of_fields() -> None:
     assert sum(3 in cross and bool(cross & {0, 6}) and len(cross) == 2 for cross in found) == 1
 
 
+def test_behind_the_newton_steps_the_slope_of_every_code_vanishes(world: CrossColumns) -> None:
+    """At the ridge optimum of a code's weight w: sum over its fit rows of (y - p) = ridge w."""
+    fit, ridge, cross = np.arange(4000), 5.0, [0, 3]
+    estimator = GainEstimator(world, [Fold(fit, np.arange(4000, 8000))])
+    start = estimator.logits[0].copy()
+    codes, size = world.codes(cross)
+    before = np.bincount(codes[fit], slopes(start, world.label)[0][fit], size)
+    estimator.accept(frozenset(cross), ridge)
+    after = slopes(estimator.logits[0], world.label)
+    slope, curvature = (np.bincount(codes[fit], values[fit], size) for values in after)
+    weight = np.zeros(size)
+    weight[codes] = estimator.logits[0] - start
+    pull, step = slope - ridge * weight, curvature + ridge
+    assert np.abs(before).max() > 10.0
+    np.testing.assert_allclose(pull / step, 0.0, atol=1e-4)
+
+
 def test_newton_reaches_the_ridge_optimum_of_each_code(world: CrossColumns) -> None:
-    judge = GainJudge(world, [Fold(np.arange(4000), np.arange(4000, 8000))])
-    start, ridge = judge.logits[0].copy(), 5.0
+    estimator = GainEstimator(world, [Fold(np.arange(4000), np.arange(4000, 8000))])
+    start, ridge = estimator.logits[0].copy(), 5.0
     codes, _ = world.codes([0, 3])
-    judge.accept(frozenset({0, 3}), ridge)
-    moved = judge.logits[0] - start
+    estimator.accept(frozenset({0, 3}), ridge)
+    moved = estimator.logits[0] - start
     for code in np.unique(codes)[:4]:
         rows = np.flatnonzero(codes[:4000] == code)
 
         def loss(weight: float, rows: np.ndarray = rows) -> float:
             return log_loss(start[rows] + weight, world.label[rows]) + ridge * weight**2 / 2
 
-        assert NEWTON_STEPS >= 3
         np.testing.assert_allclose(moved[codes == code], minimize_scalar(loss).x, atol=1e-3)
 
 
 def test_the_estimate_is_near_the_gain(world: CrossColumns) -> None:
-    judge = GainJudge(world, folds_of(None, world.rows, 0))
-    estimate, ridge = judge.estimate(frozenset({1, 4}))
-    assert judge.accept(frozenset({1, 4}), ridge) == pytest.approx(estimate, rel=0.35)
+    estimator = GainEstimator(world, folds_of(None, world.rows, 0))
+    estimate, ridge = estimator.estimate(frozenset({1, 4}))
+    assert estimator.accept(frozenset({1, 4}), ridge) == pytest.approx(estimate, rel=0.35)
 
 
 def test_a_split_in_time_is_one_fold_of_slices() -> None:
     (fold,) = folds_of(np.arange(10) >= 7, 10, 0)
-    assert (fold.fit, fold.held) == (slice(0, 7), slice(7, 10))
+    assert (fold.fit, fold.holdout) == (slice(0, 7), slice(7, 10))
     scattered = np.array([True, False] * 5)
-    np.testing.assert_array_equal(folds_of(scattered, 10, 0)[0].held, np.flatnonzero(scattered))
+    np.testing.assert_array_equal(folds_of(scattered, 10, 0)[0].holdout, np.flatnonzero(scattered))
 
 
 def test_random_folds_hold_every_row_once() -> None:
     folds = folds_of(None, 100, 3)
-    assert sorted(np.concatenate([fold.held for fold in folds])) == list(range(100))
+    assert sorted(np.concatenate([fold.holdout for fold in folds])) == list(range(100))
     rows = np.arange(100)
-    assert all(not np.isin(rows[fold.fit], rows[fold.held]).any() for fold in folds)
+    assert all(not np.isin(rows[fold.fit], rows[fold.holdout]).any() for fold in folds)
 
 
 def test_slopes_are_the_derivatives_of_the_log_loss() -> None:

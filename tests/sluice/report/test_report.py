@@ -41,7 +41,7 @@ RUN = {
         "crosses": [{"parts": ["age_band", "format"], "gain": 173.2, "importance": 0.93, "support": 24}],
         "columns": ["age_band", "format"], "proposed": 9, "planted": 6, "found": 5, "seconds": 40.0,
         "compare_rows": 1000, "lightgbm": {"auc": 0.66},
-        "arms": {"none": {"auc": 0.67, "keys": 0},
+        "variants": {"none": {"auc": 0.67, "keys": 0},
                  "fives": {"auc": 0.7419, "gain": 0.06, "gain_low": 0.05, "gain_high": 0.07, "keys": 24}},
         "representations": {kind: {"auc": 0.7, "weights": 10} for kind in ("none", "embedding", "product")},
     },

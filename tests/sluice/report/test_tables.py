@@ -28,7 +28,7 @@ def test_crosses_and_what_they_are_worth_are_printed():
     arms = {"none": {"auc": 0.6, "keys": 0},
             "fives": {"auc": 0.7, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11, "keys": 24}}
     cross = {"parts": ["age_band", "format"], "gain": 12.34, "importance": 0.9, "support": 24}
-    print_crosses({"crosses": [cross], "arms": arms, "lightgbm": {"auc": 0.65}}, console)
+    print_crosses({"crosses": [cross], "variants": arms, "lightgbm": {"auc": 0.65}}, console)
     text = shown.getvalue()
     for part in ("age_band x format", "12.3", "+0.0900 to +0.1100", "LightGBM", "0.6500"):
         assert part in text
