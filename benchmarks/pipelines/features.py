@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError
 from pipelines.marketplace.marketplace import simulate
+from sluice.airflow_demo.daily_config import merged, write_toml
 
 CONFIG = Path(__file__).parents[2] / "examples" / "marketplace.toml"
 MILLION, PAGE_BYTES, TICKS = 1_000_000, os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
@@ -36,9 +38,8 @@ def measure(path: Path, millions: float, out: Artifacts, memory: str) -> dict[st
     if config.simulation is None:
         raise ConfigError(f"{path} has no [simulation] section")
     simulate(config.simulation.model_copy(update={"events": int(millions * MILLION)}), config.seed, out.raw, out.truth)
-    text = path.read_text(encoding="utf-8")
-    larger = out.out / "config.toml"
-    larger.write_text(f'{text}\n[spark.settings]\n"spark.driver.memory" = "{memory}"\n', encoding="utf-8")
+    settings = {"spark": {"settings": {"spark.driver.memory": memory}}}
+    larger = write_toml(out.out / "config.toml", merged(tomllib.loads(path.read_text(encoding="utf-8")), settings))
     started = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "sluice.cli", "features", str(larger), "--data", str(out.raw),
                                 "--out", str(out.out)], stderr=subprocess.DEVNULL)

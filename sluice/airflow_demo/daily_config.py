@@ -17,6 +17,10 @@ def write(target: Path, sections: Mapping[str, Mapping[str, Any]], fields: Colle
     """Keys of `sections`, also inside tables, take the place of the example's; of its fields those named are kept."""
     config = merged(tomllib.loads(SOURCE.read_text(encoding="utf-8")), sections)
     config["fields"] = [field for field in config["fields"] if field["name"] in fields]
+    return write_toml(target, config)
+
+
+def write_toml(target: Path, config: Mapping[str, Any]) -> Path:
     target.write_text("".join(f"{key} = {toml(value)}\n" for key, value in config.items()), encoding="utf-8")
     return target
 
