@@ -31,7 +31,7 @@ check: $(READY) types
 	$(BIN)/pytest -q tests/test_layering.py
 
 types: $(READY)
-	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags
+	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags tests
 
 airflow: $(AIRFLOW_READY)
 

@@ -2,7 +2,7 @@
 
     sluice bench seeds CONFIG --data DIR --out OUT --seeds 3
 
-Features are made once. Prints a Markdown table; the last line is one JSON object.
+Features are made once, where OUT has none. Prints a Markdown table; the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args(argv)
     config, out, console = load(arguments.config), Artifacts(arguments.out), Console(stderr=True)
-    jobs.run_features(config, arguments.data, out, console)
+    if not out.encoding.exists():
+        jobs.run_features(config, arguments.data, out, console)
     runs = []
     for seed in range(arguments.seeds):
         trained = jobs.run_train(config, out, console, config.seed + seed)

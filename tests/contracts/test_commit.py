@@ -6,7 +6,8 @@ from contracts.commit import present_commit
 
 def test_a_commit_has_the_asked_number_of_digits_and_says_whether_files_were_changed():
     long, short = present_commit(), present_commit(digits=12)
-    if long is not None:  # a checkout, and not an installed package
+    assert (long is None) == (short is None)
+    if long and short:  # a checkout, and not an installed package
         assert len(long.removesuffix("-dirty")) == 40
         assert long.startswith(short.removesuffix("-dirty"))
 

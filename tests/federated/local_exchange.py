@@ -21,7 +21,7 @@ class FixedTrainer:
 
     def __init__(self, held: np.ndarray, width: int, dense: int, seed: int, samples: int = 7) -> None:
         self._held, self.width, self.dense, self.seed, self._samples = held, width, dense, seed, samples
-        self.last: LocalUpdate | None = None
+        self.last: LocalUpdate  # once it has trained
 
     def held(self) -> np.ndarray:
         return self._held
@@ -38,6 +38,11 @@ class FixedTrainer:
             generator.normal(0, 0.3, self.dense), self._samples, self._samples + 2, 0.5 * self._samples,
         )
         return self.last
+
+
+def fixed_trainer(client: RoundClient) -> FixedTrainer:
+    assert isinstance(client.trainer, FixedTrainer)
+    return client.trainer
 
 
 class LocalExchange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +13,18 @@ from federated.protocol.local_update import update_words
 from federated.protocol.plan import TAIL, Plan
 from federated.protocol.round_client import RoundClient
 from federated.protocol.round_server import OpenedRound, RoundServer
-from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
+from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange, fixed_trainer
 
 SPACE, WIDTH, DENSE, CLIENTS = 60, 3, 11, 14
 
 
-def plan(masking: str, policy: str, **changes: object) -> Plan:
-    return Plan(**{"space": SPACE, "private": ((5, 40), (45, SPACE)), "width": WIDTH, "dense": DENSE,
-                   "policy": POLICIES[policy], "masking": masking, "clients": CLIENTS, "neighbours": 8, "buckets": 3,
-                   "identities": PUBLISHED if masking != "none" else (), **changes})
+def plan(masking: str, policy: str, **changes: Any) -> Plan:
+    settings: dict[str, Any] = {
+        "space": SPACE, "private": ((5, 40), (45, SPACE)), "width": WIDTH, "dense": DENSE, "policy": POLICIES[policy],
+        "masking": masking, "clients": CLIENTS, "neighbours": 8, "buckets": 3,
+        "identities": PUBLISHED if masking != "none" else (),
+    }
+    return Plan(**settings | changes)
 
 
 def clients(of: Plan, folder: Path, count: int = CLIENTS) -> dict[int, RoundClient]:
@@ -48,7 +52,7 @@ def plaintext(of: Plan, exchange: LocalExchange, survivors: set[int]) -> tuple[n
         client = exchange.clients[number]
         places = client.places(exchange.memory[number])
         succinct = np.isin(places, np.concatenate([of.public_places, client.trainer.held()]))
-        words = update_words(of, of.update_layout(places), succinct, client.trainer.last)
+        words = update_words(of, of.update_layout(places), succinct, fixed_trainer(client).last)
         common += words[: DENSE + TAIL]
         for place, row in zip(places, words[DENSE + TAIL :].reshape(-1, WIDTH + 1), strict=True):
             rows[place] += row

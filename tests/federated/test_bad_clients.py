@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
 from federated.protocol.client_masks import round_context
 from federated.protocol.local_update import LocalUpdate
-from federated.protocol.messages import PHASES, ROUND, text
+from federated.protocol.messages import PHASES, ROUND, Phase, text
 from federated.protocol.round_client import RoundClient
 from federated.secure_aggregation.identity import ANNOUNCEMENT, Identity
 from federated.secure_aggregation.round_secrets import RoundSecrets
@@ -52,7 +53,7 @@ def test_rows_that_were_not_declared_or_words_that_are_none_lose_the_client(tmp_
     assert (found.rows == of.fixed.decode(rows[:, :-1])).all()
 
 
-def test_a_client_whose_training_diverges_sends_nothing(tmp_path):
+def test_a_client_whose_training_diverges_sends_nothing(tmp_path, monkeypatch):
     of = plan("union", "cpp5")
     made = clients(of, tmp_path)
     honest = made[105].trainer.train
@@ -61,7 +62,7 @@ def test_a_client_whose_training_diverges_sends_nothing(tmp_path):
         update = honest(*arguments)
         return LocalUpdate(update.rows * np.nan, update.row_samples, update.dense, update.kept, update.held, 0.0)
 
-    made[105].trainer.train = diverged
+    monkeypatch.setattr(made[105].trainer, "train", diverged)
     exchange = LocalExchange(made)
     assert run(of, exchange).lost["train"] == [105]
     assert "NaN" in exchange.refusals[0]
@@ -79,9 +80,10 @@ def test_an_answer_given_twice_or_for_a_past_round_is_refused(tmp_path):
     exchange = LocalExchange(clients(of, tmp_path))
     run(of, exchange, number=3)
     client, memory = exchange.clients[100], exchange.memory[100]
-    for number, phase in ((3, "open_update"), (3, "keys"), (2, "keys")):
+    given: tuple[tuple[int, Phase], ...] = ((3, "open_update"), (3, "keys"), (2, "keys"))
+    for number, phase in given:
         with pytest.raises(ProtocolError, match="refused"):
-            client.handle(phase, {ROUND: np.int64(number).reshape(()), "clients": np.int32(9).reshape(())}, memory)
+            client.handle(phase, {ROUND: np.array(number), "clients": np.array(9, np.int32)}, memory)
 
 
 def test_a_second_story_about_the_survivors_gets_nothing(tmp_path):
@@ -188,11 +190,13 @@ def test_a_server_that_poses_as_a_neighbour_is_refused_by_every_client(tmp_path,
     assert all("not signed by" in said or "the roster" in said for said in exchange.refusals)
 
 
+TOLD = itertools.count()
+
+
 def at_odds(message):
-    """Some are told of another sum than the others."""
-    at_odds.told += 1
+    """Every other client is told of another sum."""
     finished = np.unpackbits(message["finished"])
-    if at_odds.told % 2:
+    if next(TOLD) % 2:
         finished[CLIENTS - 1] = 0
     return {**message, "finished": np.packbits(finished)}
 
@@ -289,7 +293,6 @@ def false(message):
 ])
 def test_a_sum_that_clients_do_not_agree_on_is_not_opened(tmp_path, instance, phase, change, reason):
     """Else a server could have both secrets of a client: its self mask from some neighbours, its keys from others."""
-    at_odds.told = 0
     exchange = Lying(clients(plan("union", "cpp5", neighbours=13), tmp_path), f"{phase}_{instance}", change)
     with pytest.raises(RoundAbandoned) as abandoned:
         run(plan("union", "cpp5", neighbours=13), exchange)
@@ -327,7 +330,7 @@ def test_a_phase_out_of_order_is_refused(tmp_path, phase):
     of = plan("per_row", "cpp1")
     client = clients(of, tmp_path, count=1)[100]
     with pytest.raises(ProtocolError):
-        client.handle(phase, {ROUND: np.int64(1).reshape(())}, {})
+        client.handle(phase, {ROUND: np.array(1)}, {})
 
 
 def test_a_sum_refuses_an_upload_of_another_shape():

@@ -67,6 +67,7 @@ def test_the_running_mean_is_that_of_what_the_clients_remember(tmp_path, masking
     run.run(9, lambda rows, dense: {}, 99, lambda entry: None)
     dense, rows = np.zeros(DENSE), np.zeros((SPACE, WIDTH))
     for number, client in exchange.clients.items():
+        assert client.gradients is not None
         memory = client.gradients.read()
         memory.settle(int(run.latest.accepted[number]))
         dense += memory.committed.dense
@@ -156,13 +157,14 @@ def test_a_public_scope_is_one_bucket_of_rows_the_same_for_all(tmp_path):
 
 def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
     of = plan("union", "cpp5", rule="holders", clients=4)
+    exchange = LocalExchange(made(replace(of, rule="latest"), tmp_path))
+    exchange.clients = {
+        n: RoundClient(of, c.trainer, None, identity=c.masks.identity) for n, c in exchange.clients.items()}
     run = FederatedRun(
-        plan=of, exchange=LocalExchange(made(replace(of, rule="latest"), tmp_path)), population=CLIENTS,
+        plan=of, exchange=exchange, population=CLIENTS,
         folder=tmp_path / "run", seed=1, rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32),
         available=lambda slot: list(range(CLIENTS)) if slot % 3 == 0 else [0],
     )
-    run.exchange.clients = {
-        n: RoundClient(of, c.trainer, None, identity=c.masks.identity) for n, c in run.exchange.clients.items()}
     run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
     assert [entry.round + entry.waited for entry in run.history] == [3, 6, 9]
     run.available = lambda slot: [0]

@@ -48,7 +48,8 @@ def test_flwr_run_completes_rounds_in_the_simulation_engine(tmp_path):
                  "num-supernodes=4")
             wait_for_file(folder / "runs" / f"{setting}-flower" / summary.FILE, 900, home)
     for setting in ("cpp2", "fedlaavg"):
-        assert summary.read(folder / "runs" / f"{setting}-flower", ServerAppSummary).rounds == ROUNDS
+        found = summary.required(folder / "runs" / f"{setting}-flower", ServerAppSummary, "flwr run")
+        assert found.rounds == ROUNDS
 
 
 @pytest.mark.slow
@@ -73,6 +74,6 @@ def test_three_authenticated_supernodes_complete_rounds_over_tls(tmp_path):
             ))
         flwr(home, "run", str(ROOT), NAME, "-c", settings(folder, 3))
         wait_for_file(folder / "runs" / "cpp2-flower" / summary.FILE, 900, home)
-    found = summary.read(folder / "runs" / "cpp2-flower", ServerAppSummary)
+    found = summary.required(folder / "runs" / "cpp2-flower", ServerAppSummary, "flwr run")
     assert found.rounds == ROUNDS
     assert all(entry.clients == 3 for entry in found.history)

@@ -10,7 +10,7 @@ from federated.protocol.local_update import update_words
 from federated.protocol.messages import PHASES
 from federated.protocol.round_server import RoundServer
 from federated.secure_aggregation.fixed_point import signed
-from tests.federated.local_exchange import LocalExchange
+from tests.federated.local_exchange import LocalExchange, fixed_trainer
 from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plaintext, plan, run
 
 CASES = [("none", "cpp1"), ("none", "all"), ("union", "cpp5"), ("union", "all"),
@@ -87,7 +87,7 @@ def test_masked_words_are_uniform_and_hold_no_plaintext(tmp_path):
     of = plan("per_row", "cpp2", dense=3000)
     made = clients(of, tmp_path)
     for client in made.values():
-        client.trainer.dense = 3000
+        fixed_trainer(client).dense = 3000
     exchange = LocalExchange(made)
     server = RoundServer(of, 1, exchange, np.zeros((SPACE, WIDTH), np.float32), np.zeros(3000, np.float32))
     server.run(exchange.clients)
@@ -102,5 +102,5 @@ def test_masked_words_are_uniform_and_hold_no_plaintext(tmp_path):
             client = exchange.clients[number]
             places = client.places(exchange.memory[number])
             succinct = np.isin(places, np.concatenate([of.public_places, client.trainer.held()]))
-            words = update_words(of, of.update_layout(places), succinct, client.trainer.last)
+            words = update_words(of, of.update_layout(places), succinct, fixed_trainer(client).last)
             assert (reply["words"] == words).mean() < 0.01

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from contracts.config.config import Config, parse
@@ -31,7 +33,7 @@ def test_an_old_name_is_refused_with_the_new_one(old, new):
 
 @pytest.mark.parametrize("new", FEDERATED.values())
 def test_the_new_name_is_a_key(new):
-    model = Config
+    model: Any = Config
     for key in new.split("."):
         assert key in model.model_fields
         model = model.model_fields[key].annotation

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -32,7 +34,8 @@ def test_private_tables_are_the_large_ones_without_their_unknown(world):
 def test_a_place_is_the_row_that_the_network_reads(world):
     config, space, clients = world
     networks = FederatedNetworks(space.spec, config)
-    embedding, batch = networks.ranker.embedding, clients[0]
+    embedding: Any = networks.ranker.embedding
+    batch = clients[0]
     request, candidate = embedding.request.rows(batch.request.ids), embedding.candidate.rows(batch.candidate.ids)
     read = np.unique(torch.cat([request.flatten(), candidate.flatten()]).numpy())
     places = np.unique(space.places(batch))
@@ -60,7 +63,9 @@ def test_a_submodel_of_all_held_rows_computes_what_the_model_does(world):
 def test_lost_history_becomes_padding_and_a_lost_target_takes_its_sample(world):
     _, space, clients = world
     batch = clients[0]
-    items = batch.candidate.ids[:, item_slot(space.spec).start].numpy()
+    slot = item_slot(space.spec)
+    assert slot is not None
+    items = batch.candidate.ids[:, slot.start].numpy()
     kept_items = np.unique(items)[::2]
     kept = {"item": kept_items, "city": np.array([], dtype=np.int64)}
     moved = space.narrowed(batch, kept)

@@ -74,17 +74,18 @@ def test_flower_carries_the_round_unchanged(tmp_path, masking, policy):
     assert (found.dense == expected.dense).all()
 
 
-def test_silence_and_errors_lose_a_client(tmp_path):
+def test_silence_and_errors_lose_a_client(tmp_path, monkeypatch):
     of = plan("union", "cpp5")
     made = clients(of, tmp_path)
-    made[103].trainer.train = lambda *arguments: 1 / 0
+    monkeypatch.setattr(made[103].trainer, "train", lambda *arguments: 1 / 0)
     found, _ = flower_round(of, made, lambda phase, node: phase == "train" and node == 5007)
     assert found.lost["train"] == [3, 7]
 
 
 @pytest.mark.parametrize("phase", ["union", "choose", "train"])
 def test_an_answer_that_comes_late_loses_the_client_and_is_never_taken_for_another(tmp_path, phase):
-    of, notes = plan("union", "cpp5"), []
+    of = plan("union", "cpp5")
+    notes: list[str] = []
 
     class Late(LateGrid):
         pass
@@ -122,17 +123,18 @@ def test_of_two_answers_the_first_counts(tmp_path):
     assert len(found.finished) == CLIENTS
 
 
-def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_path):
-    of, notes = plan("union", "cpp5"), []
+def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_path, monkeypatch):
+    of = plan("union", "cpp5")
+    notes: list[str] = []
     made = clients(of, tmp_path)
     grid = InProcessGrid(app_of(made), {node + 5000: node for node in range(CLIENTS)}, {})
     nodes = sorted(grid.get_node_ids())
     exchange = FlowerExchange(grid, nodes, None, ByteCount(), notes.append)
-    asked = {0: {"round": np.array(1, np.int64), "clients": np.array(CLIENTS, np.int32)}}
-    assert list(exchange("keys", asked)) == [0]
-    grid.send_and_receive = lambda sent, timeout=None: [
-        Message(to_records({"a": np.zeros(1)}), reply_to=Message(
-            to_records({"a": np.zeros(1)}), nodes[0], "query.keys", group_id="1"))]
+    keys: dict[str, np.ndarray] = {"round": np.array(1, np.int64), "clients": np.array(CLIENTS, np.int32)}
+    assert list(exchange("keys", {0: keys})) == [0]
+    late = Message(to_records({"a": np.zeros(1)}), nodes[0], "query.keys", group_id="1")
+    monkeypatch.setattr(
+        grid, "send_and_receive", lambda sent, timeout=None: [Message(to_records({"a": np.zeros(1)}), reply_to=late)])
     assert exchange("shares", {0: {"round": np.array(1, np.int64)}}) == {}
     assert "too late" in notes[0]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from contracts.summaries.federated import BothWays
 from federated.protocol.byte_count import FRAMING, MESSAGE_FRAMING, ByteCount, both_ways, mean_of_rounds, predicted
 
-MESSAGE = {"a": np.zeros(10, np.float32), "b": np.zeros(3, np.uint8)}  # 43 bytes of payload
-PAPER = {"code": 300, "private": 300, "union": 80, "rows": 50.0, "dense": 7, "width": 4, "neighbours": 6, "clients": 16}
+MESSAGE: dict[str, np.ndarray] = {"a": np.zeros(10, np.float32), "b": np.zeros(3, np.uint8)}  # 43 bytes of payload
+PAPER: dict[str, Any] = {
+    "code": 300, "private": 300, "union": 80, "rows": 50.0, "dense": 7, "width": 4, "neighbours": 6, "clients": 16}
 
 
 def test_means_are_over_the_messages_of_a_phase_and_the_count_starts_anew():

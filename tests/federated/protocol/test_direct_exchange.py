@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import ProtocolError
 from federated.protocol.direct_exchange import DirectExchange
-from federated.protocol.messages import ROUND
+from federated.protocol.messages import ROUND, Message
 from federated.protocol.round_server import RoundServer
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
@@ -25,14 +25,15 @@ def test_a_round_opens_what_it_does_elsewhere(tmp_path):
 
 
 def test_a_client_is_made_once_and_remembers(tmp_path):
-    of, made = plan("union", "cpp5"), []
+    of = plan("union", "cpp5")
+    made: list[int] = []
 
     def client_of(number):
         made.append(number)
         return clients(of, tmp_path)[100]
 
     exchange = DirectExchange(client_of)
-    keys = {0: {ROUND: np.int64(1).reshape(()), "clients": np.int32(9).reshape(())}}
+    keys: dict[int, Message] = {0: {ROUND: np.array(1), "clients": np.array(9, np.int32)}}
     assert set(exchange("keys", keys)[0]) == {"announcement", "signer", "signature"}
     with pytest.raises(ProtocolError, match="has done it"):
         exchange("keys", keys)

@@ -15,7 +15,7 @@ from federated.protocol.round_server import RoundServer
 from federated.rounds.settings import plan_of
 from federated.secure_aggregation.fixed_point import as_words, signed
 from tests.federated import small_world
-from tests.federated.local_exchange import LocalExchange
+from tests.federated.local_exchange import LocalExchange, fixed_trainer
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, clients, plan
 
 
@@ -57,13 +57,13 @@ def test_a_round_with_noise_opens_the_updates_and_the_noise_of_all(tmp_path):
     of = plan("union", "all", rule="plain", noise=1e6, noise_norm=1e4, dense=4000)
     made = clients(of, tmp_path)
     for client in made.values():
-        client.trainer.dense = 4000
+        fixed_trainer(client).dense = 4000
     exchange = LocalExchange(made, {"train": {103}})
     server = RoundServer(of, 1, exchange, np.zeros((SPACE, WIDTH), np.float32), np.zeros(4000, np.float32))
     found = server.run(exchange.clients)
-    sent = sum(signed(shortened(update_words(of, of.update_layout(np.arange(SPACE)), np.isin(
-        np.arange(SPACE), np.concatenate([of.public_places, client.trainer.held()])), client.trainer.last), 1e4))
-        for number, client in made.items() if number != 103)
+    sent = np.sum([signed(shortened(update_words(of, of.update_layout(np.arange(SPACE)), np.isin(
+        np.arange(SPACE), np.concatenate([of.public_places, client.trainer.held()])), fixed_trainer(client).last), 1e4))
+        for number, client in made.items() if number != 103], axis=0)
     noise = found.dense / of.fixed.step - sent[:4000]
     assert noise.var() == pytest.approx(13 * 1e6, rel=0.12)  # 5 standard deviations of a variance of 4,000 draws
     assert found.dense_weight == 13

@@ -53,6 +53,7 @@ def test_quality_is_that_of_the_best_round_and_costs_are_those_of_all(prepared):
     assert figures.bytes_per_client_round == pytest.approx(400 / 3 + 50)
     assert figures.bytes_by_formula == pytest.approx(
         sum(up + down for up, down in figures.bytes_by_formula_per_phase.values()))
+    assert figures.epsilon is not None
     assert figures.epsilon_composed == pytest.approx(figures.epsilon * figures.held)
 
 
