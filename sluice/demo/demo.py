@@ -81,7 +81,7 @@ def _evaluate(config: Config, out: Artifacts, target: str) -> dict[str, Any]:
 
     truth = Truth.load(out.truth)
     found = serve_visits(config, out, truth, target, VISITS)
-    best = oracle.oracle_auc(truth, oracle.test_rows(out, CONTEXT))
+    best = oracle.oracle_auc(truth, oracle.window_rows(out, CONTEXT))
     evaluated: dict[str, Any] = {
         "models": {
             name: figures.plain() | {"oracle_auc": best, "share_of_oracle": oracle.share_of_oracle(figures.auc, best)}

@@ -13,7 +13,7 @@ from models.evaluation import metrics
 from pipelines.marketplace.truth import CONTEXT, Truth
 
 
-def test_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]:
+def window_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Users, items, labels, times and context columns of the test window, one entry per encoded example."""
     examples = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=[ROW, LABEL])
     days = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=["day"])["day"].unique()

@@ -1,0 +1,23 @@
+"""Pre-rankers against a truth that is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.artifacts import Artifacts
+from sluice.demo.evaluate_prerank import DECOYS, decoys_kept, evaluate_prerank
+from sluice.demo.evaluate_slates import ServedVisits
+
+
+def test_decoys_are_counted_among_the_chosen_fields() -> None:
+    assert decoys_kept(["city", "price"]) == 0
+    assert decoys_kept(["city", *DECOYS]) == len(DECOYS)
+
+
+def test_the_loss_is_what_the_served_pre_ranker_takes_from_the_ranker_on_everything(
+    run: Artifacts, visits: ServedVisits
+) -> None:
+    found = evaluate_prerank(visits, run)
+    for share in (found.fscd, found.dot_product, found.full_ranker):
+        assert 0 < share <= 1
+    assert found.lost == pytest.approx(1 - found.fscd / found.full_ranker)

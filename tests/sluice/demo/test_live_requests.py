@@ -1,0 +1,44 @@
+"""Visits drawn from the test window, sent to a real server."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.artifacts import USER, Artifacts
+from contracts.bundle.bundle import read_manifest
+from serving.server.client import RankingClient
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
+from sluice.demo.evaluate_slates import ServedVisits
+from sluice.demo.live_requests import Served, Visit, figures, sample_visits, send
+from tests.serving.in_process_server import InProcessServer
+
+
+def test_visits_are_of_different_users_each_with_the_context_of_an_own_event(
+    run: Artifacts, visits: ServedVisits
+) -> None:
+    drawn = sample_visits(run, visits.bundle.spec, 20, seed=1)
+    assert len({visit.user for visit in drawn}) == len(drawn) == 20
+    events = pq.read_table(run.features, columns=[USER, "device", "hour"]).to_pylist()
+    own = {(event[USER], event["device"], event["hour"]) for event in events}
+    assert {(visit.user, visit.context.get("device"), visit.context["hour"]) for visit in drawn} <= own
+    assert sample_visits(run, visits.bundle.spec, 20, seed=1) == drawn
+    assert sample_visits(run, visits.bundle.spec, 20, seed=2) != drawn
+
+
+def test_a_visit_that_the_server_refuses_is_an_error_and_no_slate(run: Artifacts, visits: ServedVisits) -> None:
+    servicer = RankingServicer(Funnel(visits.bundle), read_manifest(run.bundle), default_limit=5, deadline_ms=60_000)
+    asked = [*visits.visits[:3], Visit("u20", {"weather": "fine"})]
+    with InProcessServer(servicer) as server, RankingClient(server.target) as client:
+        found = send(client, asked, skip_rerank=True)
+    assert [slate is None or len(slate) for slate in found.slates] == [5, 5, 5, True]
+    assert len(found.milliseconds) == 4
+    assert ["weather" in error for error in found.errors] == [True]
+
+
+def test_figures_are_of_all_batches_together() -> None:
+    batches = [Served([["a"]] * 99, [1.0] * 99, []), Served([None], [101.0], ["gone"])]
+    found = figures(batches)
+    assert (found.requests, found.errors, found.p50_ms) == (100, 1, 1.0)
+    assert found.p99_ms == pytest.approx(2.0)  # between the 99th and the 100th, linearly

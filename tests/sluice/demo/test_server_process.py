@@ -1,0 +1,26 @@
+"""A server of one's own: it comes up on a free port, ends when asked, and says why when it cannot."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from contracts.artifacts import Artifacts
+from contracts.errors import SluiceError
+from sluice.demo.server_process import ServerProcess
+
+
+def test_a_server_listens_where_it_says_and_ends_well_when_asked(run: Artifacts, tmp_path) -> None:
+    server = ServerProcess(run.bundle, tmp_path / "server.log")
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), 5):
+            assert server.target == f"127.0.0.1:{server.port}"
+    finally:
+        assert server.stop() == 0
+    assert server.stop() == 0  # once more does no harm
+
+
+def test_a_bundle_that_is_none_is_an_error_with_the_logs_last_line(tmp_path) -> None:
+    with pytest.raises(SluiceError, match=r"did not start: sluice: .*nothing.*whole log: .*server\.log"):
+        ServerProcess(tmp_path / "nothing", tmp_path / "server.log")
