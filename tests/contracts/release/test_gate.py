@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.config.days import Gate
+from contracts.release.gate import Estimate, GateSummary, MedianMilliseconds, Promotion, RankingGain
 from contracts.summaries import summary
-from contracts.summaries.gate import Estimate, GateSummary, MedianMilliseconds, Promotion, RankingGain
 
 UNSEEN = GateSummary(challenger="shop-2", reasons=("it was rolled back",))
 WHOLE = GateSummary(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from contracts.config.days import Watch
+from contracts.release.registration import RollbackResult
+from contracts.release.watch import WatchFigure, WatchSummary
 from contracts.summaries import summary
-from contracts.summaries.registration import RollbackResult
-from contracts.summaries.watch import WatchFigure, WatchSummary
 
 NO_CLICK = WatchFigure(name="predicted_over_observed", low=30.0, limit=1.25, against=True, sentence="no click came")
 QUIET = WatchSummary(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from contracts.summaries.warm_parent import WarmParent
+from contracts.release.warm_parent import WarmParent
 
 WINDOWS: JsonValue = {"train": ["2026-01-02T00:00:00+00:00", "2026-01-09T00:00:00+00:00"]}
 

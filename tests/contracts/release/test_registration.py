@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from contracts.release.registration import RegistrationSummary, RollbackResult, VersionTags
 from contracts.summaries import summary
-from contracts.summaries.registration import RegistrationSummary, RollbackResult, VersionTags
 
 TAGS = VersionTags.model_validate({"bundle_version": "shop-1", "content_hash": "c0ffee", "ranker": "dnn"})
 
