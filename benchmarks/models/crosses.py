@@ -37,7 +37,7 @@ from models.cross_search.report import baseline_sets
 from models.evaluation.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.examples.in_memory import ArrayExamples, rows_of, with_crosses
+from models.examples.in_memory import ArrayExamples, examples_with_crosses, rows_of
 from models.networks import registry
 from models.training import loop as training_loop
 from sluice.run import jobs
@@ -135,7 +135,7 @@ def networks(config: Config, out: Artifacts, search: SearchOutcome, spec: Featur
     windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
     rows = {name: rows_of(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}
     crosses = [(cross.name, cross.parts) for cross in search.found()]
-    crossed, crossed_rows = with_crosses(spec, rows, crosses, "embedding", config.crosses.min_count)
+    crossed, crossed_rows = examples_with_crosses(spec, rows, crosses, "embedding", config.crosses.min_count)
     found = {}
     for name, title in (("fives", "FIVES, predictor"), ("dnn", "DNN")):
         for made, parts, more in ((spec, rows, ""), (crossed, crossed_rows, " + crosses")):

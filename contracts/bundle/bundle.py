@@ -66,6 +66,7 @@ class Manifest(BaseModel):
 
     @property
     def version(self) -> str:
+        """What the bundle is called: the same content has the same version on any machine."""
         return f"{self.name}-{self.content_hash[:12]}"
 
     @property
@@ -75,6 +76,7 @@ class Manifest(BaseModel):
 
 
 def digest(path: Path) -> str:
+    """SHA-256 of the file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

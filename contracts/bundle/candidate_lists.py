@@ -1,4 +1,4 @@
-"""OUT/candidates: what retrieval answers to past requests, with the ranker's logits; serving writes, models read.
+"""OUT/candidates: what retrieval returns to past requests, with the ranker's logits; serving writes, models read.
 
     items_ids.npy, items_dense.npy, items_bid.npy    the item table, one row more than items: nothing known
     WINDOW/NAME.npy                                  the arrays of `CandidateLists`

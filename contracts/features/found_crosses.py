@@ -73,7 +73,7 @@ def read(folder: Path) -> FoundCrosses | None:
         raise DataError(f"{path} holds no found crosses ({first}); run `sluice crosses` again") from None
 
 
-def with_crosses(config: Config, folder: Path) -> Config:
+def add_found_crosses(config: Config, folder: Path) -> Config:
     """The configuration with the found crosses as further fields; unchanged where none are wanted or none were found.
 
     A found cross that a configured one already is, by its parts, is left out. Raises DataError when a part is no field

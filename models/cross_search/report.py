@@ -104,8 +104,8 @@ def representations(
     found = {}
     for kind in REPRESENTATIONS:
         wanted = [] if kind == "none" else crosses
-        made, parts = array_examples.with_crosses(spec, rows, wanted, kind if wanted else "embedding",
-                                                  config.crosses.min_count)
+        made, parts = array_examples.examples_with_crosses(
+            spec, rows, wanted, kind if wanted else "embedding", config.crosses.min_count)
         examples = {name: ArrayExamples(out.examples(name), made, part) for name, part in parts.items()}
         torch.manual_seed(seed)
         network = registry.build(NETWORK, made, config.train)

@@ -79,7 +79,7 @@ def rows_of(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> R
     return Rows(columns)
 
 
-def with_crosses(
+def examples_with_crosses(
     spec: FeatureSpec, rows: Mapping[str, Rows], crosses: Sequence[tuple[str, tuple[str, ...]]], representation: str,
     min_count: int,
 ) -> tuple[FeatureSpec, dict[str, Rows]]:

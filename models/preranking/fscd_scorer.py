@@ -54,7 +54,7 @@ class FscdSplit:
         self.network = network
         self.kept = tuple(name for name in network.fields if name in kept)
         self.crosses = tuple(field.name for field in network.spec.of_side("cross") if field.name in kept)
-        self.spec = with_crosses(network.spec, ())
+        self.spec = spec_with_crosses(network.spec, ())
         self.rest: nn.Module = network.mlp.rest
         self.bias = _bias(network)
         request = {field.name for field in network.spec.of_side(*BLOCK_SIDES["request"])}
@@ -79,7 +79,7 @@ class FscdSplit:
     def cross_part(self, names: Collection[str]) -> tuple[FeatureSpec, Part]:
         """The part of these crosses, [1 or B, ..] request and [B, ..] candidate ids -> [B, H], and the spec of the
         candidate block that it reads: item inputs first, then these crosses."""
-        spec = with_crosses(self.network.spec, names)
+        spec = spec_with_crosses(self.network.spec, names)
         return spec, _part(self.network, spec, "candidate", set(names))
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class FscdSplit:
         return self.rest(hidden).squeeze(1)
 
 
-def with_crosses(spec: FeatureSpec, names: Collection[str]) -> FeatureSpec:
+def spec_with_crosses(spec: FeatureSpec, names: Collection[str]) -> FeatureSpec:
     """All user, context and item fields, and of the crosses these alone."""
     fields = tuple(field for field in spec.fields if field.side != "cross" or field.name in names)
     return spec.model_copy(update={"fields": fields})

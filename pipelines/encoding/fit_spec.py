@@ -47,7 +47,7 @@ def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str,
     vocabularies = fit_vocabularies(train, config)
     bins = fit_all_bins(train, config)
     plain = [f for one in config.fields if one.kind != "cross" for f in _fields(one, config, vocabularies, bins)]
-    return _with_crosses(train, _spec(train, plain), config, vocabularies)
+    return _fit_with_crosses(train, _spec(train, plain), config, vocabularies)
 
 
 def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
@@ -56,10 +56,10 @@ def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[Feature
     plain = stored.model_copy(update={"fields": tuple(field for field in stored.fields if field.kind != "cross")})
     needed = {field.vocabulary for field in plain.fields}
     vocabularies = {name: keys for name, keys in vocabulary.read_all(out.encoding).items() if name in needed}
-    return _with_crosses(train, plain, config, vocabularies)
+    return _fit_with_crosses(train, plain, config, vocabularies)
 
 
-def _with_crosses(
+def _fit_with_crosses(
     train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, np.ndarray]
 ) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
     crosses = [one for one in config.fields if one.kind == "cross"]

@@ -22,7 +22,7 @@ from contracts.config.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
-from contracts.features.found_crosses import with_crosses
+from contracts.features.found_crosses import add_found_crosses
 from contracts.summaries import summary
 from contracts.summaries.features import ExampleRows, FeaturesSummary, WindowRows
 from contracts.windows import TimedWindows
@@ -90,7 +90,7 @@ def run(
     if day is not None and not out.encoding.exists():
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
     times = PartTimes(on_progress)
-    config = with_crosses(config, out.crosses)
+    config = add_found_crosses(config, out.crosses)
     with session(config) as spark:
         ingested = times.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         resolved = times.run("windows", lambda: _resolve(spark, config, out)) if day is None else None
@@ -115,7 +115,7 @@ def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = No
     if known is None or not out.encoding.exists():
         raise DataError(f"no features at {out.features} to encode; run `sluice features` first")
     times = PartTimes(on_progress)
-    crossed = with_crosses(config, out.crosses)
+    crossed = add_found_crosses(config, out.crosses)
     with session(crossed) as spark:
         encoded = _encode(spark, crossed, out, None, times, keep_fields=True)
     seconds = {**known.seconds, **{f"{name} again": spent for name, spent in times.seconds.items()}}
@@ -129,7 +129,7 @@ def has_found_crosses(config: Config, out: Artifacts) -> bool:
 
     The summary says so, which is written last: encoding and examples may be apart where a run was killed.
     """
-    wanted = {field.name for field in with_crosses(config, out.crosses).fields if field.kind == "cross"}
+    wanted = {field.name for field in add_found_crosses(config, out.crosses).fields if field.kind == "cross"}
     encoded = {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
     known = summary.read(out.features, FeaturesSummary)
     return wanted == encoded == (set(known.crosses) if known else encoded)

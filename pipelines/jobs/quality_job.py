@@ -17,7 +17,7 @@ from contracts.artifacts import DAY, Artifacts
 from contracts.atomic_write import write_json
 from contracts.config.config import Config
 from contracts.errors import DataError
-from contracts.features.found_crosses import with_crosses
+from contracts.features.found_crosses import add_found_crosses
 from contracts.summaries import summary
 from contracts.summaries.quality import Finding, QualitySummary
 from pipelines.engine.content_hash import content_hash
@@ -42,7 +42,7 @@ def run(config: Config, out: Artifacts, day: str | None = None, on_progress: OnP
 
     Raises DataError without features, without times, or of a day that is not there.
     """
-    config = with_crosses(config, out.crosses)
+    config = add_found_crosses(config, out.crosses)
     days = sorted(path.name.removeprefix(f"{DAY}=") for path in out.features.glob(f"{DAY}=*"))
     if not days or config.log.event_time is None:
         raise DataError(f"{out.features} holds no days to judge; run `sluice features` on a log with times first")

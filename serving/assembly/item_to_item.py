@@ -20,11 +20,11 @@ def neighbours(vectors: np.ndarray, settings: Retrieve) -> np.ndarray:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = np.ascontiguousarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
     index = item_index.build(directions, settings)
-    found = min(width, count - 1)
+    kept = min(width, count - 1)
     for start in range(0, count, CHUNK):
         rows = np.arange(start, min(start + CHUNK, count))
-        hits = item_index.search_many(index, directions[rows], found + 1)[1]
-        table[rows, :found] = _without_self(hits, rows)
+        hits = item_index.search_many(index, directions[rows], kept + 1)[1]
+        table[rows, :kept] = _without_self(hits, rows)
     return table
 
 

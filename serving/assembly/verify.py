@@ -17,10 +17,10 @@ def verify(folder: Path) -> VerifiedBundle:
     """
     scoring = ScoringBundle.load(folder)
     assert scoring.parity is not None  # asked for by the line above
-    found = VerifiedBundle(
+    verified = VerifiedBundle(
         version=scoring.version, files=len(scoring.manifest.files), parity=scoring.parity.figures)
     if not scoring.spec.has_items:
-        return found
+        return verified
     bundle = LoadedBundle.load(folder, check_parity=False)
     recall = index_recall(bundle.index, bundle.users, bundle.encoder, bundle.towers, bundle.settings)
-    return found.model_copy(update={"users": len(bundle.users), "items": len(bundle.items), "index": recall})
+    return verified.model_copy(update={"users": len(bundle.users), "items": len(bundle.items), "index": recall})

@@ -29,6 +29,7 @@ class BundleSettings(Section):
 
     @classmethod
     def of(cls, config: Config, spec: FeatureSpec, ranker: str) -> BundleSettings:
+        """The run's sections, with the pre-ranker's kind decided; `ranker` is the model that training chose."""
         auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
         prerank = config.prerank.model_copy(update={"kind": config.prerank_kind})
         return cls(ranker=ranker, auction=auction, train=config.train, retrieve=config.retrieve, prerank=prerank,
@@ -39,11 +40,12 @@ class BundleSettings(Section):
 
     @classmethod
     def read(cls, folder: Path) -> BundleSettings:
+        """Raises BundleError where there are none, or where they hold another version's keys."""
         try:
             return cls.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
         except OSError as error:
             raise BundleError(f"no {FILE} in {folder} ({error.strerror}); assemble the bundle again") from None
         except ValidationError as error:
-            found = error.errors()[0]
-            where = ".".join(str(step) for step in found["loc"])
-            raise BundleError(f"{folder / FILE}: {where}: {found['msg']}; assemble the bundle again") from None
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise BundleError(f"{folder / FILE}: {where}: {first['msg']}; assemble the bundle again") from None

@@ -23,8 +23,8 @@ class FilterColumn:
 
     def passing(self, wanted: Sequence[str]) -> np.ndarray:
         """bool [I]: items whose value is one of `wanted`; a value that no item has matches nothing."""
-        asked = np.array([value.encode() for value in wanted if "\0" not in value], dtype=np.bytes_)
-        return np.isin(self.codes, np.flatnonzero(np.isin(self.values, asked)))
+        keys = np.array([value.encode() for value in wanted if "\0" not in value], dtype=np.bytes_)
+        return np.isin(self.codes, np.flatnonzero(np.isin(self.values, keys)))
 
     def save(self, folder: Path, name: str) -> None:
         save_array(folder / f"filter_{name}_codes.npy", self.codes)

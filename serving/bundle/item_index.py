@@ -46,7 +46,7 @@ class Hits(NamedTuple):
 class ItemIndex:
     """`faiss_index` over `vectors` float32 [I, d]; the vectors themselves serve the exact search.
 
-    `gpu_index` is its copy on the GPU, where faiss sees one; it answers searches without a filter.
+    `gpu_index` is its copy on the GPU, where faiss sees one; it serves searches without a filter.
     """
 
     faiss_index: Any
@@ -56,6 +56,7 @@ class ItemIndex:
 
     @property
     def exact(self) -> bool:
+        """Every vector is scored."""
         return isinstance(self.faiss_index, faiss.IndexFlat)
 
     def __len__(self) -> int:
@@ -93,6 +94,7 @@ def build(vectors: np.ndarray, settings: Retrieve, seed: int = 0) -> ItemIndex:
 
 
 def save(index: ItemIndex, path: Path) -> None:
+    """The index alone; its vectors lie beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     faiss.write_index(index.faiss_index, str(path))
 

@@ -1,4 +1,7 @@
-"""The bundle's networks: built from its settings, filled from its files, ready to answer."""
+"""The bundle's networks: built from its settings, filled from its files, ready to score.
+
+Each raises BundleError where the weights are missing or do not fit the settings.
+"""
 
 from __future__ import annotations
 

@@ -31,6 +31,8 @@ FILE = "rows.parquet"
 
 
 class Inputs(NamedTuple):
+    """Both blocks of B rows."""
+
     request: Encoded
     candidate: Encoded
 
@@ -50,13 +52,14 @@ class Comparison(NamedTuple):
 
 
 def tolerance(train: Train) -> float:
+    """How far a logit may lie from the stored one."""
     return 1e-2 if train.precision == "bf16" else 1e-4
 
 
 def write(
     sample: Path, folder: Path, limit: int, spec: FeatureSpec, ranker: nn.Module, calibration: Calibration
 ) -> None:
-    """The first `limit` sampled rows by `_row`, with the ranker's answer on the ids that the pipeline wrote.
+    """The first `limit` sampled rows by `_row`, with the ranker's scores on the ids that the pipeline wrote.
 
     Raises BundleError without rows, SchemaError without a column.
     """
@@ -91,13 +94,13 @@ def compare(folder: Path, encoder: Encoder, ranker: nn.Module, calibration: Cali
 
 def check(folder: Path, encoder: Encoder, ranker: nn.Module, calibration: Calibration, limit: float) -> Comparison:
     """Raises ParityError on the first mismatch."""
-    found = compare(folder, encoder, ranker, calibration, limit)
-    if found.mismatches:
+    compared = compare(folder, encoder, ranker, calibration, limit)
+    if compared.mismatches:
         raise ParityError(
-            f"{found.mismatches} of {found.rows} parity rows differ: {found.first}. The bundle's parts come from "
-            "different runs, or this Sluice encodes otherwise than the one that trained: assemble the bundle again"
+            f"{compared.mismatches} of {compared.rows} parity rows differ: {compared.first}. The bundle's parts come "
+            "from different runs, or this Sluice encodes otherwise than the one that trained: assemble the bundle again"
         )
-    return found
+    return compared
 
 
 def encode(table: pa.Table, encoder: Encoder, origin: Path) -> Inputs:

@@ -32,7 +32,7 @@ RANK, PARITY = "rank", "parity"
 
 @dataclass(frozen=True, eq=False)
 class ScoringBundle:
-    """`parity` is None when not checked."""
+    """What scores rows: encoder, ranker, calibration. `parity` is None when not checked."""
 
     manifest: Manifest
     spec: FeatureSpec

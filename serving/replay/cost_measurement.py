@@ -44,14 +44,15 @@ def measure(folder: Path, repetitions: int = 100, seed: int = 0) -> tuple[Path, 
     """Measures and writes; raises what loading the bundle raises."""
     torch.set_num_threads(1)
     bundle = LoadedBundle.load(folder)
-    found = measured(bundle, repetitions, seed)
+    costs = measured(bundle, repetitions, seed)
     path = folder.resolve().parent / FILE
-    found.write(path)
-    return path, found
+    costs.write(path)
+    return path, costs
 
 
 @torch.inference_mode()
 def measured(bundle: LoadedBundle, repetitions: int, seed: int) -> MeasuredCosts:
+    """The whole stage and every field, for both item sides; `repetitions` pairs each."""
     count = min(bundle.settings.retrieve.candidates, len(bundle.items))
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(bundle.items))[:count].astype(np.int64)
@@ -59,18 +60,19 @@ def measured(bundle: LoadedBundle, repetitions: int, seed: int) -> MeasuredCosts
     settings = bundle.settings.prerank
     network = Fscd(bundle.spec, settings.embedding_dim, settings.hidden).eval().requires_grad_(False)
     item_sides: tuple[ItemSide, ...] = ("precomputed", "on_request")
-    bench = {item_side: _Bench(bundle, network, rows, item_side, repetitions, rng) for item_side in item_sides}
+    benches = {side: _Bench(bundle, network, rows, side, repetitions, rng) for side in item_sides}
     source = present_commit(digits=7) or f"version {version('sluice')}"
     return MeasuredCosts(
         date=datetime.now(UTC), machine=machine(), commit=source, bundle=bundle.version, candidates=count,
         lookup_us=_lookup(bundle, rows, repetitions),
-        whole={item_side: one.whole() for item_side, one in bench.items()},
-        fields={item_side: {name: one.field(name) for name in network.fields} for item_side, one in bench.items()},
+        whole={side: bench.whole() for side, bench in benches.items()},
+        fields={side: {name: bench.field(name) for name in network.fields} for side, bench in benches.items()},
     )
 
 
 class _Bench:
-    """Stages of one item_side on the same candidates."""
+    """The stage with all fields and without one, on the same candidates; `item_side` says where their item part comes
+    from."""
 
     def __init__(
         self, bundle: LoadedBundle, network: Fscd, rows: np.ndarray, item_side: ItemSide, repetitions: int,

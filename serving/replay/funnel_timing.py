@@ -1,7 +1,7 @@
 """How long pre-rankers take, alone and in the whole funnel, measured side by side on the same requests.
 
-Every repetition runs all arms one after the other in an order of its own, so that what else the machine does, and what
-the arm before left in its caches, falls on all of them alike.
+Every repetition runs all variants one after the other in an order of its own, so that what else the machine does, and
+what the variant before left in its caches, falls on all of them alike.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ Work = Callable[[int], object]
 WARM_UP = 3
 
 
-def side_by_side(arms: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
-    """Microseconds of each repetition of each arm on one thread, as the server's; `work(n)` does repetition n."""
+def side_by_side(variants: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
+    """Microseconds of each repetition of each variant on one thread, as the server's; `work(n)` does repetition n."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _timed(arms, repetitions)
+        return _timed(variants, repetitions)
     finally:
         torch.set_num_threads(threads)
 
 
-def _timed(arms: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
-    spent: dict[str, list[float]] = {name: [] for name in arms}
-    names, order = list(arms), np.random.default_rng(0)
+def _timed(variants: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
+    spent: dict[str, list[float]] = {name: [] for name in variants}
+    names, order = list(variants), np.random.default_rng(0)
     for number in range(-WARM_UP, repetitions):
         for name in order.permutation(names).tolist():
             start = time.perf_counter_ns()
-            arms[name](number)
+            variants[name](number)
             if number >= 0:
                 spent[name].append((time.perf_counter_ns() - start) / 1000)
     return spent
@@ -57,29 +57,29 @@ def stage_microseconds(
     bundle: LoadedBundle, scorers: Mapping[str, Scorer], requests: Sequence[PastRequest], repetitions: int
 ) -> dict[str, float]:
     """Median microseconds to score and cut 1,000 candidates; "full_ranker": the ranker scoring as many."""
-    features, found = RequestFeatures(bundle), []
+    features, retrieved = RequestFeatures(bundle), []
     retrieval, auction = RetrievalStage(bundle), bundle.settings.auction
     for request in requests[:64]:
         vector = bundle.towers.user_vector(block(request.requester.inputs))
         query = RankQuery(user="", limit=1)
-        found.append((request.requester, vector,
+        retrieved.append((request.requester, vector,
                       retrieval.run(query, request.requester, vector[0].numpy(), auction).candidates))
     late, limit = Deadline(None), bundle.settings.serve.default_limit
 
     def prerank(stage: PrerankStage) -> Work:
         def work(number: int) -> object:
-            requester, vector, candidates = found[number % len(found)]
+            requester, vector, candidates = retrieved[number % len(retrieved)]
             return stage.run(candidates, requester, vector, auction, limit, late)
         return work
 
     def rank(number: int) -> object:
-        requester, _, candidates = found[number % len(found)]
+        requester, _, candidates = retrieved[number % len(retrieved)]
         return stage.run(candidates, requester, auction, limit, late)
 
     stage = RankStage(bundle, features)
-    arms = {name: prerank(PrerankStage(bundle, chosen)) for name, chosen in scorers.items()} | {"full_ranker": rank}
-    size = statistics.mean(len(candidates) for _, _, candidates in found)
-    spent = side_by_side(arms, repetitions)
+    variants = {name: prerank(PrerankStage(bundle, chosen)) for name, chosen in scorers.items()} | {"full_ranker": rank}
+    size = statistics.mean(len(candidates) for _, _, candidates in retrieved)
+    spent = side_by_side(variants, repetitions)
     return {name: statistics.median(times) * 1000 / size for name, times in spent.items()}
 
 
@@ -89,8 +89,8 @@ def funnel_milliseconds(
     """Median milliseconds of the funnel without explanations; "full_ranker" ranks whatever was retrieved."""
     funnels = {name: Funnel(bundle, chosen) for name, chosen in scorers.items()}
     funnels["full_ranker"] = without_prerank(bundle)
-    arms = {name: _ask(funnel, queries) for name, funnel in funnels.items()}
-    return {name: statistics.median(times) / 1000 for name, times in side_by_side(arms, repetitions).items()}
+    variants = {name: _ask(funnel, queries) for name, funnel in funnels.items()}
+    return {name: statistics.median(times) / 1000 for name, times in side_by_side(variants, repetitions).items()}
 
 
 def without_prerank(bundle: LoadedBundle) -> Funnel:

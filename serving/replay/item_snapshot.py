@@ -26,6 +26,7 @@ class SnapshotArtifacts(Artifacts):
 
     @property
     def online_items(self) -> Path:
+        """Of the snapshot, in place of the published table."""
         return self.candidates / "online" / "items"
 
 

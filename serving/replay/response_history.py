@@ -31,6 +31,7 @@ class LoggedResponses:
         return int(self.table.num_rows)
 
     def of(self, version: str) -> LoggedResponses:
+        """What one bundle answered."""
         return LoggedResponses(self.table.filter(pc.field("bundle_version") == version))
 
     @property

@@ -1,4 +1,4 @@
-"""What the retrieval stage answers to past requests, with the ranker's logits: the set a pre-ranker is trained on.
+"""What the retrieval stage returns to past requests, with the ranker's logits: the set a pre-ranker is trained on.
 
 Unexposed candidates are in it, as they will be in serving. Requests of the test window know nothing of its labels.
 """
@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
-from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay.past_requests import PastRequest
 from serving.request.query import RankQuery
@@ -47,17 +46,17 @@ def retrieve(
         clicked=np.zeros((count, width), dtype=bool), uniform=np.array([r.uniform for r in requests]),
     )
     for number, request in enumerate(requests):
-        inputs = block(request.requester.inputs)
-        vector = bundle.towers.user_vector(inputs)
-        found = stage.run(ANYBODY, request.requester, vector[0].numpy(), bundle.settings.auction).candidates
-        if width < len(found):
-            found = found.take(np.sort(rng.permutation(len(found))[:width]))
-        candidate = features.candidate_inputs(found.rows, request.requester.inputs.ids)
-        k = len(found)
-        lists.rows[number, :k] = found.rows
-        lists.pair_ids[number, :k] = candidate.ids[:, items.ids.shape[1] :]
-        lists.pair_dense[number, :k] = candidate.dense[:, items.dense.shape[1] :]
-        lists.teacher[number, :k] = bundle.ranker(inputs, block(Encoded(candidate.ids, candidate.dense))).numpy()
-        lists.tower[number, :k] = found.scores["retrieve"]
-        lists.clicked[number, :k] = found.rows == request.clicked
+        asked_by = block(request.requester.inputs)
+        vector = bundle.towers.user_vector(asked_by)
+        candidates = stage.run(ANYBODY, request.requester, vector[0].numpy(), bundle.settings.auction).candidates
+        if width < len(candidates):
+            candidates = candidates.take(np.sort(rng.permutation(len(candidates))[:width]))
+        inputs = features.candidate_inputs(candidates.rows, request.requester.inputs.ids)
+        k = len(candidates)
+        lists.rows[number, :k] = candidates.rows
+        lists.pair_ids[number, :k] = inputs.ids[:, items.ids.shape[1] :]
+        lists.pair_dense[number, :k] = inputs.dense[:, items.dense.shape[1] :]
+        lists.teacher[number, :k] = bundle.ranker(asked_by, block(inputs)).numpy()
+        lists.tower[number, :k] = candidates.scores["retrieve"]
+        lists.clicked[number, :k] = candidates.rows == request.clicked
     return lists

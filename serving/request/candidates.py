@@ -24,6 +24,7 @@ class Candidates:
         return len(self.rows)
 
     def take(self, order: np.ndarray | slice) -> Candidates:
+        """Those at the positions `order`, in that order, with their scores."""
         scores = {stage: values[order] for stage, values in self.scores.items()}
         return Candidates(self.rows[order], self.channels[order], scores)
 

@@ -10,6 +10,8 @@ ContextValue = str | int | float | bool
 
 
 class StageStatus(Enum):
+    """Degraded: cut short or done more simply than configured; skipped: not done at all. `cause` says why."""
+
     COMPLETE = "complete"
     DEGRADED = "degraded"
     SKIPPED = "skipped"

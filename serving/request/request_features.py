@@ -26,8 +26,8 @@ class Requester(NamedTuple):
     recent: np.ndarray
 
 
-class Part(NamedTuple):
-    """Where the ids of one part of a cross lie."""
+class CrossPart(NamedTuple):
+    """Where the ids of one part of a cross lie: a column of the request block, or of the candidate block."""
 
     slot: str
     of_request: bool
@@ -39,6 +39,8 @@ def block(encoded: Encoded) -> FeatureBlock:
 
 
 class RequestFeatures:
+    """Encodes requests as the bundle's spec lays inputs out; holds no state of a request."""
+
     def __init__(self, bundle: LoadedBundle) -> None:
         spec = bundle.spec
         self._bundle = bundle
@@ -59,7 +61,7 @@ class RequestFeatures:
             for field in spec.of_side("user") if field.kind == "sequence"
         ]
         self._parts = [
-            Part(name, name in self.request_ids, slot.start)
+            CrossPart(name, name in self.request_ids, slot.start)
             for name, slot in (self.request_ids | self.candidate_ids).items()
             if name in bundle.encoder.part_slots
         ]

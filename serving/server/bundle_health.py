@@ -27,6 +27,8 @@ def bundle_age(manifest: Manifest) -> float:
 
 
 class BundleHealth(health.aio.HealthServicer):
+    """`answers` is the response log, None where nothing is logged."""
+
     def __init__(self, manifest: Manifest, answers: ResponseLog | None) -> None:
         super().__init__()
         self._manifest, self._answers = manifest, answers
@@ -38,6 +40,7 @@ class BundleHealth(health.aio.HealthServicer):
         return await super().Check(request, context)
 
     def figures(self) -> dict[str, str]:
+        """The trailing metadata of `Check`."""
         found = {
             "sluice-bundle-version": self._manifest.version,
             "sluice-bundle-age-seconds": f"{bundle_age(self._manifest):.0f}",

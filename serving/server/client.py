@@ -44,6 +44,7 @@ class RankingClient:
         self._channel.close()
 
     def wait_ready(self, seconds: float) -> None:
+        """Raises grpc.FutureTimeoutError where nobody listens in time."""
         grpc.channel_ready_future(self._channel).result(timeout=seconds)
 
     def rank(
@@ -60,6 +61,7 @@ class RankingClient:
         request_id: str = "",
         seconds: float = 1.0,
     ) -> pb.RankResponse:
+        """`seconds` is the deadline; the other arguments are the request's (docs/grpc.md). Raises RankingFailed."""
         request = pb.RankRequest(
             user_id=user,
             limit=limit,

@@ -59,7 +59,7 @@ def prefer_newest(port: int) -> None:
 
 def connections(port: int) -> int:
     """How many callers are connected to this process on the port."""
-    return sum(_has_peer(found) for found in _own_sockets(port, listening=False))
+    return sum(_has_peer(endpoint) for endpoint in _own_sockets(port, listening=False))
 
 
 def _own_sockets(port: int, listening: bool) -> Iterator[socket.socket]:
@@ -68,25 +68,29 @@ def _own_sockets(port: int, listening: bool) -> Iterator[socket.socket]:
         try:
             if not os.readlink(OPEN_FILES / entry).startswith("socket:"):
                 continue
-            found = socket.socket(fileno=os.dup(int(entry)))
+            endpoint = socket.socket(fileno=os.dup(int(entry)))
         except OSError:  # closed since it was listed, or it cannot be asked
             continue
-        with found:
-            if _is_of(found, port) and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) == listening:
-                yield found
+        with endpoint:
+            if _is_of(endpoint, port) and _listens(endpoint) == listening:
+                yield endpoint
 
 
-def _has_peer(found: socket.socket) -> bool:
+def _listens(endpoint: socket.socket) -> bool:
+    return bool(endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def _has_peer(endpoint: socket.socket) -> bool:
     try:
-        found.getpeername()
+        endpoint.getpeername()
     except OSError:
         return False
     return True
 
 
-def _is_of(found: socket.socket, port: int) -> bool:
+def _is_of(endpoint: socket.socket, port: int) -> bool:
     return (
-        found.family in (socket.AF_INET, socket.AF_INET6)
-        and found.type == socket.SOCK_STREAM
-        and found.getsockname()[1] == port
+        endpoint.family in (socket.AF_INET, socket.AF_INET6)
+        and endpoint.type == socket.SOCK_STREAM
+        and endpoint.getsockname()[1] == port
     )

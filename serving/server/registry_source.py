@@ -9,19 +9,26 @@ from models.tracking.bundle_registry import BundleRegistry, RegisteredBundle
 
 
 class RegistrySource:
+    """`cache` holds the folders of fetched bundles."""
+
     def __init__(self, registry: BundleRegistry, name: str, alias: str, cache: Path) -> None:
         self._registry, self._name, self._alias, self._cache = registry, name, alias, cache
         self._known: dict[str, RegisteredBundle] = {}
 
     def latest(self) -> str | None:
-        found = self._registry.by_alias(self._name, self._alias)
-        if found is None:
+        """The version that the alias names now; None where it names nothing."""
+        registered = self._registry.by_alias(self._name, self._alias)
+        if registered is None:
             return None
-        self._known = {found.version: found}
-        return found.version
+        self._known = {registered.version: registered}
+        return registered.version
 
     def fetch(self, version: str) -> Path:
-        """Raises BundleError when the store lacks it, ChecksumError when it is not what was registered."""
+        """The folder of the version that `latest` named.
+
+        Raises BundleError for another one, or when the store lacks it; ChecksumError when it is not what was
+        registered.
+        """
         if version not in self._known:
             raise BundleError(f"{version} is not what {self._name}@{self._alias} names")
         return self._registry.fetch(self._known[version], self._cache)

@@ -47,14 +47,17 @@ class ResponseRecord:
 
     @property
     def day(self) -> str:
+        """Of UTC, as in the folder's name."""
         return self.time.astimezone(UTC).date().isoformat()
 
     @property
     def size(self) -> int:
+        """What it counts for in memory: its items and itself."""
         return 1 + len(self.items)
 
 
 def to_table(rows: list[ResponseRecord]) -> pa.Table:
+    """Rows of SCHEMA, in their order."""
     columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(ResponseRecord)}
     columns["context"] = [list(context.items()) for context in columns["context"]]
     return pa.table(columns, schema=SCHEMA)

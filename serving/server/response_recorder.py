@@ -13,7 +13,7 @@ from serving.server.response_record import ResponseRecord
 
 
 class ResponseRecorder:
-    """`log` None keeps nothing."""
+    """Writes requests and answers of one bundle into the log; `log` None keeps nothing."""
 
     def __init__(self, log: ResponseLog | None, manifest: Manifest) -> None:
         self._log, self._version, self._created = log, manifest.version, manifest.created

@@ -52,6 +52,7 @@ class ServerSettings:
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:
+        """gRPC's words for it."""
         if not self.connection_seconds:
             # Without this, Linux lets a second process bind the same port and gRPC would spread requests over both.
             return [("grpc.so_reuseport", 0)]

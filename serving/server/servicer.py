@@ -52,6 +52,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="funnel")
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
+        """One request from arrival to answer; what fails is a status, and either is logged."""
         self.taken += 1
         began, request_id = time.perf_counter(), request.request_id or uuid.uuid4().hex
         left = context.time_remaining()
@@ -78,6 +79,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self._funnel.rank(query, deadline)
 
     def close(self) -> None:
+        """Waits for the request that is being ranked."""
         self._worker.shutdown(wait=True)
 
 

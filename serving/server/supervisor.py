@@ -53,10 +53,13 @@ class SupervisorSettings:
 
     @property
     def drain_seconds(self) -> float:
+        """How long a worker may take to be left by its callers before it is stopped."""
         return 1.1 * self.connection_seconds + DRAIN_GRACE_SECONDS + STOP_SECONDS
 
 
 class Supervisor:
+    """Serves what `source` names until it is told to stop; one port, one worker, two while bundles change."""
+
     def __init__(self, source: BundleSource, settings: SupervisorSettings) -> None:
         self._source, self._settings = source, settings
         self._stop = threading.Event()
@@ -79,6 +82,7 @@ class Supervisor:
             self._watch(port)
 
     def close(self) -> None:
+        """Stops every worker."""
         for worker in (self._draining, self._current):
             if worker is not None:
                 worker.stop(STOP_SECONDS)

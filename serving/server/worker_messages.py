@@ -30,4 +30,5 @@ class WorkerReport(BaseModel):
 
     @property
     def line(self) -> str:
+        """JSON, without an end of line."""
         return self.model_dump_json(exclude_none=True)

@@ -16,8 +16,9 @@ from serving.request.candidates import best_first
 PER_THOUSAND = 1000.0
 
 
-class Slate(NamedTuple):
-    """`order` [n] positions in the input, best slot first; `score` [n] eCPM; `price` [n] per click."""
+class AuctionOutcome(NamedTuple):
+    """The winners of n slots: `order` [n] positions in the input, best slot first; `score` [n] eCPM; `price` [n] per
+    click, in the currency of the bids."""
 
     order: np.ndarray
     score: np.ndarray
@@ -29,7 +30,9 @@ def expected_revenue(bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     return PER_THOUSAND * bids.astype(np.float64) * probabilities.astype(np.float64)
 
 
-def second_price(bids: np.ndarray, probabilities: np.ndarray, rows: np.ndarray, slots: int, reserve: float) -> Slate:
+def second_price(
+    bids: np.ndarray, probabilities: np.ndarray, rows: np.ndarray, slots: int, reserve: float
+) -> AuctionOutcome:
     """bids, probabilities and item rows [K] -> at most `slots` winners. Bids below the reserve (an eCPM) stay out;
     ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
     revenue = expected_revenue(bids, probabilities)
@@ -39,4 +42,4 @@ def second_price(bids: np.ndarray, probabilities: np.ndarray, rows: np.ndarray, 
     winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)
     per_impression = PER_THOUSAND * probabilities[winners].astype(np.float64)
     price = np.divide(to_beat, per_impression, out=np.zeros(len(winners)), where=per_impression > 0)
-    return Slate(winners, revenue[winners], np.minimum(price, bids[winners]))
+    return AuctionOutcome(winners, revenue[winners], np.minimum(price, bids[winners]))

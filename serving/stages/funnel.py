@@ -59,11 +59,11 @@ class Funnel:
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")
         by_value = query.rerank and self._rerank.kind == "auction"
         stages: list[StageReport] = []
-        (requester, vector, found), spent = timed(lambda: self._retrieve(query, by_value))
-        stages.append(StageReport("retrieve", found.offered, len(found.candidates), spent))
+        (requester, vector, retrieved), spent = timed(lambda: self._retrieve(query, by_value))
+        stages.append(StageReport("retrieve", retrieved.offered, len(retrieved.candidates), spent))
         kept, spent = timed(
-            lambda: self._prerank.run(found.candidates, requester, vector, by_value, query.limit, deadline))
-        stages.append(_report("prerank", found.candidates, kept.candidates, spent, kept.status, kept.cause))
+            lambda: self._prerank.run(retrieved.candidates, requester, vector, by_value, query.limit, deadline))
+        stages.append(_report("prerank", retrieved.candidates, kept.candidates, spent, kept.status, kept.cause))
         ranked, spent = timed(lambda: self._rank.run(kept.candidates, requester, by_value, query.limit, deadline))
         stages.append(_report("rank", kept.candidates, ranked.candidates, spent, ranked.status, ranked.cause))
         slate, spent = timed(lambda: self._rerank.run(ranked.candidates, query.limit, query.rerank, deadline))
@@ -71,9 +71,9 @@ class Funnel:
         reasons = self._explain(slate.candidates, requester, query.explain, deadline, stages)
         if trace is not None:
             names = ("retrieve", "prerank", "rank", "rerank")
-            after = (found.candidates, kept.candidates, ranked.candidates, slate.candidates)
+            after = (retrieved.candidates, kept.candidates, ranked.candidates, slate.candidates)
             trace.update({name: candidates.rows for name, candidates in zip(names, after, strict=True)})
-        return RankAnswer(self._items(slate, reasons), stages, self._bundle.version, found.unknown, requester.known)
+        return RankAnswer(self._items(slate, reasons), stages, self._bundle.version, retrieved.unknown, requester.known)
 
     def _retrieve(self, query: RankQuery, by_value: bool) -> tuple[Requester, torch.Tensor, Retrieved]:
         requester = self._features.requester(query)

@@ -15,7 +15,7 @@ from serving.request.candidates import Candidates, best_first
 from serving.request.deadline import Deadline
 from serving.request.request_features import Requester
 from serving.stages.auction import expected_revenue
-from serving.stages.prerank_scorers import Scorer, scorer
+from serving.stages.prerank_scorers import Scorer, configured_scorer
 from serving.stages.scoring_stage import Stage, cut_status, score_in_chunks
 
 CHUNK = 500
@@ -26,7 +26,7 @@ class PrerankStage:
     """`chosen` scores instead of what the bundle's settings name."""
 
     def __init__(self, bundle: LoadedBundle, chosen: Scorer | None = None) -> None:
-        self._scorer = scorer(bundle) if chosen is None else chosen
+        self._scorer = configured_scorer(bundle) if chosen is None else chosen
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
         self._keep = bundle.settings.prerank.keep
 
@@ -34,7 +34,7 @@ class PrerankStage:
         self, candidates: Candidates, requester: Requester, user_vector: torch.Tensor, by_value: bool, limit: int,
         deadline: Deadline,
     ) -> Stage:
-        """`user_vector` [1, d]. The answer is best first."""
+        """The best `prerank.keep` candidates, best first, with their logits under "prerank". `user_vector` [1, d]."""
         part = self._scorer.prepare(candidates, requester, user_vector)
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, part)
         scored = candidates.take(slice(len(logits))).scored(NAME, logits)

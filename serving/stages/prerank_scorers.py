@@ -1,8 +1,8 @@
-"""The scores that may cut the retrieved candidates, by `prerank.kind`; each answers logits in chunks.
+"""The scores that may cut the retrieved candidates, by `prerank.kind`; each returns logits in chunks.
 
     fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses
                   (serving/stages/request_crosses.py); then the rest of the MLP (models/preranking/fscd_scorer.py)
-    towers        a perceptron over the two towers' vectors
+    towers        an MLP over the two towers' vectors
     dot_product   their inner product over the temperature, which retrieval has computed
 """
 
@@ -36,6 +36,8 @@ class Scorer(Protocol):
 
 
 class DotProductScorer:
+    """The inner product that retrieval has left under "retrieve", over the towers' temperature."""
+
     def __init__(self, bundle: LoadedBundle, calibration: Calibration) -> None:
         self._temperature, self.calibration = bundle.settings.train.temperature, calibration
 
@@ -45,6 +47,8 @@ class DotProductScorer:
 
 
 class TowersScorer:
+    """An MLP over the requester's and each candidate's tower vector (models/networks/tower_pre_ranker.py)."""
+
     def __init__(self, bundle: LoadedBundle) -> None:
         self._item_vectors, self.calibration = np.asarray(bundle.item_vectors), bundle.prerank_calibration
         self._network = bundle.pre_ranker
@@ -80,8 +84,8 @@ class FscdScorer:
         return score
 
 
-def scorer(bundle: LoadedBundle) -> Scorer:
-    """The one that the bundle's settings name."""
+def configured_scorer(bundle: LoadedBundle) -> Scorer:
+    """The scorer that `prerank.kind` of the bundle's settings names."""
     kind = bundle.settings.prerank.kind
     if kind == "fscd":
         assert bundle.fscd is not None

@@ -22,6 +22,8 @@ SKIPPED = "the deadline passed before it began; probabilities are the pre-ranker
 
 
 class RankStage:
+    """The bundle's ranker and its calibration; `features` are those of the same bundle."""
+
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
         self._bundle = bundle
         self._features = features

@@ -1,7 +1,7 @@
 """Why an item is in the slate: how far its logit falls when one field is set to missing (unknown id, default number).
 
 Ablation one field at a time, for the final items alone: all (item, field) variants and the unchanged items go through
-the ranker in one call. Crosses and statistics of pairs are no fields here: they are recomputed from the changed parts,
+the ranker in one call. Crosses and pair rates are no fields here: they are recomputed from the changed parts,
 so that what they contribute counts for each of their parts.
 """
 
@@ -33,6 +33,8 @@ class Ablation(NamedTuple):
 
 
 class Reasons:
+    """Explains the bundle's ranker: one ablation per field of user, context and item."""
+
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
         self._ranker = bundle.ranker
         self._features = features
@@ -61,6 +63,7 @@ class Reasons:
 
     @property
     def fields(self) -> list[str]:
+        """Names, in the order of `changes`."""
         return [ablation.field for ablation in self._fields]
 
     def _variants(self, rows: np.ndarray, requester: Requester) -> tuple[Encoded, Encoded]:

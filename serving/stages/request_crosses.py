@@ -60,6 +60,7 @@ class _Crosses:
 
 
 def narrowed(bundle: LoadedBundle, spec: FeatureSpec) -> LoadedBundle:
+    """The bundle as if it had the fields of `spec` alone, for a network that reads no others."""
     return replace(bundle, spec=spec, encoder=Encoder(spec, bundle.encoder.vocabularies))
 
 

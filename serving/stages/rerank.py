@@ -25,7 +25,7 @@ Kind = Literal["auction", "mmr", "none"]
 
 @dataclass(frozen=True)
 class Slate:
-    """`probability`, `score` (what the slate is ordered by), `price` per click: [n] each."""
+    """What a request is answered with. `probability`, `score` (what it is ordered by), `price` per click: [n] each."""
 
     candidates: Candidates
     probability: np.ndarray
@@ -43,6 +43,8 @@ def probabilities(candidates: Candidates, pre_ranking: Calibration) -> np.ndarra
 
 
 class RerankStage:
+    """`kind` is what the settings name; "auto" is an auction where items have bids, else diversity."""
+
     def __init__(self, bundle: LoadedBundle) -> None:
         self._bundle = bundle
         self._settings = bundle.settings.rerank
@@ -50,6 +52,7 @@ class RerankStage:
         self.kind: Kind = automatic if self._settings.kind == "auto" else self._settings.kind
 
     def run(self, candidates: Candidates, limit: int, wanted: bool, deadline: Deadline) -> Slate:
+        """At most `limit` items, best first. `wanted` False orders by probability alone, as does a lack of time."""
         values = probabilities(candidates, self._bundle.prerank_calibration)
         if not wanted or self.kind == "none":
             cause = "the bundle's settings ask for none" if wanted else "the request asked for none"

@@ -47,6 +47,8 @@ def close(rows: np.ndarray, closed: np.ndarray, quota: int) -> np.ndarray:
 
 
 class RetrievalStage:
+    """Fills the quotas of `retrieve` in the bundle's settings, channel after channel."""
+
     def __init__(self, bundle: LoadedBundle) -> None:
         self._bundle = bundle
         self._settings = bundle.settings.retrieve

@@ -38,6 +38,7 @@ def score_in_chunks(
 
 
 def cut_status(scored: int, count: int) -> tuple[StageStatus, str]:
+    """Status and cause of a stage that scored the first `scored` of `count` candidates."""
     if scored == count:
         return StageStatus.COMPLETE, ""
     return StageStatus.DEGRADED, f"the deadline passed after {scored} of {count} candidates"

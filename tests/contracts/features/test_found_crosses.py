@@ -6,7 +6,7 @@ import pytest
 
 from contracts.config.config import Config, parse
 from contracts.errors import DataError
-from contracts.features.found_crosses import FILE, FoundCross, FoundCrosses, cross_name, read, with_crosses
+from contracts.features.found_crosses import FILE, FoundCross, FoundCrosses, add_found_crosses, cross_name, read
 
 TOML = """
 name = "t"
@@ -34,7 +34,7 @@ def config() -> Config:
 
 def test_found_crosses_become_fields(config: Config, tmp_path: Path) -> None:
     found(("a", "n#10")).write(tmp_path)
-    added = with_crosses(config, tmp_path).fields[-1]
+    added = add_found_crosses(config, tmp_path).fields[-1]
     assert (added.name, added.kind, added.side, added.parts, added.min_count) == (
         "a_x_n_10", "cross", "cross", ("a", "n#10"), 3)
 
@@ -42,7 +42,7 @@ def test_found_crosses_become_fields(config: Config, tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["c_rate_2d#10", "c_count_2d#10", "n#10", "b"])
 def test_every_kind_of_part_that_a_search_names_is_a_field(config: Config, tmp_path: Path, part: str) -> None:
     found(("a", part)).write(tmp_path)
-    fields = with_crosses(config, tmp_path).fields
+    fields = add_found_crosses(config, tmp_path).fields
     assert fields[-1].parts == ("a", part) or part == "b"
 
 
@@ -54,24 +54,24 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 
 def test_without_a_search_nothing_changes(config: Config, tmp_path: Path) -> None:
     assert read(tmp_path) is None
-    assert with_crosses(config, tmp_path) == config
+    assert add_found_crosses(config, tmp_path) == config
 
 
 def test_a_budget_of_nothing_takes_no_crosses(config: Config, tmp_path: Path) -> None:
     found(("a", "n#10")).write(tmp_path)
     none = config.model_copy(update={"crosses": config.crosses.model_copy(update={"budget": 0})})
-    assert with_crosses(none, tmp_path) == none
+    assert add_found_crosses(none, tmp_path) == none
 
 
 def test_a_configured_cross_is_not_added_again(config: Config, tmp_path: Path) -> None:
     found(("b", "a")).write(tmp_path)
-    assert with_crosses(config, tmp_path) == config
+    assert add_found_crosses(config, tmp_path) == config
 
 
 def test_a_cross_of_a_field_that_is_gone_is_refused(config: Config, tmp_path: Path) -> None:
     found(("a", "gone")).write(tmp_path)
     with pytest.raises(DataError, match=r"gone.*sluice crosses"):
-        with_crosses(config, tmp_path)
+        add_found_crosses(config, tmp_path)
 
 
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureSpec
-from models.examples.in_memory import ArrayExamples, rows_of, with_crosses
+from models.examples.in_memory import ArrayExamples, examples_with_crosses, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,8 @@ def test_a_sample_has_the_asked_size(item_world: Any, spec: FeatureSpec) -> None
 @pytest.mark.parametrize("representation", ["embedding", "product"])
 def test_crosses_become_fields(item_world: Any, spec: FeatureSpec, representation: str) -> None:
     rows = {"train": rows_of(item_world.train, spec, 10**9, 0), "test": rows_of(item_world.validation, spec, 300, 0)}
-    made, crossed = with_crosses(spec, rows, [("g", ("user_group", "item_group"))], representation, min_count=1)
+    pair = [("g", ("user_group", "item_group"))]
+    made, crossed = examples_with_crosses(spec, rows, pair, representation, min_count=1)
     assert len(made.products()) == (representation == "product")
     ids = crossed["train"].columns["g"]
     pairs = rows["train"].columns["user_group"] * 100 + rows["train"].columns["item_group"]
@@ -50,5 +51,5 @@ def test_crosses_become_fields(item_world: Any, spec: FeatureSpec, representatio
 
 def test_keys_seen_too_rarely_are_unknown(item_world: Any, spec: FeatureSpec) -> None:
     rows = {"train": rows_of(item_world.train, spec, 300, 0)}
-    _, crossed = with_crosses(spec, rows, [("g", ("user", "item"))], "embedding", min_count=10**6)
+    _, crossed = examples_with_crosses(spec, rows, [("g", ("user", "item"))], "embedding", min_count=10**6)
     np.testing.assert_array_equal(crossed["train"].columns["g"], UNKNOWN)

@@ -19,7 +19,7 @@ from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
 from serving.stages.funnel import Funnel
-from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, scorer
+from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, configured_scorer
 
 ASKED = RankQuery(user="u05", limit=5, context={"device": "phone", "hour": 7.0}, rerank=False)
 Publish = Callable[..., Path]
@@ -82,10 +82,10 @@ def test_the_dot_product_scores_by_what_retrieval_left(bundle: LoadedBundle) -> 
 
 
 def test_the_settings_name_the_scorer(bundle: LoadedBundle, loaded: LoadedBundle) -> None:
-    assert isinstance(scorer(bundle), FscdScorer)
+    assert isinstance(configured_scorer(bundle), FscdScorer)
     plain = bundle.settings.model_copy(
         update={"prerank": bundle.settings.prerank.model_copy(update={"kind": "dot_product"})})
-    assert isinstance(scorer(replace(bundle, settings=plain)), DotProductScorer)
+    assert isinstance(configured_scorer(replace(bundle, settings=plain)), DotProductScorer)
     assert loaded.fscd is None
     assert bundle.pre_ranker is None
 
