@@ -34,10 +34,9 @@ from contracts.features.pair_graph import MANIFEST, GraphManifest
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairRateFeatures
-from models.pair_rates.baselines import RIVALS, downstream, made_by
-from models.pair_rates.buckets import alone, auc_by_bucket, of_rows
+from models.pair_rates.baselines import BASELINES, downstream, made_by
+from models.pair_rates.buckets import NUMBER, TABLE_ENTRY, alone, auc_by_bucket, memory, of_rows
 from models.pair_rates.graph import PairGraph
-from models.pair_rates.memory import NUMBER, TABLE_ENTRY, memory
 from pipelines.jobs import pair_job as pair_step
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import PAIR
@@ -59,14 +58,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     baselines.add_argument("--events", type=int, help="of the simulation, instead of the configuration's")
     baselines.add_argument("--seeds", type=int, default=5)
     baselines.add_argument("--rankers", nargs="*", default=["dnn", "dcn_v2"])
-    baselines.add_argument("--baselines", nargs="*", default=list(RIVALS), choices=RIVALS)
+    baselines.add_argument("--baselines", nargs="*", default=list(BASELINES), choices=BASELINES)
     worlds = kinds.add_parser("worlds")
     worlds.add_argument("config", type=Path)
     worlds.add_argument("--out", type=Path, required=True)
     worlds.add_argument("--worlds", type=int, default=2)
     worlds.add_argument("--events", type=int, help="instead of the configuration's")
     worlds.add_argument("--seeds", type=int, default=3, help="of the pre-training, in each world")
-    worlds.add_argument("--baselines", nargs="*", default=list(RIVALS[1:]), choices=RIVALS[1:])
+    worlds.add_argument("--baselines", nargs="*", default=list(BASELINES[1:]), choices=BASELINES[1:])
     chosen = parser.parse_args(argv)
     if chosen.kind == "worlds":
         found = other_worlds(load(chosen.config), chosen)
@@ -123,7 +122,7 @@ def one_baseline(
 
     def without_ranker() -> dict[str, Any]:
         error = {"zero x 1e4": data.error(name, made())} if data.truth is not None else {}
-        figures = {**error, "bytes": memory(made(), data.graph)["own"]}
+        figures = {**error, "bytes": memory(made(), data.graph).own}
         return {"figures": figures, "buckets": data.by_bucket(alone(made(), data.test).T)}
 
     def with_ranker(ranker: str) -> dict[str, Any]:
@@ -164,7 +163,8 @@ class Data:
 
     def by_bucket(self, logits: Iterable[np.ndarray]) -> list[dict[str, Any]]:
         """Per pair; `logits` [pairs, N]."""
-        return [auc_by_bucket(seen, self.labels, scores) for seen, scores in zip(self.seen, logits, strict=True)]
+        return [{name: cell.model_dump() for name, cell in auc_by_bucket(seen, self.labels, scores).items()}
+                for seen, scores in zip(self.seen, logits, strict=True)]
 
 
 def _about(graph: PairGraph, truth: Grid | None) -> dict[str, float]:

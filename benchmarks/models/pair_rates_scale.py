@@ -1,4 +1,4 @@
-"""Pre-training of pair statistics at scale, on a graph drawn at random: seconds, pairs a second, memory.
+"""Pre-training of pair rates at scale, on a graph drawn at random: seconds, pairs a second, memory.
 
     sluice bench statistics_scale [--nodes 1000000] [--edges 20000000] [--batches 100]
 
@@ -51,7 +51,7 @@ def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
     clock.lap("draw the graph")
     torch.manual_seed(0)
     network = pair_network.build(settings, graph)
-    run = pair_pretraining.Run(network, graph, settings, 0)
+    run = pair_pretraining.PretrainRun(network, graph, settings, 0)
     entries = sum(len(one.edges) for incoming in run.graph.incoming for one in incoming)
     clock.lap("index it")
     run.epoch(1, lambda done, all_batches: _tell(done, batches or all_batches), most_batches=batches)
@@ -70,7 +70,7 @@ def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
     clock.lap("write a checkpoint")
     network.encoder.all_vectors(graph)  # type: ignore[operator]
     clock.lap("make all vectors")
-    found["held-out loss"] = run.history[-1]["validation_loss"]
+    found["held-out loss"] = run.history[-1].validation_loss
     return {**found, **clock.spent, "peak GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 

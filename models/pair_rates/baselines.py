@@ -21,10 +21,10 @@ from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph
 from models.training import loop as training_loop
 
-RIVALS = ("none", "table", "factorisation", "two_tower", "pcf_gnn")
-# Where a rival does better than with the settings of the graph network. Pseudo-impressions, theirs as well as the graph
+BASELINES = ("none", "table", "factorisation", "two_tower", "pcf_gnn")
+# Where a baseline does better than with the graph network's settings. Pseudo-impressions, theirs as well as the graph
 # network's, were picked by the true error of one simulated world; other worlds confirm them (benchmarks/RESULTS.md).
-OWN = {
+OVERRIDES = {
     "factorisation": {"dim": 4, "learning_rate": 2e-3, "epochs": 20, "patience": 4, "pseudo_impressions": 2.0},
     "two_tower": {"epochs": 20, "patience": 4, "pseudo_impressions": 2.0},
 }
@@ -34,7 +34,7 @@ def made_by(name: str, graph: PairGraph, spec: FeatureSpec, settings: PairRates,
     """The pair rates of one baseline, fitted with `settings` but for the model and what is best for it."""
     if name == "table":
         return pair_weights.table(graph, spec, settings)
-    chosen = settings.model_copy(update={"model": name, **OWN.get(name, {})})
+    chosen = settings.model_copy(update={"model": name, **OVERRIDES.get(name, {})})
     torch.manual_seed(seed)
     network = pair_network.build(chosen, graph)
     pair_pretraining.fit(network, graph, chosen, seed)

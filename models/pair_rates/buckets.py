@@ -1,9 +1,15 @@
-"""Test rows by how often the statistics window saw their pair, and AUC in each bucket: 0, 1-10, 11-100, more."""
+"""What pair rates are worth, and what they cost.
+
+Worth: the AUC of test rows by how often the statistics window saw their pair: 0, 1-10, 11-100, more. Cost, in bytes:
+
+    own       what the served pair rates hold: node vectors, shared by all pairs a slot takes part in, and the heads
+    table     observed pairs x 12 bytes (code of the pair and its logit)
+    dense     product of the two vocabularies x 4 bytes, summed over pairs
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +17,8 @@ import torch
 from contracts.artifacts import LABEL, TEST_LOGITS, WEIGHTS, Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.pair_rates import PairRateBytes
+from contracts.summaries.train import BucketFigures
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairRateFeatures
@@ -18,6 +26,7 @@ from models.pair_rates.graph import PairGraph
 from models.training import checkpoint
 
 BUCKETS = {"0": (0, 0), "1-10": (1, 10), "11-100": (11, 100), ">100": (101, np.inf)}
+TABLE_ENTRY, NUMBER = 12, 4  # bytes
 
 
 def seen_together(graph: PairGraph, pair: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -29,11 +38,11 @@ def seen_together(graph: PairGraph, pair: int, left: np.ndarray, right: np.ndarr
     codes = lefts * size + graph.edges.right.numpy()[own] - graph.starts[relation.right]
     order = np.argsort(codes)
     codes, shown = codes[order], graph.edges.impressions.numpy()[own][order]
-    asked = left.astype(np.int64) * size + right
+    wanted = left.astype(np.int64) * size + right
     if not len(codes):
-        return np.zeros(asked.shape)
-    place = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
-    return np.where(codes[place] == asked, shown[place], 0)
+        return np.zeros(wanted.shape)
+    place = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    return np.where(codes[place] == wanted, shown[place], 0)
 
 
 def of_rows(graph: PairGraph, pair: int, examples: ExampleSet) -> np.ndarray:
@@ -42,21 +51,22 @@ def of_rows(graph: PairGraph, pair: int, examples: ExampleSet) -> np.ndarray:
     return seen_together(graph, pair, left[:, :, None], right[:, None, :]).max(axis=(1, 2))
 
 
-def auc_by_bucket(seen: np.ndarray, labels: np.ndarray, logits: np.ndarray) -> dict[str, dict[str, Any]]:
-    """Per bucket its rows, positives and AUC (None where its labels are of one class)."""
+def auc_by_bucket(seen: np.ndarray, labels: np.ndarray, logits: np.ndarray) -> dict[str, BucketFigures]:
+    """Per bucket; `seen`, `labels`, `logits` [N]."""
     found = {}
     for name, (least, most) in BUCKETS.items():
         own = (seen >= least) & (seen <= most)
         positives = int(labels[own].sum())
         both = 0 < positives < own.sum()
-        found[name] = {
-            "rows": int(own.sum()), "positives": positives, "auc": auc(labels[own], logits[own]) if both else None
-        }
+        found[name] = BucketFigures(
+            rows=int(own.sum()), positives=positives, auc=auc(labels[own], logits[own]) if both else None)
     return found
 
 
-def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """{statistic: {model: figures by bucket}} from the models' test logits; "statistic" is the predicted rate alone."""
+def co_occurrence(
+    out: Artifacts, spec: FeatureSpec, models: Iterable[str]
+) -> dict[str, dict[str, dict[str, BucketFigures]]]:
+    """{pair rate: {model: figures by bucket}} from the models' test logits; "statistic" is the predicted rate alone."""
     if spec.pair_model is None:
         return {}
     graph, test = PairGraph.read(out.pair_rates), ExampleSet(out.examples("test"), spec)
@@ -78,3 +88,13 @@ def alone(made: PairRateFeatures, examples: ExampleSet) -> np.ndarray:
     inputs = [made(batch.request.ids, batch.candidate.ids)[:, :: made.scorer.channels]
               for batch in examples.batches(65_536)]
     return torch.cat(inputs).numpy()
+
+
+def memory(made: PairRateFeatures, graph: PairGraph) -> PairRateBytes:
+    """`own` are the bytes of what `made` really holds."""
+    pairs = graph.relations[: len(graph.pairs)]
+    sizes = [(graph.slots[pair.left], graph.slots[pair.right]) for pair in pairs]
+    return PairRateBytes(
+        own=sum(tensor.numel() * tensor.element_size() for tensor in made.state_dict().values()),
+        table=TABLE_ENTRY * len(graph.targets), dense=NUMBER * sum(left * right for left, right in sizes),
+    )

@@ -12,23 +12,23 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
-from contracts import summary
 from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.config.training import PairRates
-from contracts.features.feature_spec import SPEC_FILE, FeatureSpec, PairModel
+from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from contracts.features.pair_graph import GraphManifest
+from contracts.summaries import summary
+from contracts.summaries.pair_rates import GraphFigures, PairRatesSummary, PretrainEpoch, PretrainFigures
 from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates import weights as pair_weights
+from models.pair_rates.buckets import memory
 from models.pair_rates.graph import PairGraph
-from models.pair_rates.memory import memory
 from models.tracking.tracking import TrackedRun, Tracker
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -38,7 +38,7 @@ OnProgress = Callable[[str, int, int], None]
 def run(
     config: Config, out: Artifacts, manifest: GraphManifest | None, *, seed: int | None = None,
     on_progress: OnProgress | None = None,
-) -> dict[str, Any]:
+) -> PairRatesSummary:
     """Writes OUT/pair_rates/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
 
     `on_progress(what, batches done, batches in all)`. Raises what reading and fitting raise.
@@ -47,10 +47,10 @@ def run(
     spec = FeatureSpec.read(out.encoding)
     if manifest is None:
         pair_weights.without_pair_rates(spec).write(out.encoding)
-        found: dict[str, Any] = {"pairs": [], "model": "none"}
+        found = PairRatesSummary(pairs=(), model="none", seconds=0.0)
     else:
         found = _pretrain(config, out, spec, manifest, config.seed if seed is None else seed, on_progress)
-    found["seconds"] = round(time.perf_counter() - begin, 3)
+    found = found.model_copy(update={"seconds": round(time.perf_counter() - begin, 3)})
     summary.write(out.pair_rates, found)
     return found
 
@@ -58,14 +58,12 @@ def run(
 def _pretrain(
     config: Config, out: Artifacts, spec: FeatureSpec, manifest: GraphManifest, seed: int,
     on_progress: OnProgress | None,
-) -> dict[str, Any]:
+) -> PairRatesSummary:
     graph, settings = PairGraph.read(out.pair_rates), config.pair_rates
-    digest = _digest(settings, manifest, seed)
-    known = summary.read(out.pair_rates)
-    weights = out.pair_rates / WEIGHTS
-    pairs = pair_weights.pairs_of(graph)
-    if known.get("digest") == digest and weights.exists() and bundle.digest(weights) == known["pair_model"]["digest"]:
-        pair_weights.with_pair_rates(spec, pairs, PairModel(**known["pair_model"])).write(out.encoding)
+    digest, pairs = _digest(settings, manifest, seed), pair_weights.pairs_of(graph)
+    known = _kept(out, digest)
+    if known is not None and known.pair_model is not None:
+        pair_weights.with_pair_rates(spec, pairs, known.pair_model).write(out.encoding)
         return known
     (out.pair_rates / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
@@ -75,31 +73,39 @@ def _pretrain(
         named = pair_weights.publish(made, spec, pairs, settings, out.pair_rates)
         named.write(out.encoding)
         sizes = memory(made, graph)
-        run.metrics({**sizes, "best_validation_loss": figures.get("validation_loss")}, len(figures["history"]))
-        for path in (weights, out.encoding / SPEC_FILE):
+        run.metrics({**dict(sizes), "best_validation_loss": figures.validation_loss}, len(figures.history))
+        for path in (out.pair_rates / WEIGHTS, out.encoding / SPEC_FILE):
             run.artifact(path)
-    return {
-        "pairs": pairs, "model": settings.model, "graph": _described(manifest, graph), "bytes": sizes, **figures,
-        "digest": digest, "pair_model": named.pair_model.model_dump() if named.pair_model else {},
-    }
+    return PairRatesSummary(
+        pairs=tuple(pairs), model=settings.model, graph=_described(manifest, graph), bytes=sizes, **dict(figures),
+        digest=digest, pair_model=named.pair_model, seconds=0.0,
+    )
+
+
+def _kept(out: Artifacts, digest: str) -> PairRatesSummary | None:
+    """The summary of an equal run before, whose weights are still the ones that it left."""
+    known, weights = summary.kept(out.pair_rates, PairRatesSummary), out.pair_rates / WEIGHTS
+    if known is None or known.digest != digest or known.pair_model is None or not weights.exists():
+        return None
+    return known if bundle.digest(weights) == known.pair_model.digest else None
 
 
 def fit(
     graph: PairGraph, spec: FeatureSpec, settings: PairRates, seed: int, out: Artifacts, digest: str,
     run: TrackedRun | None, on_progress: OnProgress | None,
-) -> tuple[PairRateFeatures, dict[str, Any]]:
+) -> tuple[PairRateFeatures, PretrainFigures]:
     """The pair rates of `settings.model` and the figures of their training; a table needs none."""
     if settings.model == "table":
-        return pair_weights.table(graph, spec, settings), {"history": []}
+        return pair_weights.table(graph, spec, settings), PretrainFigures()
     torch.manual_seed(seed)
     network = pair_network.build(settings, graph)
     epoch = 0
 
-    def on_epoch(entry: dict[str, Any]) -> None:
+    def on_epoch(entry: PretrainEpoch) -> None:
         nonlocal epoch
-        epoch = entry["epoch"]
+        epoch = entry.epoch
         if run:
-            run.metrics({name: value for name, value in entry.items() if name != "epoch"}, epoch)
+            run.metrics(entry.model_dump(exclude={"epoch"}), epoch)
 
     def on_batch(done: int, batches: int) -> None:
         if on_progress:
@@ -109,11 +115,10 @@ def fit(
         network, graph, settings, seed, checkpoint=out.pair_rates / CHECKPOINT, digest=digest, on_epoch=on_epoch,
         on_batch=on_batch,
     )
-    figures = {
-        "history": fitted.history, "best_epoch": fitted.best_epoch, "edges_per_second": fitted.edges_per_second,
-        "resumed_epochs": fitted.resumed,
-        "validation_loss": min(entry["validation_loss"] for entry in fitted.history),
-    }
+    figures = PretrainFigures(
+        history=fitted.history, best_epoch=fitted.best_epoch, edges_per_second=fitted.edges_per_second,
+        resumed_epochs=fitted.resumed, validation_loss=min(entry.validation_loss for entry in fitted.history),
+    )
     return pair_weights.from_network(network, graph, spec), figures
 
 
@@ -123,8 +128,8 @@ def _digest(settings: PairRates, manifest: GraphManifest, seed: int) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _described(manifest: GraphManifest, graph: PairGraph) -> dict[str, Any]:
-    return {
-        "nodes": graph.nodes, "edges": len(graph.edges.relation), "pairs_observed": len(graph.targets),
-        "relations": manifest.plain()["relations"], "rows": manifest.rows, "clicks": manifest.clicks,
-    }
+def _described(manifest: GraphManifest, graph: PairGraph) -> GraphFigures:
+    return GraphFigures(
+        nodes=graph.nodes, edges=len(graph.edges.relation), pairs_observed=len(graph.targets),
+        relations=manifest.relations, rows=manifest.rows, clicks=manifest.clicks,
+    )

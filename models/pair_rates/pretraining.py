@@ -1,4 +1,4 @@
-"""Fits vectors and heads to the statistics of a graph: early stopping on held-out pairs, resumed after being killed.
+"""Fits vectors and heads to the counted rates of a graph: early stopping on held-out pairs, resumed after being killed.
 
 A tenth of the pairs is held out of loss and messages; the epoch that predicts them best is kept. Each epoch draws from
 generators seeded by (seed, epoch), and its end is written as one checkpoint in one rename, so that a run that was
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from torch import Tensor
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.training import PairRates
 from contracts.errors import SluiceError
+from contracts.summaries.pair_rates import PretrainEpoch
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.loss import squared_sum, target
 from models.pair_rates.network import PairNetwork
@@ -29,15 +29,15 @@ from models.training.row_adam import RowAdam, row_gradient
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384
 PLAIN = PairRates(weighting="n", pseudo_impressions=0.0)
-OnEpoch = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[PretrainEpoch], None]
 OnBatch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """`history`: per epoch its number (from 1), train_loss, validation_loss, seconds; `resumed` epochs were not run."""
+    """`resumed` epochs of the history were not run, but read from the checkpoint."""
 
-    history: list[dict[str, Any]]
+    history: tuple[PretrainEpoch, ...]
     best_epoch: int
     edges_per_second: float
     resumed: int
@@ -52,7 +52,7 @@ def fit(
     A checkpoint of another `digest` is not used. `on_batch(done, all)` counts the batches of the epoch. Raises
     SluiceError when the loss is not finite.
     """
-    run = Run(network, graph, settings, seed)
+    run = PretrainRun(network, graph, settings, seed)
     if checkpoint is not None and checkpoint.exists():
         run.restore(checkpoint, digest)
     resumed, spent = len(run.history), 0.0
@@ -69,35 +69,36 @@ def fit(
     network.load_state_dict(run.best)
     network.eval()
     edges = len(run.train) * (len(run.history) - resumed)
-    return Pretrained(run.history, run.best_epoch, edges / spent if spent else 0.0, resumed)
+    return Pretrained(tuple(run.history), run.best_epoch, edges / spent if spent else 0.0, resumed)
 
 
 def hold_out(graph: PairGraph, seed: int) -> tuple[Tensor, Tensor]:
-    """(numbers of the training edges, of the held-out ones) among the edges with a statistic; of several edges one at
-    least is held out."""
+    """(numbers of the training edges, of the held-out ones) among the edges with a rate to learn; of several edges
+    one at least is held out."""
     order = graph.targets[torch.randperm(len(graph.targets), generator=torch.Generator().manual_seed(seed))]
     count = min(max(int(HELD_OUT * len(order)), 1), MOST_HELD_OUT, max(len(order) - 1, 0))
     return order[count:].sort().values, order[:count].sort().values
 
 
-class Run:
+class PretrainRun:
     """What one pre-training holds: the graph less its held-out edges, both optimisers, the best weights so far."""
 
     def __init__(self, network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int) -> None:
         self.network, self.whole, self.settings, self.seed = network, graph, settings, seed
-        _, self.held = hold_out(graph, seed)
-        self.graph = graph.without(self.held)
+        _, self.holdout = hold_out(graph, seed)
+        self.graph = graph.without(self.holdout)
         self.train = self.graph.targets
         self.values = network.encoder.values
         dense = [parameter for parameter in network.parameters() if parameter is not self.values]
         self.rows = RowAdam(self.values, settings.learning_rate, settings.weight_decay)  # type: ignore[arg-type]
         self.adam = torch.optim.AdamW(dense, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
-        self.history: list[dict[str, Any]] = []
+        self.history: list[PretrainEpoch] = []
         self.best: dict[str, Tensor] = {}
         self.best_epoch = 0
 
     @property
     def finished(self) -> bool:
+        """After the planned epochs, or `patience` of them without a better one."""
         done = len(self.history)
         return done >= self.settings.epochs or done - self.best_epoch >= self.settings.patience
 
@@ -144,12 +145,12 @@ class Run:
     def evaluate(self) -> float:
         """Loss of the held-out pairs, which no message and no loss has seen: that of their impressions, whatever the
         weighting and the target, so that settings can be compared by it. A graph of a single pair holds none out and is
-        judged by that one."""
+        evaluated on that one."""
         self.network.eval()
         total = weights = 0.0
         generator = torch.Generator().manual_seed(self.seed)
-        judged = self.held if len(self.held) else self.train
-        for edges in judged.split(EVALUATION_EDGES):
+        evaluated = self.holdout if len(self.holdout) else self.train
+        for edges in evaluated.split(EVALUATION_EDGES):
             logits = self.network(self.graph, edges, self.whole, generator)
             rate, weight, spread = self._targets(self.whole, edges, PLAIN)
             total += float(squared_sum(logits, rate, weight / spread))
@@ -164,16 +165,16 @@ class Run:
             group["lr"] = now
 
     def end(self, epoch: int, train_loss: float, validation_loss: float, seconds: float) -> None:
+        """Closes an epoch: its losses are noted, its weights kept where no epoch before was better."""
         self.history.append(
-            {"epoch": epoch, "train_loss": train_loss, "validation_loss": validation_loss, "seconds": seconds}
-        )
-        if epoch == min(self.history, key=lambda entry: entry["validation_loss"])["epoch"]:
+            PretrainEpoch(epoch=epoch, train_loss=train_loss, validation_loss=validation_loss, seconds=seconds))
+        if epoch == min(self.history, key=lambda entry: entry.validation_loss).epoch:
             self.best_epoch = epoch
             self.best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
 
     def save(self, path: Path, digest: str) -> None:
         """Everything in one file: weights, the best ones, both optimisers' moments, and the history as JSON bytes."""
-        state = {"digest": digest, "history": self.history, "best_epoch": self.best_epoch}
+        state = {"digest": digest, "history": [entry.plain() for entry in self.history], "best_epoch": self.best_epoch}
         tensors = {"state": torch.frombuffer(bytearray(json.dumps(state).encode()), dtype=torch.uint8)}
         tensors |= {f"now.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
@@ -185,11 +186,13 @@ class Run:
         aside.replace(path)
 
     def restore(self, path: Path, digest: str) -> None:
+        """Goes on where the checkpoint ended; one of another digest is left aside."""
         tensors = {name: torch.from_numpy(array) for name, array in load_weights(path).items()}
         state = json.loads(bytes(tensors.pop("state").numpy()))
         if state["digest"] != digest:
             return
-        self.history, self.best_epoch = state["history"], state["best_epoch"]
+        self.history = [PretrainEpoch.model_validate(entry) for entry in state["history"]]
+        self.best_epoch = state["best_epoch"]
         groups: dict[str, dict[str, Tensor]] = {"now": {}, "best": {}, "rows": {}, "adam": {}}
         for name, tensor in tensors.items():
             group, _, rest = name.partition(".")

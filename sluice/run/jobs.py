@@ -81,7 +81,7 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
     with show_progress(console, "pretrain") as progress:
         progress.note("graph")
         graph = pair_job.run(config, out)
-        return pretrain_job.run(config, out, graph, seed=seed, on_progress=progress.advance)
+        return pretrain_job.run(config, out, graph, seed=seed, on_progress=progress.advance).plain()
 
 
 def run_train(

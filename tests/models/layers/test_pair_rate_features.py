@@ -20,7 +20,7 @@ from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
 from models.pair_rates import network as pair_network
 from models.pair_rates import weights as pair_weights
-from models.pair_rates.memory import memory
+from models.pair_rates.buckets import memory
 from models.training import checkpoint
 
 ROOT = Path(__file__).parents[3]
@@ -140,7 +140,7 @@ def test_the_encoder_is_dropped_and_its_answers_stay(pair_spec, pair_graph, tmp_
         left, right = vectors[pair_graph.starts["city"] + cities], vectors[pair_graph.starts["brand"] + brands]
         expected = torch.sigmoid(network.heads[0](left, right)).numpy()
     np.testing.assert_allclose(made.rates(0, cities, brands), expected, rtol=1e-5)
-    assert memory(made, pair_graph)["own"] == 4 * ((14 + 17) * 4 + sum(p.numel() for p in network.heads.parameters())
+    assert memory(made, pair_graph).own == 4 * ((14 + 17) * 4 + sum(p.numel() for p in network.heads.parameters())
                                                    + 2)
 
 

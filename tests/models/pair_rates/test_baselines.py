@@ -6,13 +6,13 @@ import torch
 
 from contracts.config.training import PairRates
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec
-from models.pair_rates.baselines import OWN, RIVALS, made_by
+from models.pair_rates.baselines import BASELINES, OVERRIDES, made_by
 from models.pair_rates.graph import PairGraph
 
 SETTINGS = PairRates(dim=4, layers=2, epochs=1, batch_size=32)
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name != "none"])
+@pytest.mark.parametrize("name", [name for name in BASELINES if name != "none"])
 def test_every_rival_answers_a_rate_for_every_pair(
     name: str, pair_graph: PairGraph, pair_spec: FeatureSpec, pair_rates: np.ndarray
 ) -> None:
@@ -30,6 +30,6 @@ def test_one_seed_one_result(pair_graph: PairGraph, pair_spec: FeatureSpec) -> N
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
-def test_settings_of_a_rival_s_own_are_settings_of_statistics() -> None:
-    for settings in OWN.values():
+def test_overrides_of_a_baseline_are_settings_of_pair_rates() -> None:
+    for settings in OVERRIDES.values():
         PairRates.model_validate(settings)

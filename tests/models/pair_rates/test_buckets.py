@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.training import PairRates
 from models.examples.batches import ExampleSet
+from models.pair_rates import network as pair_network
 from models.pair_rates import weights as pair_weights
-from models.pair_rates.buckets import auc_by_bucket, co_occurrence, of_rows, seen_together
+from models.pair_rates.buckets import auc_by_bucket, co_occurrence, memory, of_rows, seen_together
 from tests.models.stored_graph import store
 
 
@@ -41,10 +43,10 @@ def test_every_row_is_in_one_bucket_and_auc_is_its_own(auc):
     labels[seen == 101] = 1.0
     logits = random.normal(size=500)
     found = auc_by_bucket(seen, labels, logits)
-    assert [cell["rows"] for cell in found.values()] == [
+    assert [cell.rows for cell in found.values()] == [
         (seen == 0).sum(), np.isin(seen, [5, 10]).sum(), np.isin(seen, [11, 100]).sum(), (seen == 101).sum()]
-    assert found["1-10"]["auc"] == pytest.approx(auc(labels[np.isin(seen, [5, 10])], logits[np.isin(seen, [5, 10])]))
-    assert found[">100"]["auc"] is None
+    assert found["1-10"].auc == pytest.approx(auc(labels[np.isin(seen, [5, 10])], logits[np.isin(seen, [5, 10])]))
+    assert found[">100"].auc is None
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def run(tmp_path, pair_graph, pair_spec, write):
     return out, pair_weights.publish(made, pair_spec, pairs, PairRates(), out.pair_rates), columns, logits, made
 
 
-def test_models_and_the_predicted_rate_alone_are_judged_in_the_same_buckets(run, auc):
+def test_models_and_the_predicted_rate_alone_are_evaluated_in_the_same_buckets(run, auc):
     out, spec, columns, logits, made = run
     found = co_occurrence(out, spec, ["dnn"])
     assert list(found) == ["city_x_brand_rate"]
@@ -77,10 +79,23 @@ def test_models_and_the_predicted_rate_alone_are_judged_in_the_same_buckets(run,
     rates = made.rates(0, city, brand)
     for name, scores in (("dnn", logits), ("statistic", rates)):
         cells = found["city_x_brand_rate"][name]
-        assert (cells["0"]["rows"], cells["11-100"]["rows"]) == (never.sum(), (~never).sum())
-        assert cells["0"]["auc"] == pytest.approx(auc(labels[never], scores[never]), abs=1e-3)
-        assert cells["11-100"]["auc"] == pytest.approx(auc(labels[~never], scores[~never]), abs=1e-3)
+        assert (cells["0"].rows, cells["11-100"].rows) == (never.sum(), (~never).sum())
+        assert cells["0"].auc == pytest.approx(auc(labels[never], scores[never]), abs=1e-3)
+        assert cells["11-100"].auc == pytest.approx(auc(labels[~never], scores[~never]), abs=1e-3)
 
 
-def test_without_pair_rates_there_is_nothing_to_judge(run, pair_spec):
+def test_without_pair_rates_there_is_nothing_to_evaluate(run, pair_spec):
     assert co_occurrence(run[0], pair_spec, ["dnn"]) == {}
+
+
+def test_bytes_by_hand(pair_graph, pair_spec):
+    torch.manual_seed(0)
+    network = pair_network.build(PairRates(model="factorisation", dim=4), pair_graph)
+    made = pair_weights.from_network(network, pair_graph, pair_spec)
+    found = memory(made, pair_graph)
+    cities, brands, width = 12 + 2, 15 + 2, 4 + 1
+    assert found.table == 12 * len(pair_graph.targets)
+    assert found.dense == 4 * cities * brands
+    vectors, rest = 4 * (cities + brands) * width, found.own - 4 * (cities + brands) * width
+    assert vectors <= found.own
+    assert 0 <= rest < 200  # a head and its standardisation

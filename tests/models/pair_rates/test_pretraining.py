@@ -62,40 +62,40 @@ def test_unseen_values_are_answered_with_the_rate_of_the_other_one(fitted, pair_
 
 
 @pytest.mark.parametrize("model", ["factorisation", "two_tower"])
-def test_the_rivals_learn_what_they_have_seen(model, pair_graph, pair_rates):
+def test_the_baselines_learn_what_they_have_seen(model, pair_graph, pair_rates):
     network, result = fit(pair_graph, SETTINGS.model_copy(update={"model": model, "learning_rate": 2e-2}))
     city, brand = np.indices(pair_rates.shape)
     seen = (city + brand) % 4 != 0
     error = np.square(grid(network, pair_graph, *pair_rates.shape) - pair_rates)[seen].mean()
     assert error < 0.7 * np.square(pair_rates.mean() - pair_rates)[seen].mean()
-    assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    assert result.history[-1].train_loss < result.history[0].train_loss
 
 
 def test_held_out_pairs_are_a_tenth_and_of_no_link(pair_graph):
-    train, held = hold_out(pair_graph, seed=3)
-    assert len(held) == len(pair_graph.targets) // 10
-    assert sorted([*train.tolist(), *held.tolist()]) == pair_graph.targets.tolist()
+    train, holdout = hold_out(pair_graph, seed=3)
+    assert len(holdout) == len(pair_graph.targets) // 10
+    assert sorted([*train.tolist(), *holdout.tolist()]) == pair_graph.targets.tolist()
 
 
 @pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower"])
 @pytest.mark.parametrize("pairs", [1, 2, 4])
 def test_a_graph_of_a_few_pairs_is_trained_too(pair_graph, model, pairs):
     few = pair_graph.without(pair_graph.targets[pairs:])
-    training, held = hold_out(few, 1)
-    assert len(training) + len(held) == pairs
+    training, holdout = hold_out(few, 1)
+    assert len(training) + len(holdout) == pairs
     assert len(training) >= 1
     network, found = fit(few, SETTINGS.model_copy(update={"epochs": 2, "model": model}))
-    assert all(np.isfinite(entry["validation_loss"]) for entry in found.history)
+    assert all(np.isfinite(entry.validation_loss) for entry in found.history)
     assert np.isfinite(grid(network, few, 3, 3)).all()
 
 
 def test_training_stops_when_held_out_pairs_get_worse_and_keeps_the_best(pair_graph):
     eager = SETTINGS.model_copy(update={"learning_rate": 0.3, "patience": 2, "epochs": 30})
     network, result = fit(pair_graph, eager)
-    losses = [entry["validation_loss"] for entry in result.history]
+    losses = [entry.validation_loss for entry in result.history]
     assert len(losses) == result.best_epoch + 2 < 30
     assert losses[result.best_epoch - 1] == min(losses)
-    run = pair_pretraining.Run(network, pair_graph, eager, 1)
+    run = pair_pretraining.PretrainRun(network, pair_graph, eager, 1)
     assert run.evaluate() == pytest.approx(min(losses), rel=1e-5)
 
 
@@ -122,7 +122,7 @@ torch.set_num_threads(1)
 torch.manual_seed(1)
 network = pair_network.build(settings, graph)
 pair_pretraining.fit(network, graph, settings, 1, checkpoint=Path({folder!r}) / "checkpoint.safetensors", digest="d",
-                     on_epoch=lambda entry: (print(entry["epoch"], flush=True), time.sleep(0.2)))
+                     on_epoch=lambda entry: (print(entry.epoch, flush=True), time.sleep(0.2)))
 """
 
 
@@ -142,8 +142,8 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_weights(pair_graph, tmp_path)
     resumed, result = fit(pair_graph, settings, checkpoint=checkpoint, digest="d")
     whole, expected = fit(pair_graph, settings)
     assert 3 <= result.resumed < 6
-    assert [entry["validation_loss"] for entry in result.history] == [
-        entry["validation_loss"] for entry in expected.history]
+    assert [entry.validation_loss for entry in result.history] == [
+        entry.validation_loss for entry in expected.history]
     assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in resumed.state_dict().items())
 
 
