@@ -15,7 +15,7 @@ OUT/
   pair_rates/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish
   parity/                   sampled rows: raw features and encoded ids
-  candidates/               item table as of the test window's start, and what retrieval answers past requests
+  candidates/               item table as of the test window's start, and what retrieval returns for past requests
   prerank/                  the pre-ranker's frontier, choice and comparison
   quality/day=D/            profile of the day's features, the gate's verdict, the picture of a refusal
   models/NAME/              weights, calibration, test logits, summary.json

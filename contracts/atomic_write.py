@@ -1,4 +1,4 @@
-"""Files and folders that are either complete or not there: written aside, then put in place in one step.
+"""Files and folders that are either complete or not there: written aside, then put in place at once.
 
     with aside(path) as draft: draft.write_text(...)      path holds the old content or the new, never a part of it
     put_in_place(source, target)                          the same for a folder

@@ -37,7 +37,7 @@ from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates.baselines import BASELINES, downstream, made_by
 from models.pair_rates.buckets import NUMBER, TABLE_ENTRY, alone, auc_by_bucket, memory, of_rows
 from models.pair_rates.graph import PairGraph
-from pipelines.jobs import pair_job as pair_step
+from pipelines.jobs import pair_job
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import PAIR
 from sluice.demo.evaluate_pair_rates import Grid, never_seen, true_rates, zero_bucket_mse
@@ -86,7 +86,7 @@ def prepare(config: Config, out: Artifacts, data: Path | None, events: int | Non
             simulate(config.simulation.model_copy(update=asked), config.seed, out.raw, out.truth)
         jobs.run_features(config, data or out.raw, out, Console(stderr=True))
     if not (out.pair_rates / MANIFEST).exists():
-        pair_step.run(config, out)
+        pair_job.write_pair_graph(config, out)
 
 
 def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], baselines: list[str]) -> dict[str, Any]:

@@ -200,10 +200,10 @@ class Config(Section):
 def _known_keys(location: tuple[int | str, ...]) -> list[str]:
     """Keys allowed in the section that `location` (a pydantic error location) lies in."""
     model: Any = Config
-    for step in location[:-1]:
-        if isinstance(step, int):
+    for key in location[:-1]:
+        if isinstance(key, int):
             continue
-        info = model.model_fields.get(step) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        info = model.model_fields.get(key) if isinstance(model, type) and issubclass(model, BaseModel) else None
         if info is None:
             continue
         options = [info.annotation, *get_args(info.annotation)]
@@ -212,7 +212,7 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
 
 
 def _sentence(error: Any) -> str:
-    where = ".".join(str(step) for step in error["loc"]) or "configuration"
+    where = ".".join(str(key) for key in error["loc"]) or "configuration"
     if error["type"] == "extra_forbidden":
         key = str(error["loc"][-1])
         if where in RENAMED:

@@ -82,7 +82,7 @@ def add_found_crosses(config: Config, folder: Path) -> Config:
     found = read(folder) if config.crosses.budget else None
     if found is None:
         return config
-    known = {frozenset(one.parts) for one in config.fields if one.kind == "cross"}
+    known = {frozenset(field.parts) for field in config.fields if field.kind == "cross"}
     new = [cross.field() for cross in found.crosses if frozenset(cross.parts) not in known]
     crossed = config.model_copy(update={"fields": (*config.fields, *new)})
     problems = crossed.field_problems()

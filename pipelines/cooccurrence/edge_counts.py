@@ -27,9 +27,8 @@ from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.features.feature_spec import PADDING, FeatureSpec
 from contracts.features.pair_graph import EDGES, NODES, GraphManifest, Relation, StoredTable
-from pipelines.cooccurrence.chosen_pairs import Pair
 from pipelines.cooccurrence.exposure import EXPOSURE, with_exposure
-from pipelines.cooccurrence.graph_relations import informative_relations, relations_to_count
+from pipelines.cooccurrence.graph_relations import Pair, informative_relations, relations_to_count
 from pipelines.encoding.encode_examples import with_ids
 from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
@@ -87,7 +86,7 @@ def encoded_rows(
 def _ids(spec: FeatureSpec, slot: str) -> Column:
     ids = F.col(f"`{ID_PREFIX}{slot}`")
     several = spec.by_name[spec.slot(slot).field].kind == "multi_valued"
-    return F.array_distinct(F.filter(ids, lambda one: one != PADDING)) if several else F.array(ids)
+    return F.array_distinct(F.filter(ids, lambda known: known != PADDING)) if several else F.array(ids)
 
 
 @step(needs=ROW_NEEDS, gives=EDGE)
@@ -111,7 +110,7 @@ def _occurrences(number: int, relation: Relation) -> Column:
 @step(needs=ROW_NEEDS, gives=NODE)
 def count_nodes(rows: DataFrame, slots: Sequence[str]) -> DataFrame:
     def values(slot: str) -> Column:
-        return F.transform(F.col(f"`{slot}`"), lambda one: F.struct(F.lit(slot).alias("slot"), one.alias("id")))
+        return F.transform(F.col(f"`{slot}`"), lambda value: F.struct(F.lit(slot).alias("slot"), value.alias("id")))
 
     each = F.explode(F.concat(*map(values, slots))).alias("node")
     exploded = rows.select(*ROW_NEEDS, each).select(*ROW_NEEDS, "node.*")

@@ -18,14 +18,16 @@ from pyspark.sql import functions as F
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.pair_graph import Relation
-from pipelines.cooccurrence.chosen_pairs import Pair
 
+Pair = tuple[str, str]  # slots
 LEAST_UNCERTAINTY = 0.3
 
 
 def relations_to_count(config: Config, spec: FeatureSpec, pairs: Sequence[Pair]) -> list[Relation]:
     """The pairs, then every link that may turn out to say something. Who a user or an item is describes no value."""
-    identities = {one.name for one in config.fields if one.source_column in (config.log.user_id, config.log.item_id)}
+    identities = {
+        field.name for field in config.fields if field.source_column in (config.log.user_id, config.log.item_id)
+    }
     known = {slot.name: slot for slot in spec.id_slots("user", "context", "item")}
     plain = [slot for slot in known.values()
              if spec.by_name[slot.field].kind == "categorical" and slot.field not in identities]
@@ -41,8 +43,11 @@ def relations_to_count(config: Config, spec: FeatureSpec, pairs: Sequence[Pair])
 
 def informative_relations(edges: DataFrame, relations: Sequence[Relation]) -> list[int]:
     """The pairs and the links with U(right | left) >= LEAST_UNCERTAINTY, as indices in their order."""
-    found = uncertainty(edges)
-    return [i for i, one in enumerate(relations) if one.kind == "pair" or found.get(i, 0.0) >= LEAST_UNCERTAINTY]
+    shares = uncertainty(edges)
+    return [
+        number for number, relation in enumerate(relations)
+        if relation.kind == "pair" or shares.get(number, 0.0) >= LEAST_UNCERTAINTY
+    ]
 
 
 def uncertainty(edges: DataFrame) -> dict[int, float]:
@@ -53,8 +58,8 @@ def uncertainty(edges: DataFrame) -> dict[int, float]:
         .groupBy("relation").agg(F.sum(n * F.log(n)).alias(name), F.sum(n).alias(f"{name}_total"))
         for name, keys in (("both", ("left", "right")), ("left", ("left",)), ("right", ("right",)))
     ]
-    found = sums[0].join(sums[1], "relation").join(sums[2], "relation").collect()
-    return {row["relation"]: _share(row["both_total"], row["both"], row["left"], row["right"]) for row in found}
+    joined = sums[0].join(sums[1], "relation").join(sums[2], "relation").collect()
+    return {row["relation"]: _share(row["both_total"], row["both"], row["left"], row["right"]) for row in joined}
 
 
 def _share(total: float, both: float, left: float, right: float) -> float:

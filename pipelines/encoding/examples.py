@@ -28,7 +28,7 @@ def write(
     windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], config: Config, out: Artifacts,
     day: str | None = None,
 ) -> dict[str, list[str]]:
-    """Replaces all days, or exactly `day`, of every window; answers the days that changed by window.
+    """Replaces all days, or exactly `day`, of every window; returns the days that changed by window.
 
     `windowed` are features as pipelines/encoding/training_window.py hands them out.
     """

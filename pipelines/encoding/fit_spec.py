@@ -46,8 +46,9 @@ def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str,
     """Spec and vocabularies by name. Raises ConfigError where a cross has more codes than an int64 holds."""
     vocabularies = fit_vocabularies(train, config)
     bins = fit_all_bins(train, config)
-    plain = [f for one in config.fields if one.kind != "cross" for f in _fields(one, config, vocabularies, bins)]
-    return _fit_with_crosses(train, _spec(train, plain), config, vocabularies)
+    plain = [field for field in config.fields if field.kind != "cross"]
+    fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
+    return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies)
 
 
 def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
@@ -62,51 +63,51 @@ def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[Feature
 def _fit_with_crosses(
     train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, np.ndarray]
 ) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
-    crosses = [one for one in config.fields if one.kind == "cross"]
+    crosses = [field for field in config.fields if field.kind == "cross"]
     vocabularies = vocabularies | fit_crosses(train, plain, crosses, vocabularies)
-    fields = (*plain.fields, *(_cross(one, vocabularies) for one in crosses))
+    fields = (*plain.fields, *(_cross(field, vocabularies) for field in crosses))
     return plain.model_copy(update={"fields": fields}), vocabularies
 
 
 def fit_vocabularies(train: DataFrame, config: Config) -> dict[str, np.ndarray]:
     """By field name; a sequence has none of its own."""
     found = {}
-    for one in config.fields:
-        if one.kind == "categorical":
-            found[one.name] = fit_scalar(train, one.name, one.key_type, one.min_count)
-        elif one.kind == "multi_valued":
-            found[one.name] = fit_lists(train, one.name, one.key_type, one.min_count, one.length)
+    for field in config.fields:
+        if field.kind == "categorical":
+            found[field.name] = fit_scalar(train, field.name, field.key_type, field.min_count)
+        elif field.kind == "multi_valued":
+            found[field.name] = fit_lists(train, field.name, field.key_type, field.min_count, field.length)
     return found
 
 
-def dense_features(one: FieldConfig) -> list[tuple[str, bool]]:
+def dense_features(field: FieldConfig) -> list[tuple[str, bool]]:
     """(feature name, log) of every dense feature a field stands for; counts are heavy-tailed, so they are logged."""
-    if one.kind == "counter":
-        return [(name, statistic == "count") for name, statistic, _ in one.counters()]
-    return [(one.name, one.log)] if one.kind == "numeric" else []
+    if field.kind == "counter":
+        return [(name, statistic == "count") for name, statistic, _ in field.counters()]
+    return [(field.name, field.log)] if field.kind == "numeric" else []
 
 
 def fit_all_bins(train: DataFrame, config: Config) -> dict[str, fit_bins.Bins]:
-    logs = {name: (log, one) for one in config.fields for name, log in dense_features(one)}
+    logs = {name: (log, field) for field in config.fields for name, log in dense_features(field)}
     values = fit_bins.sample(train, list(logs))
-    return {name: fit_bins.fit(values[name], one.bins(), log, name)
-            for name, (log, one) in logs.items()}
+    return {name: fit_bins.fit(values[name], field.bins(), log, name)
+            for name, (log, field) in logs.items()}
 
 
 def _fields(
-    one: FieldConfig, config: Config, vocabularies: Mapping[str, np.ndarray], bins: Mapping[str, fit_bins.Bins],
+    field: FieldConfig, config: Config, vocabularies: Mapping[str, np.ndarray], bins: Mapping[str, fit_bins.Bins],
 ) -> list[FeatureField]:
     dense = [
-        FeatureField(name=name, kind=one.kind, side=one.side, log=log, cost=one.cost, **bins[name]._asdict())
-        for name, log in dense_features(one)
+        FeatureField(name=name, kind=field.kind, side=field.side, log=log, cost=field.cost, **bins[name]._asdict())
+        for name, log in dense_features(field)
     ]
     if dense:
         return dense
-    target = next(other for other in config.fields if other.name == one.of) if one.of else one
+    target = next(other for other in config.fields if other.name == field.of) if field.of else field
     return [FeatureField(
-        name=one.name, kind=one.kind, side=one.side, key_type=target.key_type, vocabulary=target.name,
-        size=len(vocabularies[target.name]) + FIRST_ID, of=one.of, cost=one.cost,
-        length=1 if one.kind == "categorical" else one.length,
+        name=field.name, kind=field.kind, side=field.side, key_type=target.key_type, vocabulary=target.name,
+        size=len(vocabularies[target.name]) + FIRST_ID, of=field.of, cost=field.cost,
+        length=1 if field.kind == "categorical" else field.length,
     )]
 
 
@@ -123,31 +124,32 @@ def fit_crosses(
     train: DataFrame, spec: FeatureSpec, crosses: list[FieldConfig], vocabularies: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
     """Vocabularies of the crosses without buckets."""
-    for one in crosses:
-        check_codes(one, spec)
-    fitted = [one for one in crosses if not one.buckets and one.representation == "embedding"]
+    for field in crosses:
+        check_codes(field, spec)
+    fitted = [field for field in crosses if not field.buckets and field.representation == "embedding"]
     if not fitted:
         return {}
-    parts = {part.partition("#")[0] for one in fitted for part in one.parts}
-    needed = spec.model_copy(update={"fields": tuple(f for f in spec.fields if f.name in parts)})
+    parts = {part.partition("#")[0] for field in fitted for part in field.parts}
+    needed = spec.model_copy(update={"fields": tuple(known for known in spec.fields if known.name in parts)})
     encoded = with_ids(train.select(sorted(parts)), needed, vocabularies)
-    codes = encoded.select([radix_code(spec, one.parts).alias(one.name) for one in fitted])
-    return {one.name: fit_scalar(codes, one.name, "int64", one.min_count) for one in fitted}
+    codes = encoded.select([radix_code(spec, field.parts).alias(field.name) for field in fitted])
+    return {field.name: fit_scalar(codes, field.name, "int64", field.min_count) for field in fitted}
 
 
-def check_codes(one: FieldConfig, spec: FeatureSpec) -> None:
-    codes = math.prod(spec.slot(part).size for part in one.parts)
+def check_codes(field: FieldConfig, spec: FeatureSpec) -> None:
+    codes = math.prod(spec.slot(part).size for part in field.parts)
     if codes >= LARGEST_CODE:
         raise ConfigError(
-            f"cross {one.name!r} of {', '.join(one.parts)} has {codes:.3g} codes, more than the {LARGEST_CODE:.3g} "
+            f"cross {field.name!r} of {', '.join(field.parts)} has {codes:.3g} codes, more than the {LARGEST_CODE:.3g} "
             "an int64 holds; cross fewer parts or raise their min_count"
         )
 
 
-def _cross(one: FieldConfig, vocabularies: Mapping[str, np.ndarray]) -> FeatureField:
-    fitted = vocabularies.get(one.name)
-    entries = one.buckets if fitted is None else len(fitted)
+def _cross(field: FieldConfig, vocabularies: Mapping[str, np.ndarray]) -> FeatureField:
+    fitted = vocabularies.get(field.name)
+    entries = field.buckets if fitted is None else len(fitted)
     return FeatureField(
-        name=one.name, kind="cross", side="cross", key_type="int64", vocabulary=None if fitted is None else one.name,
-        size=entries + FIRST_ID, parts=one.parts, buckets=one.buckets, representation=one.representation, cost=one.cost,
+        name=field.name, kind="cross", side="cross", key_type="int64", size=entries + FIRST_ID, parts=field.parts,
+        vocabulary=None if fitted is None else field.name, buckets=field.buckets,
+        representation=field.representation, cost=field.cost,
     )

@@ -18,7 +18,7 @@ from pipelines.windows.windows import WINDOW
 def write(
     windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], rows: int, out: Artifacts,
 ) -> int:
-    """Replaces `parity` with the `rows` test rows of smallest hash; answers how many there were.
+    """Replaces `parity` with the `rows` test rows of smallest hash; returns how many there were.
 
     Columns: `_row`, `_user` and `_item` as in the log, the published raw features by name, `id:SLOT` per id slot.
     """

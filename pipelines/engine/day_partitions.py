@@ -1,6 +1,6 @@
 """Folders of Parquet partitioned by `day`, written so that a killed job leaves no half-written day.
 
-Everything is first written aside, in the same parent folder; each day then takes its place in one step, so that it is
+Everything is first written aside, in the same parent folder; each day then takes its place in one rename, so that it is
 never half there nor missing. A day whose rows are those that it held is left untouched, down to its files: a second run
 does nothing twice, and late data change the days they touch alone.
 """
@@ -20,7 +20,7 @@ from pipelines.engine.content_hash import day_hashes
 
 
 def stage(frame: DataFrame, folder: Path) -> Path:
-    """Writes the rows beside `folder` and answers where; rows of one day share files, large days are split."""
+    """Writes the rows beside `folder` and returns where; rows of one day share files, large days are split."""
     staging = folder.with_name(f".{folder.name}.staging")
     shutil.rmtree(staging, ignore_errors=True)
     frame.hint("rebalance", DAY).write.partitionBy(DAY).parquet(str(staging))
@@ -30,7 +30,7 @@ def stage(frame: DataFrame, folder: Path) -> Path:
 def publish(spark: SparkSession, staging: Path, folder: Path, only: Sequence[str] | None = None) -> list[str]:
     """Moves staged days into `folder`; days of `only` (all days, when None) that were not staged are removed.
 
-    Answers the days that were written: those that are new or have changed.
+    Returns the days that were written: those that are new or have changed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     staged = {path.name for path in staging.glob(f"{DAY}=*")}

@@ -1,4 +1,4 @@
-"""The Spark session every pipeline step runs in: UTC, ANSI, adaptive, and quiet.
+"""The Spark session that every job of the pipelines runs in: UTC, ANSI, adaptive, and quiet.
 
 Nothing here or elsewhere in pipelines/ touches the SparkContext, so that the same code runs on Spark Connect.
 """
@@ -95,8 +95,8 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else "java"
     if shutil.which(java) is None:
         raise SluiceError(f"Spark needs Java {JAVA_NEEDED} or newer and {java!r} is not there; {CURE}")
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = java_version(answer.stderr + answer.stdout)
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = java_version(printed.stderr + printed.stdout)
     if version is None or version < JAVA_NEEDED:
         raise SluiceError(
             f"Spark needs Java {JAVA_NEEDED} or newer, {java!r} is {version or 'of an unknown version'}; {CURE}"

@@ -1,4 +1,4 @@
-"""What ingestion left, as the feature steps read it: events by day, users and items with one row per key."""
+"""What ingestion left, as features are made from it: events by day, users and items with one row per key."""
 
 from __future__ import annotations
 

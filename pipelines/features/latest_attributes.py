@@ -19,7 +19,7 @@ from pipelines.windows.publish_clock import AT
 def latest_attributes(
     known: DataFrame, table: DataFrame | None, key: str, located: Sequence[Located], also: Sequence[str] = ()
 ) -> DataFrame:
-    """`key` and one column per located one, named as in the joined events; `also` are further columns of the log.
+    """`key` and a column per located column, named as in the joined events; `also` are further columns of the log.
 
     known  impressions that count at the publish, with the columns of the log that are asked for
     """

@@ -78,7 +78,7 @@ def session(config: Config) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def run(
+def make_features(
     config: Config, data: Path | None, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None,
     until: str | None = None,
 ) -> FeaturesSummary:

@@ -37,7 +37,9 @@ class KeptProfile(BaseModel):
     profile: DayProfile
 
 
-def run(config: Config, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None) -> QualitySummary:
+def evaluate_day(
+    config: Config, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None
+) -> QualitySummary:
     """Returns what it found of the day, which OUT/quality/day=D/summary.json keeps; refusing is the caller's.
 
     Raises DataError without features, without times, or of a day that is not there.

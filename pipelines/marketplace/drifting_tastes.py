@@ -27,8 +27,8 @@ class Drift:
     def on(self, day: int) -> Truth:
         angle = self.radians_a_day * day
         terms = tuple(
-            replace(one, table=math.cos(angle) * one.table + math.sin(angle) * other.table) if turns(one) else one
-            for one, other in zip(self.first.terms, self.other.terms, strict=True)
+            replace(term, table=math.cos(angle) * term.table + math.sin(angle) * other.table) if turns(term) else term
+            for term, other in zip(self.first.terms, self.other.terms, strict=True)
         )
         return replace(self.first, terms=terms)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
+from contracts.summaries.marketplace import SimulatedLog
 from pipelines.marketplace.click_stream import DAY_US, Policy, Shown, click, click_table, impression_table, show
 from pipelines.marketplace.drifting_tastes import Drift
 from pipelines.marketplace.logit_terms import Draft, declared, draft, make_truth
@@ -42,7 +42,7 @@ def build_drift(settings: Simulation, seed: int) -> Drift:
     """How the tastes of the same world change."""
     population, drawn, policy = _inhabited(settings, seed)
     other = draft(population, np.random.default_rng([seed, 4]))
-    first, second = (_truth(settings, seed, population, one, policy) for one in (drawn, other))
+    first, second = (_truth(settings, seed, population, tastes, policy) for tastes in (drawn, other))
     return Drift(first, second, settings.drift)
 
 
@@ -75,8 +75,8 @@ def _write(table: pa.Table, folder: Path, name: str) -> int:
     return len(table)
 
 
-def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> dict[str, Any]:
-    """Writes the log below `raw` and the truth below `truth`; returns the summary. Raises ConfigError."""
+def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> SimulatedLog:
+    """Writes the log below `raw` and the truth below `truth`. Raises ConfigError for a world too small."""
     started = time.perf_counter()
     least = settings.days * SLATE * 2
     if settings.events < least:
@@ -113,16 +113,9 @@ def _write_day(
     return impressions, _write(click_table(rng, population, shown, clicked), raw / "clicks", name)
 
 
-def _summary(settings: Simulation, seed: int, rows: dict[str, int], truth: Truth, seconds: float) -> dict[str, Any]:
-    return {
-        "seed": seed,
-        "rows": rows,
-        "events": settings.events,
-        "duplicate_rows": rows["impressions"] - settings.events,
-        "click_rate": rows["clicks"] / settings.events,
-        "shares": declared(settings.shares),
-        "planted": [list(fields) for fields in truth.planted],
-        "incidental": [list(fields) for fields in truth.incidental],
-        "seconds": seconds,
-        "events_per_minute": settings.events / seconds * 60,
-    }
+def _summary(settings: Simulation, seed: int, rows: dict[str, int], truth: Truth, seconds: float) -> SimulatedLog:
+    return SimulatedLog(
+        seed=seed, rows=rows, events=settings.events, duplicate_rows=rows["impressions"] - settings.events,
+        click_rate=rows["clicks"] / settings.events, shares=declared(settings.shares), planted=tuple(truth.planted),
+        incidental=tuple(truth.incidental), seconds=seconds, events_per_minute=settings.events / seconds * 60,
+    )

@@ -86,7 +86,7 @@ def _descend(counts: Sequence[tuple[int, int]], rank: int) -> tuple[int, int]:
         if rank < count:
             return bucket, rank
         rank -= count
-    raise DataError("the log changed while its windows were being cut; run the step again on a log at rest")
+    raise DataError("the log changed while its windows were being cut; run the job again on a log at rest")
 
 
 def assign(events: DataFrame, windows: Mapping[str, Span], embargo: int) -> DataFrame:

@@ -117,7 +117,7 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> dict[str, Any
 
     assert config.simulation is not None
     with show_progress(console, "simulate"):
-        return simulate(config.simulation, config.seed, out.raw, out.truth)
+        return simulate(config.simulation, config.seed, out.raw, out.truth).plain()
 
 
 def _federated(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def run_features(
     from pipelines.jobs import feature_job
 
     with show_progress(console, "features") as progress:
-        found = feature_job.run(config, data, out, day=day, on_progress=progress.note, until=until)
+        found = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until)
     return found.plain() if day else {**found.plain(), "leaks": check_leaks(config, out, console)}
 
 
@@ -80,7 +80,7 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
 
     with show_progress(console, "pretrain") as progress:
         progress.note("graph")
-        graph = pair_job.run(config, out)
+        graph = pair_job.write_pair_graph(config, out)
         return pretrain_job.run(config, out, graph, seed=seed, on_progress=progress.advance).plain()
 
 

@@ -21,7 +21,7 @@ def check_quality(config: Config, out: Artifacts, console: Console, day: str | N
     from pipelines.jobs import quality_job
 
     with show_progress(console, "quality") as progress:
-        found = quality_job.run(config, out, day, progress.note)
+        found = quality_job.evaluate_day(config, out, day, progress.note)
     folder = quality_job.folder_of(out, found.day)
     if not found.refused:
         (folder / PICTURE).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from contracts.features.found_crosses import FoundCross, FoundCrosses, cross_nam
 from contracts.summaries import summary
 from contracts.summaries.features import FeaturesSummary
 from contracts.windows import read_timed
-from pipelines.jobs.feature_job import encode_again, has_found_crosses, run
+from pipelines.jobs.feature_job import encode_again, has_found_crosses, make_features
 from tests.pipelines.jobs.small_log import config, write_log
 
 
@@ -34,7 +34,7 @@ def out(tmp_path_factory):
 def done(spark, data, out):
     """(summary, names of the steps as told)."""
     told: list[str] = []
-    return run(config(), data, out, on_progress=told.append), told
+    return make_features(config(), data, out, on_progress=told.append), told
 
 
 def table(out, window):
@@ -92,7 +92,7 @@ def test_the_parity_sample_encodes_to_its_ids(done, out):
 def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
     days = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
     day = sorted(days)[0].parent.name.removeprefix("day=")
-    again = run(config(), data, out, day=day)
+    again = make_features(config(), data, out, day=day)
     assert again.day == day
     assert again.windows is None
     assert again.check is None
@@ -104,7 +104,7 @@ def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
 
 
 def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):
-    thinned = run(config(negative_rate=0.25), data, Artifacts(tmp_path)).examples
+    thinned = make_features(config(negative_rate=0.25), data, Artifacts(tmp_path)).examples
     whole = done[0].examples
     assert all(thinned[window] == whole[window] for window in ("validation", "test"))
     assert thinned["train"].positives == whole["train"].positives
@@ -114,12 +114,12 @@ def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):
 
 def test_a_day_before_any_whole_run_is_refused(spark, data, tmp_path):
     with pytest.raises(DataError, match="without --day first"):
-        run(config(), data, Artifacts(tmp_path), day="2026-01-07")
+        make_features(config(), data, Artifacts(tmp_path), day="2026-01-07")
 
 
 def test_labels_of_one_class_are_refused(spark, tmp_path):
     with pytest.raises(OneClassError):
-        run(config(), write_log(tmp_path / "data", click_rate=0.0), Artifacts(tmp_path / "out"))
+        make_features(config(), write_log(tmp_path / "data", click_rate=0.0), Artifacts(tmp_path / "out"))
 
 
 def found_cross(*parts, representation="embedding"):
@@ -131,13 +131,13 @@ def test_encoding_again_with_found_crosses_is_the_whole_job_with_them(spark, dat
     again, whole = Artifacts(tmp_path / "again"), Artifacts(tmp_path / "whole")
     crosses = FoundCrosses(digest="d", crosses=(
         found_cross("place", "item"), found_cross("user", "price#4", representation="product")))
-    run(config(), data, again)
+    make_features(config(), data, again)
     assert has_found_crosses(config(), again)
     for out in (again, whole):
         crosses.write(out.crosses)
     assert not has_found_crosses(config(), again)
     added = encode_again(config(), again)
-    complete = run(config(), data, whole)
+    complete = make_features(config(), data, whole)
     assert has_found_crosses(config(), again)
     assert added.examples == complete.examples
     assert added.vocabularies == complete.vocabularies

@@ -16,6 +16,7 @@ import pytest
 from contracts.config.config import Config, load
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
+from contracts.summaries.marketplace import SimulatedLog
 from pipelines.marketplace.marketplace import simulate
 
 SMALL = Simulation(events=60_000, users=2_000, items=500, days=4, click_rate=0.05)
@@ -26,7 +27,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "marketplace.toml"
 class Log:
     raw: Path
     truth: Path
-    summary: dict[str, Any]
+    summary: SimulatedLog
     impressions: pa.Table
     clicks: pa.Table
     users: pa.Table
@@ -74,10 +75,10 @@ def test_one_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -
 
 
 def test_summary_counts_what_was_written(log: Log) -> None:
-    rows = log.summary["rows"]
+    rows = log.summary.rows
     assert rows == {"users": 2_000, "items": 500, "impressions": len(log.impressions), "clicks": len(log.clicks)}
-    assert len(log.impressions) == SMALL.events + log.summary["duplicate_rows"]
-    assert log.summary["events_per_minute"] > 0
+    assert len(log.impressions) == SMALL.events + log.summary.duplicate_rows
+    assert log.summary.events_per_minute > 0
 
 
 def test_click_rate_is_the_configured_one(log: Log) -> None:
@@ -90,7 +91,7 @@ def test_click_rate_is_the_configured_one(log: Log) -> None:
 def test_keys_are_unique_but_for_the_planted_duplicates(log: Log) -> None:
     seen = keys(log.impressions)
     extra = len(seen) - len(set(seen))
-    assert 0 < extra == log.summary["duplicate_rows"] < 0.003 * len(seen)
+    assert 0 < extra == log.summary.duplicate_rows < 0.003 * len(seen)
     assert len(keys(log.clicks)) == len(set(keys(log.clicks)))
 
 
@@ -99,7 +100,7 @@ def test_a_duplicate_differs_only_in_when_it_was_known(log: Log) -> None:
         [("known_time", "count"), ("known_time", "min"), ("known_time", "max")]
     )
     twice = table.filter(pc.greater(table["known_time_count"], 1))
-    assert len(twice) == log.summary["duplicate_rows"]
+    assert len(twice) == log.summary.duplicate_rows
     assert pc.all(pc.greater(twice["known_time_max"], twice["known_time_min"])).as_py()
 
 

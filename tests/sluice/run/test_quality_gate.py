@@ -82,18 +82,18 @@ def test_a_quiet_day_passes_a_poisoned_one_is_refused_and_its_repair_passes(out)
 
 def test_a_day_that_did_not_change_is_not_profiled_again(out):
     said: list[str] = []
-    quality_job.run(CONFIG, out, LAST, said.append)
+    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
     said.clear()
-    quality_job.run(CONFIG, out, LAST, said.append)
+    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
     assert said == []
     write_day(out, 2, poisoned=True)
-    quality_job.run(CONFIG, out, LAST, said.append)
+    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
     write_day(out, 2)
     assert said == ["2026-01-02"]
 
 
 def test_what_cannot_be_judged_is_an_error(out, tmp_path: Path):
     with pytest.raises(DataError, match="no days to judge"):
-        quality_job.run(CONFIG, Artifacts(tmp_path))
+        quality_job.evaluate_day(CONFIG, Artifacts(tmp_path))
     with pytest.raises(DataError, match="no day 2025-01-01"):
-        quality_job.run(CONFIG, out, "2025-01-01")
+        quality_job.evaluate_day(CONFIG, out, "2025-01-01")
