@@ -36,7 +36,7 @@ from serving.bundle.scoring_bundle import ScoringBundle, load_calibration
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedBundle(ScoringBundle):
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
     rows, most popular first, `neighbours` [I, M] item rows padded right with -1. `prerank.kind` says whether
@@ -71,7 +71,7 @@ class LoadedBundle(ScoringBundle):
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors = load_array(retrieval / "vectors.npy")
         return cls(
-            **{one.name: getattr(scoring, one.name) for one in fields(ScoringBundle)},
+            **{field.name: getattr(scoring, field.name) for field in fields(ScoringBundle)},
             users=FeatureStore.load(tables, "users"), items=FeatureStore.load(tables, "items"),
             bids=load_array(tables / "items_bid.npy") if spec.has_bid else None,
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},

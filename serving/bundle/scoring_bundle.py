@@ -30,7 +30,7 @@ from serving.bundle.networks import load_ranker
 RANK, PARITY = "rank", "parity"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ScoringBundle:
     """What scores rows: encoder, ranker, calibration. `parity` is None when not checked."""
 
@@ -65,7 +65,8 @@ class ScoringBundle:
         compared = None
         if check_parity:
             compared = parity.check(folder / PARITY, encoder, ranker, calibration, parity.tolerance(settings.train))
-        return cls(manifest, spec, encoder, settings, ranker, calibration, compared)
+        return cls(manifest=manifest, spec=spec, encoder=encoder, settings=settings, ranker=ranker,
+                   calibration=calibration, parity=compared)
 
 
 def load_calibration(folder: Path) -> Calibration:

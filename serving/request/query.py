@@ -52,7 +52,7 @@ class Reason:
     logit_change: float
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RankedItem:
     """`price` per click, where there is an auction; `stage_scores` by stage name."""
 

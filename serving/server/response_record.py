@@ -24,7 +24,7 @@ SCHEMA = pa.schema([
 ])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRecord:
     """`items` in the order shown, `positions` from 1; `propensities`: with what probability the server's policy puts
     the item at its place, 1 as long as the funnel draws nothing. `status` is gRPC's; only OK comes with items.

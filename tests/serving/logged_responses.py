@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from serving.server.response_record import ResponseRecord
@@ -9,10 +10,20 @@ from serving.server.response_record import ResponseRecord
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+def logged(
+    request_id: str, items: Sequence[str], *, time: datetime = NOON, user: str = "u1",
+    context: Mapping[str, str] | None = None, probabilities: Sequence[float] | None = None,
+    version: str = "market-1", created: datetime = NOON, status: str = "OK", microseconds: int = 900,
+) -> ResponseRecord:
+    """`items` shown from position 1 on; each with the probability 0.1 where none are given."""
+    return ResponseRecord(
+        request_id=request_id, time=time, user=user, context=dict(context or {}), items=list(items),
+        positions=list(range(1, len(items) + 1)), scores=[1.0] * len(items),
+        probabilities=[0.1] * len(items) if probabilities is None else list(probabilities),
+        propensities=[1.0] * len(items), bundle_version=version, bundle_created=created, status=status,
+        microseconds=microseconds)
+
+
 def response(number: int, moment: datetime = NOON, items: int = 3) -> ResponseRecord:
     """Request `r{number}` of user u1, answered with `items` items."""
-    return ResponseRecord(
-        request_id=f"r{number}", time=moment, user="u1", context={"device": "phone"},
-        items=[f"i{n}" for n in range(items)], positions=list(range(1, items + 1)), scores=[2.0] * items,
-        probabilities=[0.1] * items, propensities=[1.0] * items, bundle_version="market-1", bundle_created=NOON,
-        status="OK", microseconds=1500)
+    return logged(f"r{number}", [f"i{n}" for n in range(items)], time=moment, context={"device": "phone"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,17 +14,15 @@ from pipelines.engine.session import open_session
 from pipelines.ingest.ingest import ingest
 from serving.server.response_log import ResponseLog
 from serving.server.response_record import ResponseRecord
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+from tests.serving.logged_responses import NOON, logged
 
 
 def answers() -> list[ResponseRecord]:
     """Four answered requests of two users, and one that failed."""
     shown = {"r0": ["a", "b"], "r1": ["b", "c", "d"], "r2": ["a"], "r3": ["d", "a"], "failed": []}
     return [
-        ResponseRecord(name, NOON + timedelta(minutes=n), f"u{n % 2}", {"device": "phone", "hour": str(n)}, items,
-                        list(range(1, len(items) + 1)), [1.0] * len(items), [0.1] * len(items), [1.0] * len(items),
-                        "market-1", NOON, "OK" if items else "INTERNAL", 900)
+        logged(name, items, time=NOON + timedelta(minutes=n), user=f"u{n % 2}",
+               context={"device": "phone", "hour": str(n)}, status="OK" if items else "INTERNAL")
         for n, (name, items) in enumerate(shown.items())
     ]
 

@@ -10,17 +10,16 @@ from contracts.errors import DataError
 from serving.replay import response_history
 from serving.server.response_log import ResponseLog
 from serving.server.response_record import ResponseRecord
+from tests.serving.logged_responses import logged
 
 NIGHT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
 
 def answer(minute: int, version: str, status: str = "OK") -> ResponseRecord:
     items = ["a", "b"] if status == "OK" else []
-    return ResponseRecord(
-        request_id=f"r{minute}", time=NIGHT + timedelta(minutes=minute), user=f"u{minute % 3}", context={}, items=items,
-        positions=[1, 2][: len(items)], scores=[1.0] * len(items), probabilities=[0.25, 0.5][: len(items)],
-        propensities=[1.0] * len(items), bundle_version=version, bundle_created=NIGHT, status=status,
-        microseconds=1000 * minute)
+    return logged(
+        f"r{minute}", items, time=NIGHT + timedelta(minutes=minute), user=f"u{minute % 3}", version=version,
+        probabilities=[0.25, 0.5][: len(items)], created=NIGHT, status=status, microseconds=1000 * minute)
 
 
 @pytest.fixture

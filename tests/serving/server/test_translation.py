@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contracts.errors import RequestError
@@ -9,7 +11,8 @@ from serving.proto import sluice_pb2 as pb
 from serving.request.query import ContextValue, RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
 from serving.server.translation import STATUS, to_query, to_response, to_value
 
-ITEM = RankedItem("i1", 0.25, 500.0, 1.5, "popularity", {"rank": 0.25}, [Reason("taste", -0.5)])
+ITEM = RankedItem(item="i1", probability=0.25, score=500.0, price=1.5, channel="popularity",
+                  stage_scores={"rank": 0.25}, reasons=[Reason("taste", -0.5)])
 ANSWER = RankAnswer([ITEM], [StageReport("rank", 9, 5, 40, StageStatus.DEGRADED, "late")], "shop-1", ["gone"], True)
 
 
@@ -63,8 +66,8 @@ def test_an_answer_goes_over_whole() -> None:
 
 
 def test_an_item_without_a_price_has_none_on_the_wire() -> None:
-    ITEM_FREE = RankedItem("i1", 0.25, 0.25, None, "popularity", {}, [])
-    assert not to_response(RankAnswer([ITEM_FREE], [], "shop-1", [], True), "r1", 0.0).items[0].HasField("price")
+    free = replace(ITEM, price=None)
+    assert not to_response(RankAnswer([free], [], "shop-1", [], True), "r1", 0.0).items[0].HasField("price")
 
 
 def test_every_status_has_a_name_of_its_own_on_the_wire() -> None:

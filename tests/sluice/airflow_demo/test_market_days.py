@@ -12,8 +12,8 @@ import pytest
 
 from contracts.config.simulation import Simulation
 from serving.server.response_log import ResponseLog
-from serving.server.response_record import ResponseRecord
 from sluice.airflow_demo.market_days import MarketDays, read_answers
+from tests.serving.logged_responses import logged
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -31,11 +31,10 @@ def log_answers(folder, days: MarketDays, best: bool) -> None:
         user = truth.values["user"][number]
         worth = truth.slate(user, context) * population.bid
         items = [truth.values["item"][code] for code in np.argsort(-worth if best else worth)[:8]]
-        log.append(ResponseRecord(f"q{number}", NOW + timedelta(seconds=number), user, context, items,
-                                   list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8, "market-1", NOW, "OK", 900))
-    log.append(ResponseRecord("asked", NOW, "airflow", {}, items, list(range(1, 9)), [1.0] * 8, [0.1] * 8, [1.0] * 8,
-                               "market-1", NOW, "OK", 900))
-    log.append(ResponseRecord("bad", NOW, "u", {}, [], [], [], [], [], "market-1", NOW, "INTERNAL", 900))
+        log.append(logged(f"q{number}", items, time=NOW + timedelta(seconds=number), user=user, context=context,
+                          created=NOW))
+    log.append(logged("asked", items, time=NOW, user="airflow", created=NOW))
+    log.append(logged("bad", [], time=NOW, user="u", created=NOW, status="INTERNAL"))
     log.close()
 
 

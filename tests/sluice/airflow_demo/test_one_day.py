@@ -13,13 +13,13 @@ from contracts.release.gate import GateSummary
 from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
 from serving.server.response_log import ResponseLog
-from serving.server.response_record import ResponseRecord
 from serving.server.translation import to_query
 from sluice.airflow_demo.api import AirflowApi
 from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
 from sluice.airflow_demo.one_day import Day, RunOutcome, describe, first_champion
 from sluice.airflow_demo.site_users import SHOWN_ITEMS, SiteUsers
 from sluice.airflow_demo.steady_load import Outcome
+from tests.serving.logged_responses import logged
 from tests.sluice.airflow_demo.airflow_page import airflow_page
 from tests.sluice.airflow_demo.planned_days import planned_days
 from tests.sluice.airflow_demo.visits import visit
@@ -93,9 +93,9 @@ def test_a_day_ends_with_its_figures_and_the_next_ones_log(world, users):
     for number in range(30):
         request, items = visit(users, truth, best=number % 2 == 0)
         context = {name: str(value) for name, value in to_query(request, SHOWN_ITEMS).context.items()}
-        log.append(ResponseRecord(
-            request.request_id, day.started + timedelta(seconds=1), request.user_id, context, items, list(range(1, 9)),
-            [1.0] * 8, [0.1] * 8, [1.0] * 8, "m-1", datetime.now(UTC), "OK", 900))
+        log.append(logged(
+            request.request_id, items, time=day.started + timedelta(seconds=1), user=request.user_id, context=context,
+            version="m-1", created=datetime.now(UTC)))
     log.close()
     users.outcomes += [Outcome(0.0, "kept", "OK", 0.1, "m-1"), Outcome(0.0, "new", "UNAVAILABLE: gone", 0.1, "")]
     figures = day.close(RunOutcome(refused="quality: nulls"))

@@ -17,7 +17,7 @@ from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
 from serving.server.response_log import ResponseLog
-from serving.server.response_record import ResponseRecord
+from tests.serving.logged_responses import logged
 from tests.sluice.market_run import market_run
 
 ROOT = Path(__file__).parents[3]
@@ -61,10 +61,10 @@ class Traffic:
             name, when = f"r{self.second}", NOON + timedelta(seconds=self.second)
             ok, chance = self.draw.random() >= failed, float(self.draw.uniform(0.1, 0.4))
             items = [f"i{self.draw.integers(9)}", "ia"] if ok else []
-            log.append(ResponseRecord(
-                name, when, f"u{self.draw.integers(60)}", {}, items, [1, 2][: len(items)], [1.0] * len(items),
-                [chance, 0.9][: len(items)], [1.0] * len(items), version, NOON, "OK" if ok else "INTERNAL",
-                round(5000 * slow * self.draw.exponential())))
+            log.append(logged(
+                name, items, time=when, user=f"u{self.draw.integers(60)}", probabilities=[chance, 0.9][: len(items)],
+                version=version, created=NOON, status="OK" if ok else "INTERNAL",
+                microseconds=round(5000 * slow * self.draw.exponential())))
             if ok and self.draw.random() < truth * chance:
                 self.clicks.append((name, items[0], when + timedelta(seconds=float(self.draw.uniform(0, 300)))))
         log.close()
