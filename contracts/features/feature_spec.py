@@ -53,7 +53,7 @@ class DenseSlot(NamedTuple):
 class PairModel(BaseModel):
     """How the statistics of the spec's pairs are computed: everything that a network needs to make room for them.
 
-    head      vectors of two values -> logit of their rate ("dot", "perceptron"), or a "table" of observed pairs
+    head      vectors of two values -> logit of their rate ("dot", "mlp"), or a "table" of observed pairs
     dim       width of a value's vector; a table keeps one number a value, its own rate
     entries   pairs that the table holds
     digest    of the pre-trained weights, so that what depends on them is made again with them
@@ -61,7 +61,7 @@ class PairModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    head: Literal["dot", "perceptron", "table"]
+    head: Literal["dot", "mlp", "table"]
     dim: int
     entries: int = 0
     fine_tune: bool = False

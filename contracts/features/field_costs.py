@@ -43,7 +43,7 @@ class Interval(Frozen):
     high: float
 
     @property
-    def certain(self) -> float:
+    def significant_value(self) -> float:
         """The value where the interval lies above zero, else 0."""
         return max(self.value, 0.0) if self.low > 0.0 else 0.0
 
@@ -92,7 +92,7 @@ class MeasuredCosts(Frozen):
         found = self.fields[item_side].get(name)
         if found is None:
             raise DataError(f"the cost file measured no field {name!r}; run `sluice measure-costs` on a bundle with it")
-        return found.us_per_request.certain + self.candidates * found.us_per_candidate.certain
+        return found.us_per_request.significant_value + self.candidates * found.us_per_candidate.significant_value
 
 
 def field_keys(field: FeatureField, spec: FeatureSpec) -> int:

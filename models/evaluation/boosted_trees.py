@@ -27,14 +27,14 @@ def available() -> bool:
 
 def frequent_values(train: ExampleSet, spec: FeatureSpec) -> dict[str, np.ndarray]:
     """Of every multi-valued or sequence field the ids that most lists hold, most frequent first."""
-    found = {}
+    frequent = {}
     for field in spec.fields:
         if field.kind in LISTS and field.length > 1:
             counts = np.bincount(train.column(field.name).ravel(), minlength=field.size)
             counts[: UNKNOWN + 1] = 0
             order = np.argsort(-counts, kind="stable")[:LISTED]
-            found[field.name] = order[counts[order] > 0]
-    return found
+            frequent[field.name] = order[counts[order] > 0]
+    return frequent
 
 
 def raw_columns(
@@ -66,5 +66,5 @@ def fit_and_predict(
     sets = [lightgbm.Dataset(rows, label, categorical_feature=categories) for rows, label in (train, validation)]
     model = lightgbm.train(settings, sets[0], ROUNDS, valid_sets=sets[1:],
                            callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)])
-    judged = np.asarray(model.predict(validation[0], raw_score=True))
-    return np.asarray(model.predict(test, raw_score=True)), auc(validation[1], judged)
+    validated = np.asarray(model.predict(validation[0], raw_score=True))
+    return np.asarray(model.predict(test, raw_score=True)), auc(validation[1], validated)

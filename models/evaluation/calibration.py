@@ -53,6 +53,7 @@ class Calibration:
         return np.interp(logits, self.logits, self.log_odds) + self.slope * beyond
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """What `from_arrays` reads back; stored as calibration.safetensors."""
         return {"logits": self.logits, "log_odds": self.log_odds, "slope": np.array([self.slope])}
 
     @classmethod

@@ -43,8 +43,8 @@ def reliability(labels: np.ndarray, probabilities: np.ndarray, bins: int = BINS)
 
 def ece(labels: np.ndarray, probabilities: np.ndarray, bins: int = BINS) -> float:
     """sum over bins b of rows_b / rows x |mean p_b - mean y_b| (Naeini et al. 2015), bins of equal mass."""
-    found = reliability(labels, probabilities, bins)
-    return float(np.average(np.abs(found.predicted - found.observed), weights=found.rows))
+    curve = reliability(labels, probabilities, bins)
+    return float(np.average(np.abs(curve.predicted - curve.observed), weights=curve.rows))
 
 
 def predicted_over_observed(labels: np.ndarray, probabilities: np.ndarray) -> float | None:

@@ -54,6 +54,7 @@ class Logged:
 
     @property
     def weights(self) -> np.ndarray:
+        """[N] w_n."""
         return self.target / self.logging
 
 
@@ -70,6 +71,7 @@ class Estimate(NamedTuple):
 
 
 def ips(logged: Logged) -> Estimate:
+    """Unbiased, and as uncertain as the weights are uneven."""
     terms = logged.weights * logged.reward
     return _estimate(float(terms.mean()), terms - terms.mean(), logged)
 

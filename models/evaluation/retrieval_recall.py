@@ -57,7 +57,7 @@ def catalogue(two_tower: TwoTower, windows: Iterable[ExampleSet]) -> Catalogue:
 @torch.inference_mode()
 def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int = CLICKS) -> Clicks:
     """The first `limit` clicks of the window, in file order, on items of the catalogue."""
-    users, places, found = [], [], 0
+    users, places, count = [], [], 0
     for batch in window.batches(BATCH):
         batch = batch.take(torch.nonzero(batch.label > 0).squeeze(1))
         item = two_tower.item_ids(batch.candidate)
@@ -65,8 +65,8 @@ def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int
         known = items.ids[place] == item
         users.append(two_tower.user_vector(FeatureBlock(*(part[known] for part in batch.request))))
         places.append(place[known])
-        found += int(known.sum())
-        if found >= limit:
+        count += int(known.sum())
+        if count >= limit:
             break
     return Clicks(torch.cat(users)[:limit], torch.cat(places)[:limit])
 
@@ -75,8 +75,8 @@ def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int
 def tower_recall(items: Catalogue, clicked: Clicks, ks: Iterable[int]) -> dict[int, dict[str, float]]:
     """k -> share of the clicks whose item is among the k best by inner product, and among the k most shown."""
     scores = clicked.users @ items.vectors.T
-    own = scores.gather(1, clicked.place[:, None])
-    rank = (scores > own).sum(dim=1)
+    of_clicked = scores.gather(1, clicked.place[:, None])
+    rank = (scores > of_clicked).sum(dim=1)
     popular = (items.impressions[None] > items.impressions[clicked.place][:, None]).sum(dim=1)
     return {k: {"two_tower": _share(rank < k), "popularity": _share(popular < k)} for k in ks}
 

@@ -30,7 +30,7 @@ CHUNK_ROWS = 4096  # rows interleaved at a time, so that the row-major target st
 
 
 class FeatureBlock(NamedTuple):
-    """ids [B, sum of widths] int32; dense [B, D] float32."""
+    """The inputs of one side of the rows: ids [B, sum of widths] int32; dense [B, D] float32."""
 
     ids: Tensor
     dense: Tensor
@@ -51,6 +51,7 @@ class Batch(NamedTuple):
         return self.map(lambda tensor: tensor.index_select(0, rows))
 
     def to(self, device: torch.device) -> Batch:
+        """Every tensor on the device; the same batch on a CPU."""
         if device.type == "cpu":
             return self
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
@@ -62,6 +63,8 @@ class Batch(NamedTuple):
 
 
 class RowGroup(NamedTuple):
+    """A row group of a Parquet file: its number in the file and how many rows it holds."""
+
     path: Path
     number: int
     rows: int
@@ -203,9 +206,9 @@ def _plain(column: pa.ChunkedArray, name: str) -> np.ndarray:
 
 
 def _check_ids(values: np.ndarray, name: str, width: int, size: int, path: Path) -> None:
-    found = f"{values.dtype} x {values.shape[1]}"
+    stored = f"{values.dtype} x {values.shape[1]}"
     if values.dtype.kind != "i" or values.shape[1] != width:
-        raise SchemaError(f"{path}: column {name!r} is {found}, the spec says int32 x {width}; run `sluice features`")
+        raise SchemaError(f"{path}: column {name!r} is {stored}, the spec says int32 x {width}; run `sluice features`")
     if values.min() < 0 or values.max() >= size:
         raise DataError(
             f"{path}: column {name!r} holds ids {values.min()} to {values.max()}, its table has {size} rows; examples "

@@ -31,6 +31,8 @@ class Rows:
 
 
 class ArrayExamples(ExampleSet):
+    """The rows as an ExampleSet; `folder` is the one they came from, named in errors."""
+
     def __init__(self, folder: Path, spec: FeatureSpec, rows: Rows) -> None:
         self.folder, self.spec, self.groups, self.rows = folder, spec, [], len(rows)
         self._rows = rows
@@ -64,6 +66,7 @@ class ArrayExamples(ExampleSet):
             yield self._whole.take(torch.from_numpy(mine[start : min(start + batch_size, usable)]))
 
     def column(self, name: str) -> np.ndarray:
+        """[N] or [N, width], in the order of the rows."""
         return self._rows.columns[name]
 
 

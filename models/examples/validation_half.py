@@ -43,11 +43,13 @@ class ValidationHalf(ExampleSet):
                             "and calibration each need users of their own: widen the validation window")
 
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
+        """As ExampleSet, without the rows that are left out."""
         for batch in super().batches(*args, **kwargs):
             keys = batch.user if self.spec.has_users else batch.row
             yield batch.take(torch.from_numpy(np.flatnonzero(half_of(keys.numpy()) == self.half)))
 
     def column(self, name: str) -> np.ndarray:
+        """As ExampleSet, without the rows that are left out."""
         return super().column(name)[self._kept]
 
 

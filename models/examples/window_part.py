@@ -60,6 +60,7 @@ class WindowPart(ExampleSet):
         return (hashed_share(rows) < self.share) == (self.part == "holdout")
 
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
+        """As ExampleSet, without the rows that are left out."""
         for batch in super().batches(*args, **kwargs):
             kept = np.arange(len(batch.row)) if self.by_day else np.flatnonzero(self._kept(batch.row.numpy()))
             if len(kept) == len(batch.row):
@@ -68,5 +69,6 @@ class WindowPart(ExampleSet):
                 yield batch.take(torch.from_numpy(kept))
 
     def column(self, name: str) -> np.ndarray:
+        """As ExampleSet, without the rows that are left out."""
         values = super().column(name)
         return values if self.by_day else values[self._kept(super().column("_row"))]

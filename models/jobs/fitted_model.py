@@ -21,6 +21,7 @@ class FittedModel(NamedTuple, Generic[Network]):
     warm_start: WarmStartFigures | None
 
     def figures(self, digest: str) -> FitFigures:
+        """`digest` is that of models/jobs/resume.py."""
         fit = self.fit
         return FitFigures(
             seconds=fit.seconds, rows_per_second=fit.rows_per_second, epochs=len(fit.history),

@@ -12,6 +12,7 @@ from models.training.loop import OnEpoch
 
 
 def start_run(task: TrainingTask, name: str) -> TrackedRun:
+    """With the settings that the weights depend on."""
     config = task.config
     return task.tracker.start(name, {
         "model": name, "seed": task.seed, "data": config.name, "data_version": config.version,

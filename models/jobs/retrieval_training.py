@@ -67,6 +67,7 @@ def _finished(task: TrainingTask) -> RetrievalFigures | None:
 
 
 def build_towers(spec: FeatureSpec, settings: Train) -> TwoTower:
+    """Fresh weights come from torch's global generator: seed it first."""
     s = settings
     return TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
 

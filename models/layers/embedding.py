@@ -92,10 +92,10 @@ class FusedEmbedding(nn.Module):
             self.weight[PADDING] = 0.0
         crossed = "cross" in candidate_sides
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
-        self.statistics = PairRateFeatures(spec, spec.pair_model) if crossed and spec.pair_model else None
+        self.pair_rates = PairRateFeatures(spec, spec.pair_model) if crossed and spec.pair_model else None
         sides = BLOCK_SIDES["request"]
         self.candidate_numbers = len(spec.dense_slots(*candidate_sides))
-        self.candidate_numbers += self.statistics.width if self.statistics else 0
+        self.candidate_numbers += self.pair_rates.width if self.pair_rates else 0
         self.request = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
         further = self.candidate_numbers + (self.products.width if self.products else 0)
         self.candidate = BlockReader(spec.id_slots(*candidate_sides), further, starts, dim)
@@ -116,8 +116,8 @@ class FusedEmbedding(nn.Module):
     def join_candidate(self, rows: Tensor, vectors: Tensor, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """Rows and vectors of the block, products of crosses, dense inputs, pair rates -> [B, candidate.width]."""
         products = [self.products(request.ids, candidate.ids)] if self.products else []
-        statistics = [self.statistics(request.ids, candidate.ids)] if self.statistics else []
-        return self.candidate.join(rows, vectors, *products, candidate.dense, *statistics)
+        pair_rates = [self.pair_rates(request.ids, candidate.ids)] if self.pair_rates else []
+        return self.candidate.join(rows, vectors, *products, candidate.dense, *pair_rates)
 
 
 def item_slot(spec: FeatureSpec) -> IdSlot | None:

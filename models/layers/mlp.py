@@ -48,5 +48,6 @@ class Mlp(nn.Module):
 
     @property
     def output_bias(self) -> nn.Parameter:
+        """[out] of the last layer."""
         last = self.rest[-1] if len(self.rest) else self.first
         return last.bias  # type: ignore[return-value]

@@ -1,7 +1,7 @@
 """CrossNet: the vectors of two values -> the logit of their rate. One head per pair of fields.
 
-    dot          w . (u * v) + a u_D + c v_D + b              the last number of a vector is the value's own effect
-    perceptron   linear in [u, v, u * v] + MLP(u, v, u * v)   one hidden layer
+    dot   w . (u * v) + a u_D + c v_D + b              the last number of a vector is the value's own effect
+    mlp   linear in [u, v, u * v] + MLP(u, v, u * v)   one hidden layer
 
 Both start at the rate of the pair as a whole. Shapes: [..., D], [..., D] -> [...]; leading axes are broadcast.
 """
@@ -13,10 +13,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Head = Literal["dot", "perceptron"]
+Head = Literal["dot", "mlp"]
 
 
 class DotHead(nn.Module):
+    """`weight` [D - 1] of the products; `left` and `right` weigh the values' own effects."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(dim - 1))
@@ -28,8 +30,8 @@ class DotHead(nn.Module):
         return together + self.left[0] * left[..., -1] + self.right[0] * right[..., -1] + self.bias[0]
 
 
-class PerceptronHead(nn.Module):
-    """The first layer is kept as three blocks: in a request, that of the requester is computed once."""
+class MlpHead(nn.Module):
+    """The first layer is kept as three parts: in a request, that of the requester is computed once."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -44,4 +46,5 @@ class PerceptronHead(nn.Module):
 
 
 def build(kind: str, dim: int) -> nn.Module:
-    return DotHead(dim) if kind == "dot" else PerceptronHead(dim)
+    """The head of vectors [D]; `kind` is "dot" or "mlp"."""
+    return DotHead(dim) if kind == "dot" else MlpHead(dim)

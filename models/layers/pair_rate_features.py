@@ -1,10 +1,10 @@
-"""Statistics of value pairs inside a ranker: two look-ups and a head per pair, from ids that the blocks hold anyway.
+"""Rates of value pairs as inputs of a ranker: two look-ups and a head per pair, from ids that the blocks hold anyway.
 
     input_p = (logit of the rate of (u, v) - mean_p) / std_p          u, v: the values of the pair's slots in one row
 
 Mean and deviation are those over the impressions of the statistics window. A slot of several values gives the mean of
 its logits over those that are not padding. Ids never seen in the window (1, new ids, or 0) read the vector that the
-encoder gives to a value it knows nothing about. A table answers a pair it does not hold from the two values' own rates,
+encoder gives to a value it knows nothing about. A pair that a table does not hold gets the two values' own rates,
 logit = b + r_u + r_v, where r is 0 for an unknown value, and says so in a second input: 1 where the pair is missing.
 
 Nothing here needs the graph or its library. Frozen unless `fine_tune`.
@@ -68,7 +68,7 @@ class TableScorer(nn.Module):
 
 
 class PairRateFeatures(nn.Module):
-    """`width` inputs a row: one per pair and channel. Holds no value for a spec without statistics."""
+    """`width` inputs a row: one per pair and channel. A spec without pairs gives none."""
 
     mean: Tensor
     std: Tensor

@@ -52,10 +52,12 @@ class ConcreteGates(Gates):
         return ((self.logits + noise.logit()) / TEMPERATURE).sigmoid()
 
     def penalty(self) -> Tensor:
+        """Expected cost: sum of c_f delta_f."""
         return (self.alpha * self.delta).sum()
 
     @torch.no_grad()
     def clamp(self) -> None:
+        """Keeps every gate where a gradient can still move it."""
         self.logits.clamp_(-LARGEST, LARGEST)
 
     def kept(self) -> Tensor:

@@ -1,8 +1,8 @@
-"""DCN V2: low-rank cross layers beside a perceptron (Wang et al., 2021, arXiv 2008.13535, parallel structure).
+"""DCN V2: low-rank cross layers beside an MLP (Wang et al., 2021, arXiv 2008.13535, parallel structure).
 
     x_0     = [request; candidate]               [B, X]
     x_{l+1} = x_0 * (U_l (V_l x_l) + b_l) + x_l   U_l [X, rank], V_l [rank, X]
-    logit   = w . x_L + perceptron(x_0)
+    logit   = w . x_L + MLP(x_0)
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from models.layers.mlp import Mlp
 
 
 class CrossLayer(nn.Module):
+    """x_l and x_0 [B, X] -> x_(l+1) [B, X], W of the given rank."""
+
     def __init__(self, width: int, rank: int) -> None:
         super().__init__()
         self.down = nn.Linear(width, rank, bias=False)
@@ -25,10 +27,13 @@ class CrossLayer(nn.Module):
         nn.init.zeros_(self.up.bias)
 
     def forward(self, start: Tensor, x: Tensor) -> Tensor:
+        """`start` is x_0."""
         return torch.addcmul(x, start, self.up(self.down(x)).to(x.dtype))
 
 
 class DcnV2(nn.Module):
+    """Cross layers and MLP read the same inputs; their outputs are added."""
+
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, cross_layers: int, cross_rank: int
     ) -> None:

@@ -2,7 +2,7 @@
 
 For a user-side sequence with keys k_1 .. k_L and the candidate's vector q of the same table:
 
-    s_i = perceptron([q, k_i, q - k_i, q * k_i])      one hidden layer
+    s_i = MLP([q, k_i, q - k_i, q * k_i])      one hidden layer
     a_i = exp(s_i) / (1 + sum_j exp(s_j))             over the entries that are not padding
     v   = sum_i a_i k_i                               joins the candidate's inputs
 
@@ -27,6 +27,8 @@ ATTENTION_HIDDEN = 32
 
 
 class TargetAttention(nn.Module):
+    """The weights a_i of the formula, for one pair of a history and its target."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.query = nn.Linear(dim, ATTENTION_HIDDEN)

@@ -1,4 +1,4 @@
-"""Embeddings and dense inputs through a perceptron: the plain deep ranker."""
+"""Embeddings and dense inputs through an MLP: the plain deep ranker."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from models.layers.mlp import Mlp
 
 
 class Dnn(nn.Module):
+    """logit = MLP([request inputs; candidate inputs])."""
+
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)

@@ -2,7 +2,7 @@
 
     logit = b + sum_i w_i x_i + sum_{i<j} <v_i, v_j> x_i x_j,   the last = ((sum_i v_i x_i)^2 - sum_i (v_i x_i)^2) / 2
 
-x is 1 for an id, 1/n for each of the n values of a list, and the value itself for numbers (dense inputs, statistics,
+x is 1 for an id, 1/n for each of the n values of a list, and the value itself for numbers (dense inputs, pair rates,
 entries of product crosses). A history and its target have weights and vectors of their own. The sums of the request
 block are computed once per request.
 """
@@ -22,6 +22,8 @@ START = 0.1  # of the usual spread of embeddings: products of large random vecto
 
 
 class FactorisationMachine(nn.Module):
+    """Vector and, last, linear weight of a value are one row [D + 1] of the embedding."""
+
     def __init__(self, spec: FeatureSpec, dim: int) -> None:
         super().__init__()
         self.dim = dim
@@ -46,15 +48,15 @@ class FactorisationMachine(nn.Module):
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
-        left, right = self.embedding(request, candidate)
-        one = self._terms(left, self.embedding.request, self.request_numbers)
-        other = self._terms(right, self.embedding.candidate, self.candidate_numbers)
-        sums = one[..., : self.dim].sum(dim=1) + other[..., : self.dim].sum(dim=1)
-        squares = one[..., : self.dim].square().sum(dim=(1, 2)) + other[..., : self.dim].square().sum(dim=(1, 2))
-        weights = one[..., self.dim].sum(dim=1) + other[..., self.dim].sum(dim=1)
+        of_request, of_candidate = self.embedding(request, candidate)
+        left = self.terms(of_request, self.embedding.request, self.request_numbers)
+        right = self.terms(of_candidate, self.embedding.candidate, self.candidate_numbers)
+        sums = left[..., : self.dim].sum(dim=1) + right[..., : self.dim].sum(dim=1)
+        squares = left[..., : self.dim].square().sum(dim=(1, 2)) + right[..., : self.dim].square().sum(dim=(1, 2))
+        weights = left[..., self.dim].sum(dim=1) + right[..., self.dim].sum(dim=1)
         return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias)
 
-    def _terms(self, inputs: Tensor, reader: BlockReader, factors: Tensor) -> Tensor:
+    def terms(self, inputs: Tensor, reader: BlockReader, factors: Tensor) -> Tensor:
         """v_i x_i and, last, w_i x_i of every input of a block: [R, width] -> [R, inputs, D + 1]."""
         ids = len(reader.slots) * (self.dim + 1)
         vectors = inputs[:, :ids].view(len(inputs), -1, self.dim + 1)

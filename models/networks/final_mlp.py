@@ -1,4 +1,4 @@
-"""FinalMLP: two perceptrons that see the inputs through gates of their own, joined by a bilinear form.
+"""FinalMLP: two MLPs that see the inputs through gates of their own, joined by a bilinear form.
 
 Mao et al., AAAI 2023, arXiv 2304.00902; among the best of the BARS tables on Criteo and Avazu.
 
@@ -34,15 +34,15 @@ class BilinearFusion(nn.Module):
         super().__init__()
         self.heads = math.gcd(HEADS, width)
         piece = width // self.heads
-        self.one = nn.Linear(width, 1)
-        self.other = nn.Linear(width, 1, bias=False)
+        self.left = nn.Linear(width, 1)
+        self.right = nn.Linear(width, 1, bias=False)
         self.form = nn.Parameter(torch.randn(self.heads, piece, piece) / piece)
 
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """[B, H] and [B, H] -> [B]."""
-        left, right = (part.view(len(part), self.heads, -1) for part in (one, other))
-        joint = torch.einsum("bhi,hij,bhj->b", left, self.form.to(left.dtype), right)
-        return (self.one(one) + self.other(other)).squeeze(1) + joint
+        pieces = [part.view(len(part), self.heads, -1) for part in (left, right)]
+        joint = torch.einsum("bhi,hij,bhj->b", pieces[0], self.form.to(left.dtype), pieces[1])
+        return (self.left(left) + self.right(right)).squeeze(1) + joint
 
 
 class Gate(nn.Module):
@@ -55,10 +55,13 @@ class Gate(nn.Module):
         self.constant = None if context else nn.Parameter(torch.zeros(1, inputs))
 
     def forward(self, context: Tensor) -> Tensor:
+        """[R, C] -> [R, X], or [1, X] without any context."""
         return 2 * torch.sigmoid(self.layers(context) if self.constant is None else self.constant)
 
 
 class FinalMlp(nn.Module):
+    """The last width of `hidden` is that of the two streams, which the fusion joins."""
+
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
@@ -70,7 +73,7 @@ class FinalMlp(nn.Module):
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""
-        nn.init.constant_(self.fusion.one.bias, prior_logit(examples))
+        nn.init.constant_(self.fusion.left.bias, prior_logit(examples))
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""

@@ -2,9 +2,9 @@
 
     n_i(0)          embedding of the row's value of field i
     n_i(k)          n_i(k-1) * mean over j of W_j n_j(0), weighted by the soft adjacency A_ij(k)
-    logit           linear weights of the values + perceptron([nodes; dense inputs])
+    logit           linear weights of the values + MLP([nodes; dense inputs])
 
-The perceptron reads the nodes of all layers, or of the last one alone as in the paper; with the last alone the products
+The MLP reads the nodes of all layers, or of the last one alone as in the paper; with the last alone the products
 of small embeddings give the structure next to no gradient at the start.
 """
 

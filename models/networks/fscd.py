@@ -1,4 +1,4 @@
-"""The pre-ranker that pays for its features: embeddings of the fields through a perceptron, each field behind a mask.
+"""The pre-ranker that pays for its features: embeddings of the fields through an MLP, each field behind a mask.
 
     Ma et al., "Towards a Better Tradeoff between Effectiveness and Efficiency in Pre-Ranking", arXiv 2105.07706
 
@@ -35,8 +35,8 @@ def input_fields(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName)
         each = embedding.products.width // len(spec.products())
         names += [field.name for field in spec.products() for _ in range(each)]
     names += [slot.field for slot in spec.dense_slots(*sides)]
-    if block == "candidate" and embedding.statistics:
-        names += [field.name for field in spec.pair_rates() for _ in range(embedding.statistics.channels)]
+    if block == "candidate" and embedding.pair_rates:
+        names += [field.name for field in spec.pair_rates() for _ in range(embedding.pair_rates.channels)]
     return names
 
 
@@ -72,6 +72,7 @@ class Fscd(nn.Module):
 
     @property
     def kept_fields(self) -> list[str]:
+        """In the order of the spec."""
         return [name for name, kept in zip(self.fields, self.kept.tolist(), strict=True) if kept]
 
     def inputs(
@@ -102,7 +103,7 @@ class Fscd(nn.Module):
         request_rows, candidate_rows = embedding.request.rows(request.ids), embedding.candidate.rows(candidate.ids)
         left, right = embedding.vectors(request_rows, candidate_rows)
         each = FeatureBlock(request.ids.repeat_interleave(len(candidate.ids) // len(request.ids), 0), request.dense) \
-            if embedding.products or embedding.statistics else request
+            if embedding.products or embedding.pair_rates else request
         return (embedding.request.join(request_rows, left, request.dense),
                 embedding.join_candidate(candidate_rows, right, each, candidate))
 

@@ -14,6 +14,8 @@ STEP_SCALE = 10.0  # Adam moves a weight by about the learning rate a step: too 
 
 
 class LogisticRegression(nn.Module):
+    """The embedding is one number wide: it is the weight of a value."""
+
     def __init__(self, spec: FeatureSpec) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim=1, tie=False)

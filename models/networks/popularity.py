@@ -29,6 +29,7 @@ class Popularity(nn.Module):
         self.register_buffer("logit", torch.zeros(self.slot.size if self.slot else 1))
 
     def prepare(self, examples: ExampleSet) -> None:
+        """Counts the training window. Raises OneClassError when all labels are equal."""
         labels = examples.column(LABEL).astype(np.float64)
         ids = examples.column(self.slot.name) if self.slot else np.zeros(len(labels), dtype=np.int64)
         overall = labels.mean()

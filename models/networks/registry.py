@@ -32,6 +32,7 @@ _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
 
 
 def names() -> tuple[str, ...]:
+    """Every ranker that `train.models` may name."""
     return tuple(_BUILDERS)
 
 

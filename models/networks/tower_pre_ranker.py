@@ -1,8 +1,8 @@
-"""The pre-ranker: a small perceptron over the two tower vectors, cheap enough for every retrieved candidate.
+"""The pre-ranker: a small MLP over the two tower vectors, cheap enough for every retrieved candidate.
 
-    logit = perceptron([u; u * v, v, u . v])     u once per request
+    logit = MLP([u; u * v, v, u . v])     u once per request
 
-Trained on impressions with the towers frozen: unlike the towers' inner product it answers a click logit.
+Trained on impressions with the towers frozen: unlike the towers' inner product it returns a click logit.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from models.networks.two_tower import TwoTower
 
 
 class PreRanker(nn.Module):
+    """Reads vectors of the towers, whatever made them."""
+
     def __init__(self, tower_dim: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
         self.mlp = Mlp(tower_dim, 2 * tower_dim + 1, hidden)

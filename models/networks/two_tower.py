@@ -1,6 +1,6 @@
 """Two towers: user and item vectors whose inner product ranks the catalogue: retrieval is a nearest-neighbour search.
 
-    u = normalise(perceptron(user and context)), v = normalise(perceptron(item)), logit = u . v / temperature
+    u = normalise(MLP(user and context)), v = normalise(MLP(item)), logit = u . v / temperature
 
 The item tower reads the item side alone (no crosses), hence an item has one vector for all users.
 """

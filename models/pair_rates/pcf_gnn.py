@@ -74,7 +74,7 @@ class GraphLayer(nn.Module):
 class PcfGnn(nn.Module):
     """The encoder; its vectors are D wide. `shrink` is s above, at least 1."""
 
-    head = "perceptron"
+    head = "mlp"
 
     def __init__(
         self, graph: PairGraph, dim: int, layers: int, neighbours: int, attention: bool, shrink: float

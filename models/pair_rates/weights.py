@@ -140,12 +140,12 @@ def load_into(network: torch.nn.Module, spec: FeatureSpec, folder: Path) -> None
     Raises DataError when the folder holds others.
     """
     embedding = getattr(network, "embedding", None)
-    if spec.pair_model is None or not isinstance(embedding, FusedEmbedding) or embedding.statistics is None:
+    if spec.pair_model is None or not isinstance(embedding, FusedEmbedding) or embedding.pair_rates is None:
         return
-    load_pair_rates(embedding.statistics, spec.pair_model, folder)
+    load_pair_rates(embedding.pair_rates, spec.pair_model, folder)
     linear = embedding.dim == 1
-    if spec.pair_model.initialise_embeddings and isinstance(embedding.statistics.scorer, VectorScorer) and not linear:
-        _initialise(embedding, embedding.statistics, embedding.statistics.scorer.vectors.detach())
+    if spec.pair_model.initialise_embeddings and isinstance(embedding.pair_rates.scorer, VectorScorer) and not linear:
+        _initialise(embedding, embedding.pair_rates, embedding.pair_rates.scorer.vectors.detach())
 
 
 def load_pair_rates(pair_rates: PairRateFeatures, named: PairModel, folder: Path) -> None:

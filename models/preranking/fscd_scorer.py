@@ -1,6 +1,6 @@
 """How a trained FSCD network scores: its first layer as a sum of parts, and only what the kept fields need.
 
-    h = W_user x_user  +  (W_item x_item + b)  +  W_cross x_cross      then the rest of the perceptron
+    h = W_user x_user  +  (W_item x_item + b)  +  W_cross x_cross      then the rest of the MLP
         once a request    once an item: a table   once a candidate
 
 The parts add up to what the network computes; a dropped field is a constant, and so a part of b.
@@ -29,25 +29,25 @@ class Part:
 
     def __init__(
         self, embedding: FusedEmbedding, slots: Sequence[IdSlot], dense: Sequence[int], weight: Tensor,
-        products: FactorisedCrosses | None = None, statistics: PairRateFeatures | None = None,
+        products: FactorisedCrosses | None = None, pair_rates: PairRateFeatures | None = None,
     ) -> None:
         self.embedding, self.weight = embedding, weight.contiguous()
-        self.products, self.statistics = products, statistics
+        self.products, self.pair_rates = products, pair_rates
         self.dense = torch.tensor(list(dense), dtype=torch.int64)
         self.reader = BlockReader(slots, 0, embedding.starts, embedding.dim)
 
     def __call__(self, block: FeatureBlock, request_ids: Tensor | None = None) -> Tensor:
         """[B, H]."""
-        products, statistics = ([made(request_ids, block.ids)] if made is not None and request_ids is not None else []
-                                for made in (self.products, self.statistics))
+        products, pair_rates = ([made(request_ids, block.ids)] if made is not None and request_ids is not None else []
+                                for made in (self.products, self.pair_rates))
         rows = self.reader.rows(block.ids)
         vectors = F.embedding(rows, self.embedding.weight)
-        joined = self.reader.join(rows, vectors, *products, block.dense.index_select(1, self.dense), *statistics)
+        joined = self.reader.join(rows, vectors, *products, block.dense.index_select(1, self.dense), *pair_rates)
         return F.linear(joined, self.weight)
 
 
 class FscdSplit:
-    """`crosses` are the kept ones, statistics of pairs among them; `spec` is the network's without any cross."""
+    """`crosses` are the kept ones, pair rates among them; `spec` is the network's without any cross."""
 
     def __init__(self, network: Fscd, names: Collection[str]) -> None:
         kept = set(names)
@@ -122,8 +122,8 @@ def _products(network: Fscd, spec: FeatureSpec, names: set[str]) -> FactorisedCr
 
 def _statistics(network: Fscd, spec: FeatureSpec, names: set[str]) -> PairRateFeatures | None:
     """The kept ones alone; of their ids the same holds."""
-    statistics, kept = network.embedding.statistics, _numbers(network.spec.pair_rates(), spec, names)
-    return statistics.subset(kept) if statistics is not None and kept else None
+    pair_rates, kept = network.embedding.pair_rates, _numbers(network.spec.pair_rates(), spec, names)
+    return pair_rates.subset(kept) if pair_rates is not None and kept else None
 
 
 def _numbers(fields: Sequence[FeatureField], spec: FeatureSpec, names: set[str]) -> list[int]:

@@ -59,8 +59,8 @@ class Task:
         """At the start of its training."""
         torch.manual_seed(self.seed)
         made = kind(self.spec, self.settings.embedding_dim, self.settings.hidden)
-        if self.pair_rates and self.spec.pair_model and made.embedding.statistics:
-            pair_weights.load_pair_rates(made.embedding.statistics, self.spec.pair_model, self.pair_rates)
+        if self.pair_rates and self.spec.pair_model and made.embedding.pair_rates:
+            pair_weights.load_pair_rates(made.embedding.pair_rates, self.spec.pair_model, self.pair_rates)
         prior(made, self.sources.lists)
         return made
 

@@ -139,7 +139,7 @@ class BundleRegistry:
         self.point(version, CHAMPION)
 
     def rollback(self, name: str) -> tuple[RegisteredBundle, RegisteredBundle]:
-        """Points champion at the version that the present one replaced; answers (version left, version restored).
+        """Points champion at the version that the present one replaced; returns (version left, version restored).
 
         Raises BundleError when there is nothing to go back to.
         """
@@ -245,19 +245,19 @@ def _signature(spec: FeatureSpec) -> Any:
 
     probability = ColSpec("double", "probability")
     if not spec.has_items:
-        asked: list[Any] = [_column(one) for one in spec.of_side("user", "context", "item")]
-        return ModelSignature(Schema(asked), Schema([probability]))
-    asked = [ColSpec("string", "user_id")]
-    asked += [_column(one) for one in spec.of_side("context")]
-    answered: list[Any] = [ColSpec("string", "item_id"), probability, ColSpec("double", "score")]
-    return ModelSignature(Schema(asked), Schema(answered))
+        inputs: list[Any] = [_column(field) for field in spec.of_side("user", "context", "item")]
+        return ModelSignature(Schema(inputs), Schema([probability]))
+    inputs = [ColSpec("string", "user_id")]
+    inputs += [_column(field) for field in spec.of_side("context")]
+    outputs: list[Any] = [ColSpec("string", "item_id"), probability, ColSpec("double", "score")]
+    return ModelSignature(Schema(inputs), Schema(outputs))
 
 
-def _column(one: FeatureField) -> Any:
+def _column(field: FeatureField) -> Any:
     from mlflow.types import ColSpec, DataType
     from mlflow.types.schema import Array
 
     keys = {"string": DataType.string, "int64": DataType.long, "bool": DataType.boolean}
-    kind = DataType.double if one.kind in ("numeric", "counter") else keys[one.key_type]
-    several = one.kind in ("multi_valued", "sequence")
-    return ColSpec(Array(kind) if several else kind, one.name, required=False)
+    kind = DataType.double if field.kind in ("numeric", "counter") else keys[field.key_type]
+    several = field.kind in ("multi_valued", "sequence")
+    return ColSpec(Array(kind) if several else kind, field.name, required=False)

@@ -34,6 +34,8 @@ LONGEST_VALUE = 6000  # what MLflow keeps of a setting; the whole configuration 
 
 
 class Store(Protocol):
+    """Where runs go. `begin` returns the run's id in the store, by which the other calls name it."""
+
     def begin(self, name: str, settings: Mapping[str, str]) -> str: ...
     def metrics(self, run: str, values: Mapping[str, float], step: int) -> None: ...
     def artifact(self, run: str, path: Path) -> None: ...
@@ -175,6 +177,7 @@ class Tracker:
         self._store = cache(lambda: SilentStore() if silent else kind(out, experiment))
 
     def start(self, name: str, settings: Mapping[str, Any]) -> TrackedRun:
+        """Settings may be nested; they are kept flat, as text."""
         run = TrackedRun(self, name, settings)
         self._open.append(run)
         return run
@@ -185,6 +188,7 @@ class Tracker:
         return self._pending[-1]
 
     def forget(self, run: TrackedRun) -> None:
+        """The run has ended by itself."""
         self._open.remove(run)
 
     def close(self, status: str = "FINISHED") -> None:

@@ -12,6 +12,7 @@ from contracts.errors import BundleError
 
 
 def save(network: nn.Module, path: Path) -> None:
+    """Writes every persistent tensor, from whatever device it is on."""
     save_weights(path, {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()})
 
 

@@ -49,8 +49,8 @@ def _mapped(
     same = old.kind in _KEYED and old.key_type == new.key_type
     if not same or (old.vocabulary or "") not in old_keys or (new.vocabulary or "") not in new_keys:
         return _whole(np.full(size - FIRST_ID, NEW), False)
-    rank, found = ranks(old_keys[old.vocabulary or ""], np.asarray(new_keys[new.vocabulary or ""]))
-    return _whole(np.where(found, rank + FIRST_ID, NEW), True)
+    rank, known = ranks(old_keys[old.vocabulary or ""], np.asarray(new_keys[new.vocabulary or ""]))
+    return _whole(np.where(known, rank + FIRST_ID, NEW), True)
 
 
 def _whole(values: np.ndarray, known: bool) -> np.ndarray:

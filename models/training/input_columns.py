@@ -17,20 +17,20 @@ def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]
         return {}
     request_dense = [slot.name for slot in spec.block_dense("request")]
     candidate_dense = [slot.name for slot in spec.block_dense("candidate")][: embedding.candidate.width]
-    if embedding.products is None and embedding.statistics is None:
+    if embedding.products is None and embedding.pair_rates is None:
         candidate_dense = candidate_dense[: embedding.candidate_numbers]
-    channels = embedding.statistics.width // len(embedding.statistics.parts) if embedding.statistics else 0
-    statistics = [name for one in spec.pair_rates() for name in _several(one.name, channels)]
+    channels = embedding.pair_rates.width // len(embedding.pair_rates.parts) if embedding.pair_rates else 0
+    pair_rates = [name for field in spec.pair_rates() for name in _several(field.name, channels)]
     width = embedding.products.weight.shape[1] if embedding.products else 0
-    products = [name for one in spec.products() for name in _several(one.name, width)]
+    products = [name for field in spec.products() for name in _several(field.name, width)]
     left = _slots(embedding.request, embedding.dim), request_dense
-    right = _slots(embedding.candidate, embedding.dim), [*products, *candidate_dense, *statistics]
+    right = _slots(embedding.candidate, embedding.dim), [*products, *candidate_dense, *pair_rates]
     request, candidate = left[0] + left[1], right[0] + right[1]
     attended = [f"attention {name}" for pair, _ in getattr(network, "pairs", ())
                 for name in _several(pair.name, embedding.dim)]
     return {
         "request": request, "candidate": candidate + attended, "both": request + candidate, "request numbers": left[1],
-        "candidate numbers": right[1], "plain candidate numbers": [*candidate_dense, *statistics],
+        "candidate numbers": right[1], "plain candidate numbers": [*candidate_dense, *pair_rates],
         "numbers": left[1] + right[1],
         "slots": [slot.name for reader in (embedding.request, embedding.candidate) for slot in reader.slots],
     }

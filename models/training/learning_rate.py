@@ -11,6 +11,7 @@ from contracts.config.training import Train
 
 
 def rate(settings: Train, progress: float) -> float:
+    """By `settings.schedule`; `progress` beyond 1 counts as 1."""
     if settings.schedule == "constant":
         return settings.learning_rate
     return settings.learning_rate * max(0.0, 1.0 - progress)

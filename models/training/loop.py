@@ -124,6 +124,10 @@ class Loop:
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
         bias: PositionBias | None = None,
     ) -> FitResult:
+        """Trains until the epochs are over or patience ends, and leaves the weights of the best epoch, on the CPU.
+
+        Without a parameter to train there is one epoch, which only evaluates.
+        """
         begin, spent, best, best_epoch = time.perf_counter(), 0.0, float("inf"), 0
         history: list[EpochFigures] = []
         weights: dict[str, Tensor] = {}
@@ -169,6 +173,7 @@ class Loop:
         return self._mean(total, count)
 
     def set_rate(self, progress: float) -> None:
+        """`progress` from 0 to 1 of the planned epochs."""
         now = rate(self.settings, progress)
         for group in self.adam.param_groups if self.adam else ():
             group["lr"] = now

@@ -3,8 +3,8 @@
     embeddings      a row goes over by what its id means (models/training/id_maps.py); new values stay as initialised
     input layers    a column goes over by the name of its input; columns of new fields stay as initialised
     other layers    as they are, where the shape is the same
-    not carried     what the new training window sets (priors of popularity, log frequencies, scales), statistics of
-                    pairs, which are pre-trained anew, and layers of another shape
+    not carried     what the new training window sets (priors of popularity, log frequencies, scales), pair rates,
+                    which are pre-trained anew, and layers of another shape
 
 Where a layer is as wide as two different things, it starts anew rather than mixed up.
 """
@@ -33,7 +33,7 @@ from models.training import checkpoint
 from models.training.id_maps import NEW, Vocabularies, id_maps
 from models.training.input_columns import input_columns
 
-STATISTICS = "embedding.statistics."
+PAIR_RATES = "embedding.pair_rates."
 EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"
 Build = Callable[[FeatureSpec, Config], nn.Module]
 
@@ -87,7 +87,7 @@ class WarmStart:
         columns = input_columns(old, self.parent.spec), input_columns(network, self.spec)
         before, anew = dict(old.named_parameters()), []
         for key, parameter in network.named_parameters():
-            if key.startswith(STATISTICS):
+            if key.startswith(PAIR_RATES):
                 continue
             axes = self._axes(key, before.get(key), parameter, rows, columns)
             if axes is None:
@@ -112,16 +112,16 @@ class WarmStart:
     def _axis(
         self, old: int, new: int, before: dict[str, list[str]], now: dict[str, list[str]]
     ) -> np.ndarray | None:
-        s, found = self.settings, []
+        s, carried = self.settings, []
         if old == new and old in {1, s.embedding_dim, s.cross_rank, s.tower_dim, *s.hidden, *s.tower_hidden}:
-            found.append(np.arange(new))
+            carried.append(np.arange(new))
         for kind in before.keys() & now.keys():
             if (len(before[kind]), len(now[kind])) == (old, new):
                 places = {name: place for place, name in enumerate(before[kind])}
-                found.append(np.array([places.get(name, NEW) for name in now[kind]], dtype=np.int64))
-        if not found:
+                carried.append(np.array([places.get(name, NEW) for name in now[kind]], dtype=np.int64))
+        if not carried:
             return np.arange(new) if old == new else None
-        return found[0] if all((one == found[0]).all() for one in found) else None
+        return carried[0] if all((places == carried[0]).all() for places in carried) else None
 
     def _rows(self, network: nn.Module, old: nn.Module) -> dict[str, np.ndarray]:
         """Parameter -> the old row of each new row."""
@@ -129,10 +129,10 @@ class WarmStart:
         if not isinstance(new_table, FusedEmbedding) or not isinstance(old_table, FusedEmbedding):
             return {}
         maps = id_maps(self.parent.spec, self.parent.vocabularies, self.spec, self.vocabularies)
-        found = {EMBEDDING: _embedding_rows(new_table, old_table, maps)}
+        old_rows = {EMBEDDING: _embedding_rows(new_table, old_table, maps)}
         if new_table.products is not None and old_table.products is not None:
-            found[PRODUCTS] = _product_rows(self.spec, self.parent.spec, maps)
-        return found
+            old_rows[PRODUCTS] = _product_rows(self.spec, self.parent.spec, maps)
+        return old_rows
 
 
 def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np.ndarray]) -> np.ndarray:
@@ -150,7 +150,7 @@ def _starts(embedding: FusedEmbedding) -> list[tuple[IdSlot, int]]:
     """Slots with the offset of their ids; of slots that share a table the target comes last."""
     slots = [(slot, int(reader.offsets[reader.places[slot.name]]))
              for reader in (embedding.request, embedding.candidate) for slot in reader.slots]
-    return sorted(slots, key=lambda one: not one[0].sequence)
+    return sorted(slots, key=lambda start: not start[0].sequence)
 
 
 def _product_rows(new: FeatureSpec, old: FeatureSpec, maps: dict[str, np.ndarray]) -> np.ndarray:

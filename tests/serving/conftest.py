@@ -263,7 +263,7 @@ def with_random_statistics(
     spec: FeatureSpec, pairs: Sequence[tuple[str, str]], config: Config, out: Artifacts
 ) -> FeatureSpec:
     """The spec with a statistic of each pair, and their weights where `sluice pretrain` leaves them."""
-    model = PairModel(head="perceptron", dim=4)
+    model = PairModel(head="mlp", dim=4)
     made = PairRateFeatures(pair_weights.with_pair_rates(spec, pairs, model), model)
     torch.manual_seed(2)
     for parameter in made.parameters():

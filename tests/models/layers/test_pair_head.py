@@ -6,7 +6,7 @@ import torch
 from models.layers import pair_head
 
 
-@pytest.mark.parametrize("kind", ["dot", "perceptron"])
+@pytest.mark.parametrize("kind", ["dot", "mlp"])
 def test_one_left_value_is_broadcast_over_many_right_ones(kind):
     torch.manual_seed(0)
     head = pair_head.build(kind, 5)
@@ -23,12 +23,12 @@ def test_dot_is_a_biased_factorisation():
     assert logit.item() == pytest.approx(1 * 3 - 2 + 0.5 + 0.25)
 
 
-def test_a_perceptron_learns_what_is_not_bilinear():
+def test_an_mlp_learns_what_is_not_bilinear():
     """XOR of the signs in one number each."""
     torch.manual_seed(0)
     left, right = torch.randn(400, 1), torch.randn(400, 1)
     label = ((left > 0) != (right > 0)).float().squeeze(1)
-    head = pair_head.PerceptronHead(1 + 3)
+    head = pair_head.MlpHead(1 + 3)
     widen = torch.nn.functional.pad
     adam = torch.optim.Adam(head.parameters(), lr=0.05)
     for _ in range(300):

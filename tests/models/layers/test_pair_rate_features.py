@@ -48,7 +48,7 @@ def random_weights(spec: FeatureSpec, head: str, pairs=PAIRS, **more) -> PairRat
     return made
 
 
-@pytest.mark.parametrize("head", ["dot", "perceptron"])
+@pytest.mark.parametrize("head", ["dot", "mlp"])
 def test_inputs_are_two_look_ups_and_a_head(pair_spec, head):
     made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 40)
     found = made(request, candidate)
@@ -74,14 +74,14 @@ def test_a_subset_gives_its_columns_and_leaves_the_whole_as_it_was(pair_spec, he
     assert torch.equal(made(request, candidate), whole)
 
 
-@pytest.mark.parametrize("head", ["dot", "perceptron", "table"])
+@pytest.mark.parametrize("head", ["dot", "mlp", "table"])
 def test_one_request_row_is_broadcast(pair_spec, head):
     made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 9)
     torch.testing.assert_close(made(request[:1], candidate), made(request[:1].expand(9, -1), candidate))
 
 
 def test_half_precision_around_them_leaves_them_alone(pair_spec):
-    made, (request, candidate) = random_weights(pair_spec, "perceptron"), blocks(pair_spec, 9)
+    made, (request, candidate) = random_weights(pair_spec, "mlp"), blocks(pair_spec, 9)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(made(request, candidate), made(request, candidate))
         low = made(request, candidate)
@@ -156,7 +156,7 @@ def test_every_ranker_reads_them_and_keeps_them_frozen(name, pair_spec, pair_gra
     ids = blocks(spec, 6)
     request, candidate = FeatureBlock(ids[0], torch.zeros(6, 0)), FeatureBlock(ids[1], torch.zeros(6, 1))
     logits = network(request, candidate)
-    statistics = network.embedding.statistics
+    statistics = network.embedding.pair_rates
     assert torch.equal(statistics.scorer.vectors, made.scorer.vectors)
     assert not any(parameter.requires_grad for parameter in statistics.parameters())
     statistics.mean += 5.0
@@ -173,7 +173,7 @@ def test_fine_tuning_and_starting_the_embeddings_at_the_vectors(pair_spec, pair_
     before = network.embedding.weight.detach().clone()
     pair_weights.load_into(network, spec, tmp_path)
     embedding = network.embedding
-    assert all(parameter.requires_grad for parameter in embedding.statistics.parameters())
+    assert all(parameter.requires_grad for parameter in embedding.pair_rates.parameters())
     rows = embedding.request.rows(torch.tensor([[3, 4]], dtype=torch.int32))  # age 3, city 4
     vectors = made.scorer.vectors
     scaled = (vectors - vectors.mean(0)) / vectors.std(0) * 0.1

@@ -17,8 +17,8 @@ def test_the_logit_is_the_sum_over_all_pairs_of_inputs(spec: FeatureSpec, batch:
     with torch.no_grad():
         network.embedding.weight[0] = 0.0
     left, right = network.embedding(batch.request, batch.candidate)
-    terms = torch.cat([network._terms(left, network.embedding.request, network.request_numbers),
-                       network._terms(right, network.embedding.candidate, network.candidate_numbers)], dim=1)
+    terms = torch.cat([network.terms(left, network.embedding.request, network.request_numbers),
+                       network.terms(right, network.embedding.candidate, network.candidate_numbers)], dim=1)
     count = terms.shape[1]
     pairs = sum((terms[:, i, :3] * terms[:, j, :3]).sum(dim=1) for i in range(count) for j in range(i))
     expected = pairs + STEP_SCALE * terms[:, :, 3].sum(dim=1)
@@ -33,7 +33,7 @@ def test_a_list_counts_as_the_mean_of_its_values(spec: FeatureSpec, batch: Batch
     singles_first = sorted(reader.slots, key=lambda slot: slot.width > 1)
     place = next(index for index, slot in enumerate(singles_first) if slot.name == "tags")
     _, right = network.embedding(batch.request, batch.candidate)
-    found = network._terms(right, reader, network.candidate_numbers)[:, place]
+    found = network.terms(right, reader, network.candidate_numbers)[:, place]
     columns = rows[:, reader.places["tags"] : reader.places["tags"] + tags.width]
     vectors = network.embedding.weight[columns.long()]
     expected = vectors.sum(dim=1) / (columns > 0).sum(dim=1, keepdim=True).clamp(min=1)

@@ -14,7 +14,7 @@ from models.networks.final_mlp import BilinearFusion, FinalMlp
 def test_the_fusion_is_the_bilinear_form_of_each_head(width: int, heads: int) -> None:
     fusion = BilinearFusion(width)
     one, other = torch.randn(5, width), torch.randn(5, width)
-    expected = (fusion.one(one) + fusion.other(other)).squeeze(1)
+    expected = (fusion.left(one) + fusion.right(other)).squeeze(1)
     piece = width // heads
     for row in range(5):
         for head in range(heads):

@@ -41,7 +41,7 @@ def test_pair_rates_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
     spec = FeatureSpec.read(out.encoding)
     assert [field.parts for field in spec.pair_rates()] == [("city", "brand")]
     assert spec.pair_model is not None
-    assert spec.pair_model.head == {"pcf_gnn": "perceptron", "table": "table"}.get(model, "dot")
+    assert spec.pair_model.head == {"pcf_gnn": "mlp", "table": "table"}.get(model, "dot")
     assert found.pairs == (("city", "brand"),)
     assert found == summary.read(out.pair_rates, PairRatesSummary)
     assert found.bytes is not None

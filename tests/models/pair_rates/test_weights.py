@@ -48,7 +48,7 @@ def test_published_weights_come_back_into_a_ranker_and_others_are_refused(
     spec = pair_weights.publish(made, pair_spec, pair_weights.pairs_of(pair_graph), SMOOTHING, tmp_path)
     ranker = registry.build("dnn", spec, TRAIN)
     pair_weights.load_into(ranker, spec, tmp_path)
-    loaded = ranker.embedding.statistics.state_dict()  # type: ignore[union-attr]
+    loaded = ranker.embedding.pair_rates.state_dict()  # type: ignore[union-attr]
     assert all(torch.equal(loaded[name], tensor) for name, tensor in made.state_dict().items())
     with pytest.raises(DataError, match="sluice pretrain"):
         pair_weights.load_into(ranker, spec, tmp_path / "elsewhere")

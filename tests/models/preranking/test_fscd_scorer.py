@@ -40,8 +40,8 @@ def test_the_split_of_statistics(spec: FeatureSpec, batch: Batch, head: str) -> 
     first, second, third = (field.name for field in whole.pair_rates())
     for dropped in ((), (first,), (second, third, "user"), ("both", first, second, third)):
         network = Fscd(whole, 4, (16, 8)).eval()
-        assert network.embedding.statistics is not None
-        for values in (*network.embedding.statistics.parameters(), network.embedding.statistics.mean):
+        assert network.embedding.pair_rates is not None
+        for values in (*network.embedding.pair_rates.parameters(), network.embedding.pair_rates.mean):
             torch.nn.init.normal_(values)
         network.keep([name for name in network.fields if name not in dropped])
         check_split(network, batch, dropped)

@@ -69,7 +69,7 @@ def test_a_fresh_network_holds_the_pair_rates_that_its_spec_names(tmp_path: Path
     spec = publish(made, job.spec, pairs, PairRates(), tmp_path)
     network: Any = replace(job, spec=spec, pair_rates=tmp_path).network(Fscd)
     assert network.fields[-1] == "taste_x_kind_rate"
-    assert torch.equal(network.embedding.statistics.scorer.vectors, scorer.vectors)
+    assert torch.equal(network.embedding.pair_rates.scorer.vectors, scorer.vectors)
     torch.nn.init.normal_(scorer.vectors)
     publish(made, job.spec, pairs, PairRates(), tmp_path)
     with pytest.raises(DataError, match="run `sluice pretrain` again"):

@@ -123,7 +123,7 @@ def test_statistics_of_pairs_are_covered(publish_bundle: Callable[..., Path]) ->
     assert check(folder / "parity", bundle).mismatches == 0
     assert [field.name for field in bundle.spec.pair_rates()] == ["taste_x_category_rate", "hour#4_x_tags_rate"]
     network: Any = bundle.ranker
-    statistics = network.embedding.statistics
+    statistics = network.embedding.pair_rates
     with torch.no_grad():
         statistics.scorer.vectors[statistics.starts["category"] + 2] += 1.0
     with pytest.raises(ParityError, match=r"row \d+, logit"):

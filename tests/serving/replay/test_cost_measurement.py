@@ -38,5 +38,5 @@ def test_a_pair_s_difference_has_the_sign_of_what_was_left_out() -> None:
     gaps = paired(lambda: time.sleep(0.003), lambda: None, 10)
     measured = interval(gaps, np.random.default_rng(0))
     assert measured.low > 0
-    assert measured.certain == measured.value
-    assert interval(-gaps, np.random.default_rng(0)).certain == 0.0
+    assert measured.significant_value == measured.value
+    assert interval(-gaps, np.random.default_rng(0)).significant_value == 0.0

@@ -33,7 +33,7 @@ def test_once_per_combination_is_once_per_candidate(
     torch.manual_seed(0)
     pairs = [("taste", "category"), ("history", "tags")]
     network = Fscd(with_pair_rates(bundle.spec, pairs, PairModel(head="dot", dim=3)), 4, (8,)).eval()
-    statistics = network.requires_grad_(False).embedding.statistics
+    statistics = network.requires_grad_(False).embedding.pair_rates
     assert statistics is not None
     for values in statistics.parameters():
         torch.nn.init.normal_(values)
