@@ -80,7 +80,7 @@ class AirflowApi:
         return {entry["task_id"]: str(entry["state"]) for entry in answer["task_instances"]}
 
     def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """Raises SluiceError on any answer but a good one, OSError where nobody answers."""
+        """The JSON of a good answer. Raises SluiceError on any other, OSError where nobody answers."""
         if not self._token:
             self._token = self._ask("GET", "/auth/token", None)["access_token"]
         return self._ask(method, f"/api/v2/{path}", body)

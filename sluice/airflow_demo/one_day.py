@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts import summary as untyped_summary
 from contracts.artifacts import Artifacts
 from contracts.errors import SluiceError
 from contracts.release import gate, watch
@@ -15,6 +14,7 @@ from contracts.release.gate import GateSummary
 from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
 from contracts.summaries.airflow_demo import DemoDay
+from contracts.summaries.quality import QualitySummary
 from pipelines.jobs import quality_job
 from sluice.airflow_demo import daily_config
 from sluice.airflow_demo.api import AirflowApi
@@ -84,8 +84,9 @@ class Day:
         """In the words of the gate; empty where none refused. Raises SluiceError where something else went wrong."""
         failed = [task for task, state in states.items() if state == "failed"]
         if failed == ["quality"]:
-            reasons = untyped_summary.read(quality_job.folder_of(self.out, self.name))["refused"]
-            return f"quality: {'; '.join(reasons)}"
+            quality = summary.required(
+                quality_job.folder_of(self.out, self.name), QualitySummary, "sluice quality")
+            return f"quality: {'; '.join(quality.refused)}"
         if failed == ["promote"]:
             verdict = summary.required(self.out.out / gate.FOLDER, GateSummary, "sluice promote")
             return f"promotion: {'; '.join(verdict.reasons)}"

@@ -45,7 +45,7 @@ class SiteUsers(SteadyLoad):
         self._codes = {name: {value: code for code, value in enumerate(self._truth.values[name])}
                        for name in ("user", "item", "device", "placement", "hour")}
         self._context: dict[str, dict[str, int]] = {}
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, str | datetime]] = []
         self._lock, self._flushed = threading.Lock(), time.monotonic()
         self.click_dropoff: dict[str, float] = {}
         self.weekday = 0

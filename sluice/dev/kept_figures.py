@@ -15,7 +15,7 @@ CODE = ("models", "contracts")
 
 
 class KeptFigures:
-    """`kept(key, make)` answers what is on file for the key, or makes it and writes it down."""
+    """`kept(key, make)` returns what is on file for the key, or makes it and writes it down."""
 
     def __init__(self, path: Path, *parts: Any) -> None:
         self.path = path

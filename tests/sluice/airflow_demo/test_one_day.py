@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from contracts.artifacts import Artifacts
 from contracts.errors import SluiceError
 from contracts.release import gate, watch
 from contracts.release.gate import GateSummary
 from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
+from contracts.summaries.quality import QualitySummary
+from pipelines.jobs import quality_job
 from serving.server.response_log import ResponseLog
 from serving.server.translation import to_query
 from sluice.airflow_demo.api import AirflowApi
@@ -65,6 +69,19 @@ def test_a_refused_bundle_is_told_in_the_gates_words(world, users):
     summary.write(world.runs / world.days.date(HISTORY + 1) / gate.FOLDER,
                   GateSummary(challenger="m-2", reasons=("GAUC: worse",)))
     assert outcome(world, users, 2, GOOD | {"promote": "failed"})[0] == RunOutcome(refused="promotion: GAUC: worse")
+
+
+def test_a_refused_day_is_delivered_again_and_its_run_goes_on(world, users):
+    day = world.days.date(HISTORY + 3)
+    summary.write(quality_job.folder_of(Artifacts(world.runs / day), day), QualitySummary(
+        day=day, history=(), judged=1, refused=("null_rate.device: 0.7",), columns=("device",), figures=()))
+    world.days.deliver(HISTORY + 3)
+    found, requests = outcome(world, users, 4, GOOD | {"quality": "failed"}, GOOD)
+    assert found == RunOutcome(refused="quality: null_rate.device: 0.7")
+    cleared = [body["task_ids"] for _, path, body in requests if path.endswith("clearTaskInstances")]
+    assert cleared == [["features"]]
+    delivered = pq.read_table(world.days.raw / "impressions" / f"part-{HISTORY + 3:03d}.parquet")
+    assert delivered["device"].null_count == 0
 
 
 def test_a_roll_back_is_told_in_the_watchs_words(world, users):

@@ -17,7 +17,7 @@ from serving.server.response_record import ResponseRecord
 from tests.serving.logged_responses import NOON, logged
 
 
-def answers() -> list[ResponseRecord]:
+def responses() -> list[ResponseRecord]:
     """Four answered requests of two users, and one that failed."""
     shown = {"r0": ["a", "b"], "r1": ["b", "c", "d"], "r2": ["a"], "r3": ["d", "a"], "failed": []}
     return [
@@ -42,10 +42,10 @@ def config(folder) -> Config:
     })
 
 
-def test_logged_answers_and_their_clicks_are_ingested_as_labelled_impressions(tmp_path):
+def test_logged_responses_and_their_clicks_are_ingested_as_labelled_impressions(tmp_path):
     log = ResponseLog(tmp_path / "answers")
-    for answer in answers():
-        log.append(answer)
+    for response in responses():
+        log.append(response)
     log.close()
     (tmp_path / "clicks").mkdir()
     clicks = {"request_id": ["r1", "r3"], "item": ["c", "d"], "clicked": [NOON + timedelta(minutes=9)] * 2}
@@ -57,9 +57,10 @@ def test_logged_answers_and_their_clicks_are_ingested_as_labelled_impressions(tm
     finally:
         spark.stop()
     rows = pq.read_table(out.events / "day=2026-03-01").to_pylist()
+    clicked = {("r1", "c"), ("r3", "d")}
     expected = {
-        (answer.request_id, item, answer.user, position, float((answer.request_id, item) in {("r1", "c"), ("r3", "d")}))
-        for answer in answers() for item, position in zip(answer.items, answer.positions, strict=True)
+        (response.request_id, item, response.user, position, float((response.request_id, item) in clicked))
+        for response in responses() for item, position in zip(response.items, response.positions, strict=True)
     }
     assert {(row[REQUEST], row[ITEM], row[USER], row[POSITION], row[LABEL]) for row in rows} == expected
     assert (found.events, found.quarantined, found.positives) == (8, 0, 2)
