@@ -30,10 +30,10 @@ from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.cross_search import columns as cross_columns
 from models.cross_search.baselines import pairs
-from models.cross_search.comparison import DownstreamModel
+from models.cross_search.comparison import baseline_sets
+from models.cross_search.downstream_model import DownstreamModel
 from models.cross_search.job import search_crosses, without_crosses
 from models.cross_search.outcome import SearchOutcome
-from models.cross_search.report import baseline_sets
 from models.evaluation.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet

@@ -1,109 +1,131 @@
-"""One downstream model, many sets of crosses: what each is worth to a logistic regression on the same rows.
-
-Ridge penalties are chosen on the validation rows for every set alike, that of the single columns first and that of the
-crosses after it; the test rows are read once, for the figure in the report.
-"""
+"""What the crosses are worth, beside baselines of the same budget and a reference from outside, on a bounded sample."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
+import torch
 
-from contracts.summaries.crosses import VariantFigures
-from models.cross_search import ridge_logistic
-from models.cross_search.columns import CrossColumns, joined
+from contracts.artifacts import LABEL, Artifacts
+from contracts.config.config import Config
+from contracts.features.feature_spec import FeatureSpec
+from contracts.features.found_crosses import cross_name
+from contracts.summaries.crosses import BoostedTreesFigures, CrossComparison, RepresentationFigures, VariantFigures
+from models.cross_search import baselines as cross_baselines
+from models.cross_search import columns as cross_columns
+from models.cross_search.columns import CrossColumns
 from models.cross_search.derivation import Cross
-from models.cross_search.pruning import log_loss
-from models.cross_search.ridge_logistic import Column
-from models.evaluation.bootstrap import auc_bootstrap
+from models.cross_search.downstream_model import DownstreamModel, compared
+from models.cross_search.outcome import SearchOutcome
+from models.cross_search.pruning import GainEstimator, select
+from models.evaluation import boosted_trees
 from models.evaluation.metrics import auc
+from models.examples import in_memory as array_examples
+from models.examples.batches import ExampleSet
+from models.examples.in_memory import ArrayExamples, Rows
+from models.networks import registry
+from models.training import loop as training_loop
 
-BASE_RIDGES = (2.0, 4.0, 8.0, 16.0, 32.0)
-CROSS_RIDGES = (3.0, 10.0, 30.0)
-Coded = tuple[np.ndarray, int]
-
-
-class Variant(NamedTuple):
-    """The downstream model with one set of crosses, at the ridges chosen on validation; test_logits [rows of test]."""
-
-    validation_loss: float
-    validation_auc: float
-    auc: float
-    base_ridge: float
-    cross_ridge: float | None
-    crosses: int
-    keys: int
-    test_logits: np.ndarray
-
-    def figures(self) -> VariantFigures:
-        return VariantFigures(**{name: value for name, value in self._asdict().items() if name != "test_logits"})
+DRAWS = 100
+RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40
+HASHED_ROWS, HASH_BUCKETS = 10_000, 1_000
+REPRESENTATIONS = ("none", "embedding", "product")
+NETWORK = "dnn"  # that the representations are compared in
 
 
-@dataclass(frozen=True, kw_only=True)
-class DownstreamModel:
-    """Logistic regression on the columns of three windows. `base_ridges` and `cross_ridges` are what is tried."""
-
-    train: CrossColumns
-    validation: CrossColumns
-    test: CrossColumns
-    base_ridges: Sequence[float] = BASE_RIDGES
-    cross_ridges: Sequence[float] = CROSS_RIDGES
-    iterations: int = 100
-
-    def without_crosses(self) -> Variant:
-        """On the single columns alone, at the best of `base_ridges`."""
-        return min((self._fitted([], ridge, None) for ridge in self.base_ridges), key=_loss)
-
-    def with_crosses(self, crosses: Sequence[Cross], base_ridge: float, buckets: int = 0) -> Variant:
-        """At the best of `cross_ridges`, and of one and two times `base_ridge` for the single columns.
-
-        `buckets` > 0 hashes the keys of a larger cross by modulo.
-        """
-        coded = [_hashed(*self._rows.codes(sorted(cross)), buckets) for cross in crosses]
-        tried = [self._fitted(coded, base_ridge, ridge) for ridge in self.cross_ridges]
-        best = min(tried, key=_loss)
-        return min((best, self._fitted(coded, 2.0 * base_ridge, best.cross_ridge)), key=_loss)
-
-    @cached_property
-    def _rows(self) -> CrossColumns:
-        """Train, validation and test one below the other, so that one numbering of codes serves all."""
-        return joined([self.train, self.validation, self.test])
-
-    @cached_property
-    def _singles(self) -> list[Coded]:
-        return [self._rows.codes([one]) for one in range(len(self._rows.slots))]
-
-    def _fitted(self, crosses: Sequence[Coded], base_ridge: float, cross_ridge: float | None) -> Variant:
-        columns = [Column(*coded, base_ridge) for coded in self._singles]
-        columns += [Column(*coded, cross_ridge or base_ridge) for coded in crosses]
-        rows = self.train.rows
-        first = [column._replace(codes=column.codes[:rows]) for column in columns]
-        model = ridge_logistic.fit(first, self.train.label, self.iterations)
-        logits = model.logits([column.codes[rows:] for column in columns])
-        validation, test = logits[: self.validation.rows], logits[self.validation.rows :]
-        return Variant(
-            validation_loss=log_loss(validation, self.validation.label) / self.validation.rows,
-            validation_auc=auc(self.validation.label, validation), auc=auc(self.test.label, test),
-            base_ridge=base_ridge, cross_ridge=cross_ridge, crosses=len(crosses),
-            keys=sum(size for _, size in crosses), test_logits=test,
-        )
+def compare_variants(
+    config: Config, out: Artifacts, spec: FeatureSpec, search: SearchOutcome, seed: int
+) -> CrossComparison | None:
+    """None with `crosses.compare_rows` = 0. Ridges are chosen on the validation window, figures are of the test window;
+    the first `compare_rows` rows drawn of each."""
+    limit = config.crosses.compare_rows
+    if not limit:
+        return None
+    windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
+    sampled = {name: cross_columns.read(examples, spec, limit, seed) for name, examples in windows.items()}
+    rows = {name: array_examples.rows_of(examples, spec, limit, seed) for name, examples in windows.items()}
+    train = ArrayExamples(out.examples("train"), spec, rows["train"])
+    return CrossComparison(
+        variants=logistic_variants(config, search, sampled, train, seed),
+        representations=representations(config, out, spec, search, rows, seed),
+        lightgbm=boosted(out, spec, rows, seed), compare_rows=len(rows["train"]),
+    )
 
 
-def compared(variant: Variant, base: Variant, label: np.ndarray, draws: int, seed: int) -> VariantFigures:
-    """Figures of the variant, and its `gain` of AUC over the base with a 95% interval over `draws` of the test
-    rows, the same for both; `label` [rows of test]."""
-    found = auc_bootstrap(
-        label, variant.test_logits, np.arange(len(label)), baseline=base.test_logits, draws=draws, seed=seed)
-    return variant.figures().model_copy(update={"gain": found.value, "gain_low": found.low, "gain_high": found.high})
+def baseline_sets(config: Config, search: SearchOutcome, train: ExampleSet, seed: int) -> dict[str, list[Cross]]:
+    """Every baseline's crosses, as many as the search may keep."""
+    settings, allowed, columns = config.crosses, search.allowed, search.columns
+    exhaustive = select(
+        GainEstimator(columns, search.folds), cross_baselines.pairs(allowed), budget=settings.budget,
+        max_keys=settings.max_keys, min_count=settings.min_count, min_gain=settings.min_gain)
+    torch.manual_seed(seed)
+    network = registry.build(NETWORK, train.spec, config.train)
+    training_loop.fit(network, train, train, config.train.model_copy(update={"epochs": 1}), seed)
+    return {
+        "random": cross_baselines.random_crosses(allowed, settings.budget, seed),
+        "information": cross_baselines.most_informative(columns, allowed, settings.budget),
+        "taylor": cross_baselines.taylor_crosses(network, train, columns, allowed, settings.budget),
+        "exhaustive": [selected.cross for selected in exhaustive],
+    }
 
 
-def _hashed(codes: np.ndarray, size: int, buckets: int) -> Coded:
-    return (codes % buckets, buckets) if 0 < buckets < size else (codes, size)
+def logistic_variants(
+    config: Config, search: SearchOutcome, sampled: dict[str, CrossColumns], train: ExampleSet, seed: int
+) -> dict[str, VariantFigures]:
+    """Logistic regression with each set of crosses; all pairs hashed on at most HASHED_ROWS training rows."""
+    model = DownstreamModel(
+        train=sampled["train"], validation=sampled["validation"], test=sampled["test"], base_ridges=RIDGES,
+        cross_ridges=CROSS_RIDGES, iterations=ITERATIONS)
+    base, label = model.without_crosses(), sampled["test"].label
+    sets = {"fives": [selected.cross for selected in search.selected], **baseline_sets(config, search, train, seed)}
+    found = {"none": base.figures()}
+    for name, crosses in sets.items():
+        variant = model.with_crosses(crosses, base.base_ridge)
+        found[name] = compared(variant, base, label, DRAWS, seed)
+    small = replace(model, train=_first(sampled["train"]), validation=_first(sampled["validation"]),
+                    base_ridges=(base.base_ridge,), cross_ridges=CROSS_RIDGES[1:])
+    hashed = small.with_crosses(cross_baselines.pairs(search.allowed), base.base_ridge, HASH_BUCKETS)
+    figures = compared(hashed, small.without_crosses(), label, DRAWS, seed)
+    found["all_pairs_hashed"] = figures.model_copy(update={"rows": small.train.rows})
+    return found
 
 
-def _loss(variant: Variant) -> float:
-    return variant.validation_loss
+def _first(columns: CrossColumns) -> CrossColumns:
+    step = max(1, columns.rows // HASHED_ROWS)
+    return columns.take(np.arange(0, columns.rows, step))
+
+
+def representations(
+    config: Config, out: Artifacts, spec: FeatureSpec, search: SearchOutcome, rows: dict[str, Rows], seed: int
+) -> dict[str, RepresentationFigures]:
+    """The deep network with the crosses left out, with vectors of their own, and as products of factors."""
+    crosses = [(cross_name(parts), parts) for parts in (search.parts(selected.cross) for selected in search.selected)]
+    found = {}
+    for kind in REPRESENTATIONS:
+        wanted = [] if kind == "none" else crosses
+        made, parts = array_examples.examples_with_crosses(
+            spec, rows, wanted, kind if wanted else "embedding", config.crosses.min_count)
+        examples = {name: ArrayExamples(out.examples(name), made, part) for name, part in parts.items()}
+        torch.manual_seed(seed)
+        network = registry.build(NETWORK, made, config.train)
+        training_loop.fit(network, examples["train"], examples["validation"], config.train, seed,
+                          positions=made.positions)
+        weights = sum(parameter.numel() for parameter in network.parameters())
+        logits = training_loop.predict(network, examples["test"])
+        found[kind] = RepresentationFigures(auc=auc(examples["test"].column(LABEL), logits), weights=weights)
+    return found
+
+
+def boosted(out: Artifacts, spec: FeatureSpec, rows: dict[str, Rows], seed: int) -> BoostedTreesFigures | None:
+    """LightGBM on the same rows; None where it is not installed."""
+    if not boosted_trees.available():
+        return None
+    examples = {name: ArrayExamples(out.examples(name), spec, part) for name, part in rows.items()}
+    frequent = boosted_trees.frequent_values(examples["train"], spec)
+    tables = {name: boosted_trees.raw_columns(part, spec, frequent) for name, part in examples.items()}
+    (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))
+    label = {name: part.column(LABEL) for name, part in examples.items()}
+    logits, validation_auc = boosted_trees.fit_and_predict(
+        (train, label["train"]), (validation, label["validation"]), test, categories, seed)
+    return BoostedTreesFigures(auc=auc(label["test"], logits), validation_auc=validation_auc)

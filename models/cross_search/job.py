@@ -25,11 +25,11 @@ from contracts.summaries import summary
 from contracts.summaries.crosses import CrossComparison, CrossesSummary
 from models.cross_search import search as cross_search
 from models.cross_search.columns import CrossColumns, read
+from models.cross_search.comparison import compare_variants
 from models.cross_search.crossable_pairs import allowed_pairs
 from models.cross_search.derivation import Cross, derive
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
-from models.cross_search.report import compare_variants
 from models.examples.batches import ExampleSet
 from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
@@ -42,7 +42,7 @@ DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only
 NAME = "crosses"
 
 
-def run(
+def find_crosses(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
     force: bool = False,
 ) -> CrossesSummary:

@@ -35,7 +35,7 @@ FEWEST_FIELDS = 3  # below, what one field knows alone is no wonder
 PLANTED, PLANTED_ERROR = "(planted)", 0.05
 
 
-def run(config: Config, out: Artifacts) -> LeaksSummary:
+def check_for_leaks(config: Config, out: Artifacts) -> LeaksSummary:
     """Writes OUT/leaks/summary.json and returns it; `skipped` says why nothing could be evaluated."""
     begin = time.perf_counter()
     spec = FeatureSpec.read(out.encoding)

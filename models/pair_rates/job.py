@@ -35,7 +35,7 @@ CHECKPOINT = "checkpoint.safetensors"
 OnProgress = Callable[[str, int, int], None]
 
 
-def run(
+def pretrain(
     config: Config, out: Artifacts, manifest: GraphManifest | None, *, seed: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> PairRatesSummary:

@@ -65,7 +65,7 @@ def make_task(
     )
 
 
-def run(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
+def train_pre_ranker(task: Task, config: Config, out: Artifacts, ranker: str) -> Outcome:
     """Sweeps, chooses, trains to the end, compares on the test window and writes the weights."""
     outcome, curve = outcome_of(task, config, out, ranker)
     checkpoint.save(outcome.network, out.model(FSCD) / WEIGHTS)

@@ -51,7 +51,7 @@ def check_leaks(config: Config, out: Artifacts, console: Console) -> dict[str, A
         from models.leakage import leak_check
 
         with show_progress(console, "leak check"):
-            found = leak_check.run(config, out).plain()
+            found = leak_check.check_for_leaks(config, out).plain()
     print_leaks(found, console)
     return found
 
@@ -65,7 +65,7 @@ def run_crosses(
     from pipelines.jobs import feature_job
 
     with show_progress(console, "crosses") as progress:
-        found = cross_job.run(config, out, seed=seed, on_progress=progress.advance, force=force).plain()
+        found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force).plain()
     if not feature_job.has_found_crosses(config, out):
         with show_progress(console, "features with crosses") as progress:
             feature_job.encode_again(config, out, on_progress=progress.note)
@@ -81,7 +81,7 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
     with show_progress(console, "pretrain") as progress:
         progress.note("graph")
         graph = pair_job.write_pair_graph(config, out)
-        return pretrain_job.run(config, out, graph, seed=seed, on_progress=progress.advance).plain()
+        return pretrain_job.pretrain(config, out, graph, seed=seed, on_progress=progress.advance).plain()
 
 
 def run_train(

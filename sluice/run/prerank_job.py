@@ -50,7 +50,7 @@ def choose_pre_ranker(
     loaded, requests = write_candidates(config, out, spec, chosen, on_progress)
     measured = None if costs is None else MeasuredCosts.read(costs)
     task = fscd_job.make_task(config, out, spec, measured, chosen, on_progress)
-    outcome = fscd_job.run(task, config, out, loaded.settings.ranker)
+    outcome = fscd_job.train_pre_ranker(task, config, out, loaded.settings.ranker)
     on_progress("timing", 0, 1)
     timed = with_times(outcome.figures, outcome, loaded, requests)
     found = PrerankSummary(**dict(timed), digest=digest, cost_file=None if costs is None else costs.name,

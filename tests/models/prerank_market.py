@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.artifacts import LABEL, ROW, USER
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
@@ -38,6 +43,18 @@ def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
         pair_ids=kind[:, :, None].astype(np.int32), pair_dense=empty, teacher=teacher.astype(np.float32),
         tower=rng.normal(size=rows.shape).astype(np.float32), clicked=clicked, uniform=np.ones(requests, dtype=bool),
     )
+
+
+def write_impressions(folder: Path, rows: int, seed: int) -> None:
+    """Encoded examples of one day, whose label follows from taste and kind."""
+    rng = np.random.default_rng(seed)
+    ids = {slot.name: rng.integers(FIRST_ID, slot.size, rows).astype(np.int32)
+           for slot in (*spec().block_ids("request"), *spec().block_ids("candidate"))}
+    clicked = rng.random(rows) < 0.2 + 0.6 * (ids["taste"] == ids["kind"])
+    day = folder / "day=2026-01-01"
+    day.mkdir(parents=True)
+    roles = {LABEL: clicked.astype(np.float32), ROW: np.arange(rows), USER: np.arange(rows) % 50}
+    pq.write_table(pa.table(ids | roles), day / "part.parquet")
 
 
 def task(seed: int = 0, **changes: object) -> Task:

@@ -1,50 +1,97 @@
-from __future__ import annotations
+"""Every set of crosses is compared on the same rows, and the planted one wins."""
 
-from dataclasses import replace
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from models.cross_search.comparison import DownstreamModel, compared
-from tests.models.crossed_world import crossed_columns, parity_logit
+from contracts.artifacts import Artifacts
+from contracts.config.config import Config, parse
+from contracts.summaries.crosses import CrossComparison, SearchEpoch
+from models.cross_search.columns import CrossColumns
+from models.cross_search.comparison import baseline_sets, compare_variants
+from models.cross_search.outcome import SearchOutcome
+from models.cross_search.pruning import Selected, folds_of
+from models.examples.batches import ExampleSet
+from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, parity_logit, write_examples
 
-PLANTED = frozenset({0, 3})
+PLANTED, SPEC = frozenset({0, 4}), crossed_spec().model_copy(update={"has_users": True})
+CONFIG = """
+name = "crossed"
+log = { path = "x", event_time = "t" }
+label = { expression = "y" }
+train = { embedding_dim = 4, hidden = [8], batch_size = 256, epochs = 1 }
+crosses = { compare_rows = 1500, min_count = 1, budget = 4 }
+fields = [{ name = "f0", kind = "categorical", side = "user" }]
+"""
+
+
+def config(**crosses: object) -> Config:
+    plain = parse(CONFIG)
+    return plain.model_copy(update={"crosses": plain.crosses.model_copy(update=crosses)})
 
 
 @pytest.fixture(scope="module")
-def model() -> DownstreamModel:
-    train, validation, test = (crossed_columns(parity_logit(0, 3), rows=4000, seed=seed) for seed in range(3))
-    return DownstreamModel(
-        train=train, validation=validation, test=test, base_ridges=(2.0, 8.0), cross_ridges=(2.0, 8.0))
+def out(tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
+    found = Artifacts(tmp_path_factory.mktemp("crossed"))
+    for seed, window in enumerate(("train", "validation", "test")):
+        write_examples(found.examples(window), columns(seed), days=2)
+    return found
 
 
-def test_the_planted_cross_gains_beyond_its_interval_and_noise_does_not(model: DownstreamModel) -> None:
-    base, label = model.without_crosses(), model.test.label
-    planted, noise = (compared(model.with_crosses([cross], base.base_ridge), base, label, 50, 0)
-                      for cross in (PLANTED, frozenset({1, 5})))
-    assert planted.gain is not None
-    assert planted.gain_low is not None
-    assert planted.gain_high is not None
-    assert noise.gain_low is not None
-    assert planted.gain_low > 0.01
-    assert noise.gain_low < 0.003
-    assert planted.gain_low <= planted.gain <= planted.gain_high
+def columns(seed: int) -> CrossColumns:
+    return crossed_columns(parity_logit(*PLANTED), rows=1500, seed=seed)
 
 
-def test_penalties_are_chosen_on_validation(model: DownstreamModel) -> None:
-    base = model.without_crosses()
-    alone = [replace(model, base_ridges=(ridge,)).without_crosses() for ridge in (2.0, 8.0)]
-    assert base.validation_loss == min(variant.validation_loss for variant in alone)
+def outcome() -> SearchOutcome:
+    read = columns(0)
+    return SearchOutcome(
+        columns=read, folds=folds_of(None, read.rows, 0), allowed=~np.eye(FIELDS, dtype=bool), adjacency=[],
+        proposals={PLANTED: 1.0}, selected=[Selected(PLANTED, gain=100.0, ridge=5.0, support=16)], min_count=1,
+        representation="embedding", history=(SearchEpoch(epoch=1, fit_loss=0.5, holdout_loss=0.5, seconds=0.1),),
+        rows_per_second=1.0, seconds={},
+    )
 
 
-def test_the_test_labels_choose_nothing(model: DownstreamModel) -> None:
-    test = model.test
-    flipped = replace(model, test=test.take(np.arange(test.rows)))
-    flipped.test.label[:] = 1 - flipped.test.label
-    one, other = model.without_crosses(), flipped.without_crosses()
-    np.testing.assert_array_equal(one.test_logits, other.test_logits)
-    assert other.auc == pytest.approx(1 - one.auc)
+@pytest.fixture(scope="module")
+def comparison(out: Artifacts) -> CrossComparison:
+    found = compare_variants(config(), out, SPEC, outcome(), seed=1)
+    assert found is not None
+    return found
 
 
-def test_hashing_bounds_the_keys(model: DownstreamModel) -> None:
-    assert model.with_crosses([PLANTED], 4.0, buckets=5).keys == 5
+def test_every_baseline_is_there_with_its_gain_over_none(comparison: CrossComparison) -> None:
+    assert set(comparison.variants) == {
+        "none", "fives", "random", "information", "taylor", "exhaustive", "all_pairs_hashed"}
+    assert comparison.variants["none"].gain is None
+    assert all(variant.gain is not None for name, variant in comparison.variants.items() if name != "none")
+
+
+def test_the_planted_cross_wins_and_none_know_nothing(comparison: CrossComparison) -> None:
+    none, fives = comparison.variants["none"], comparison.variants["fives"]
+    assert fives.gain_low is not None
+    assert fives.gain_low > 0.1
+    assert abs(none.auc - 0.5) < 0.1
+    assert fives.auc > none.auc + 0.1
+
+
+def test_representations_and_the_reference_are_on_the_same_rows(comparison: CrossComparison) -> None:
+    weights = {name: figures.weights for name, figures in comparison.representations.items()}
+    assert weights["embedding"] > weights["none"]
+    assert set(weights) == {"none", "embedding", "product"}
+    assert comparison.compare_rows == 1500
+    assert comparison.lightgbm is not None
+    assert comparison.lightgbm.auc > 0.6
+
+
+def test_baselines_keep_to_the_budget_and_to_allowed_pairs(out: Artifacts) -> None:
+    search = outcome()
+    sets = baseline_sets(config(budget=2), search, ExampleSet(out.examples("train"), SPEC), seed=1)
+    for name, crosses in sets.items():
+        assert len(crosses) <= 2, name
+        assert all(search.allowed[tuple(sorted(cross))] for cross in crosses), name
+    assert PLANTED in sets["exhaustive"]
+
+
+def test_without_rows_there_is_no_comparison(out: Artifacts) -> None:
+    assert compare_variants(config(compare_rows=0), out, SPEC, outcome(), seed=1) is None

@@ -13,9 +13,8 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.errors import DataError
 from contracts.features import found_crosses
-from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
-from models.cross_search.job import run
+from models.cross_search.job import find_crosses
 from tests.models.crossed_world import (
     FIELDS,
     crossed_columns,
@@ -61,7 +60,7 @@ def parts(figures: CrossesSummary) -> set[frozenset[str]]:
 
 def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> None:
     out = world(tmp_path, triple_logit())
-    figures = run(config(), out)
+    figures = find_crosses(config(), out)
     assert frozenset({"f0", "f2", "f4"}) in parts(figures)
     assert figures.split == "time"
     found = found_crosses.read(out.crosses)
@@ -72,56 +71,41 @@ def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> Non
 
 def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
     out = world(tmp_path, pair_logit(0, 4))
-    first = run(config(), out)
-    assert run(config(), out) == first
-    assert run(config(budget=1), out).seconds != first.seconds
-    again = run(config(), out, force=True)
+    first = find_crosses(config(), out)
+    assert find_crosses(config(), out) == first
+    assert find_crosses(config(budget=1), out).seconds != first.seconds
+    again = find_crosses(config(), out, force=True)
     assert again.crosses == first.crosses
 
 
 def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
     logit = pair_logit(0, 4)
     out = world(tmp_path, logit)
-    first = run(config(), out)
+    first = find_crosses(config(), out)
     for window in ("validation", "test"):
         shutil.rmtree(out.examples(window))
         write_examples(out.examples(window), crossed_columns(lambda ids: -logit(ids), rows=2000, seed=9))
-    assert run(config(), out, force=True).crosses == first.crosses
+    assert find_crosses(config(), out, force=True).crosses == first.crosses
 
 
 def test_budgets_are_respected(tmp_path: Path) -> None:
     first, second = pair_logit(0, 4), pair_logit(1, 3)
     out = world(tmp_path, lambda ids: first(ids) + second(ids))
-    assert len(run(config(), out).crosses) >= 2
-    assert len(run(config(budget=1), out).crosses) == 1
-    assert run(config(max_keys=10), out).crosses == ()
+    assert len(find_crosses(config(), out).crosses) >= 2
+    assert len(find_crosses(config(budget=1), out).crosses) == 1
+    assert find_crosses(config(max_keys=10), out).crosses == ()
 
 
 def test_a_pure_parity_of_three_is_the_known_limit(tmp_path: Path) -> None:
     """No pair inside it says anything, so a search in increasing order never comes to the triple."""
-    figures = run(config(), world(tmp_path, parity_logit(0, 2, 4)))
+    figures = find_crosses(config(), world(tmp_path, parity_logit(0, 2, 4)))
     assert frozenset({"f0", "f2", "f4"}) not in parts(figures)
 
 
 def test_a_parity_of_two_is_found_where_it_is_proposed(tmp_path: Path) -> None:
     """Products of embeddings see a pair that neither field hints at: more than the premise of the search promises."""
-    figures = run(config(thresholds=[0.0, 1.0]), world(tmp_path, parity_logit(1, 4)))
+    figures = find_crosses(config(thresholds=[0.0, 1.0]), world(tmp_path, parity_logit(1, 4)))
     assert frozenset({"f1", "f4"}) in parts(figures)
-
-
-def test_the_comparison_names_every_baseline(tmp_path: Path) -> None:
-    out = world(tmp_path, parity_logit(0, 4))
-    figures = run(config(compare_rows=4000), out)
-    assert figures.variants is not None
-    assert figures.representations is not None
-    assert figures.lightgbm is not None
-    assert figures.variants["fives"].gain_low is not None
-    baselines = {"random", "information", "taylor", "exhaustive", "all_pairs_hashed"}
-    assert set(figures.variants) == {"none", "fives", *baselines}
-    assert figures.variants["fives"].gain_low > 0
-    assert figures.representations["embedding"].auc > figures.representations["none"].auc - 0.01
-    assert figures.lightgbm.auc > 0.6
-    assert summary.read(out.crosses, CrossesSummary) == figures
 
 
 def test_nothing_to_cross_is_said(tmp_path: Path) -> None:
@@ -129,4 +113,4 @@ def test_nothing_to_cross_is_said(tmp_path: Path) -> None:
     spec = crossed_spec()
     spec.model_copy(update={"fields": spec.fields[:1], "has_users": True}).write(out.encoding)
     with pytest.raises(DataError, match="no two of the columns f0 can be crossed"):
-        run(config(), out)
+        find_crosses(config(), out)

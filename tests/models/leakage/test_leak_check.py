@@ -15,7 +15,7 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.leaks import LeaksSummary
-from models.leakage.leak_check import run
+from models.leakage.leak_check import check_for_leaks
 
 DAYS, ROWS = 8, 6000
 FIELDS = ("duration", "age", "job", "city", "tags")
@@ -68,7 +68,7 @@ def world(folder: Path, write: Any, change: Change = leave_as_is, rows: int = RO
 
 
 def test_a_table_without_a_leak_is_quiet_and_the_planted_one_is_found(tmp_path: Path, write: Any) -> None:
-    found = run(config(), world(tmp_path, write))
+    found = check_for_leaks(config(), world(tmp_path, write))
     assert found.suspected == {}
     assert found.planted_found
     assert found.fields["job"].auc > 0.7
@@ -111,7 +111,7 @@ def _made_of_training_labels(columns: dict[str, np.ndarray], label: np.ndarray, 
 def test_each_leak_is_found_with_its_reason_and_its_picture(
     change: Change, field: str, kind: str, tmp_path: Path, write: Any
 ) -> None:
-    found = run(config(), world(tmp_path, write, change))
+    found = check_for_leaks(config(), world(tmp_path, write, change))
     assert list(found.suspected) == [field]
     entry = found.suspected[field]
     assert kind in entry.kinds
@@ -122,18 +122,18 @@ def test_each_leak_is_found_with_its_reason_and_its_picture(
 
 
 def test_without_times_nothing_is_said_about_time(tmp_path: Path, write: Any) -> None:
-    found = run(config(timed=False), world(tmp_path, write, _row_counter))
+    found = check_for_leaks(config(timed=False), world(tmp_path, write, _row_counter))
     assert found.suspected == {}
     assert found.fields["duration"].later_auc is None
 
 
 def test_a_field_of_the_labels_own_column_is_named(tmp_path: Path, write: Any) -> None:
     own = config().model_copy(update={"label": config().label.model_copy(update={"expression": "city = 'x'"})})
-    assert run(own, world(tmp_path, write)).suspected["city"].kinds == ("label column",)
+    assert check_for_leaks(own, world(tmp_path, write)).suspected["city"].kinds == ("label column",)
 
 
 def test_too_few_rows_are_not_evaluated_and_it_says_so(tmp_path: Path, write: Any) -> None:
-    found = run(config(), world(tmp_path, write, rows=160))
+    found = check_for_leaks(config(), world(tmp_path, write, rows=160))
     assert found.skipped is not None
     assert "bring a longer log" in found.skipped
     assert found.suspected == {}
@@ -141,5 +141,5 @@ def test_too_few_rows_are_not_evaluated_and_it_says_so(tmp_path: Path, write: An
 
 def test_the_same_rows_give_the_same_answer(tmp_path: Path, write: Any) -> None:
     out = world(tmp_path, write)
-    first, second = run(config(), out), run(config(), out)
+    first, second = check_for_leaks(config(), out), check_for_leaks(config(), out)
     assert first.model_copy(update={"seconds": 0}) == second.model_copy(update={"seconds": 0})

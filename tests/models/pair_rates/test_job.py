@@ -37,7 +37,7 @@ def out(tmp_path, pair_graph, pair_spec):
 
 @pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower", "table"])
 def test_pair_rates_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
-    found = pretrain_job.run(config(model), out, GraphManifest.read(out.pair_rates))
+    found = pretrain_job.pretrain(config(model), out, GraphManifest.read(out.pair_rates))
     spec = FeatureSpec.read(out.encoding)
     assert [field.parts for field in spec.pair_rates()] == [("city", "brand")]
     assert spec.pair_model is not None
@@ -53,27 +53,29 @@ def test_pair_rates_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
 
 def test_progress_counts_the_batches_of_all_epochs(out, pair_graph):
     seen = []
-    pretrain_job.run(config(), out, GraphManifest.read(out.pair_rates), on_progress=lambda *count: seen.append(count))
+    manifest = GraphManifest.read(out.pair_rates)
+    pretrain_job.pretrain(config(), out, manifest, on_progress=lambda *count: seen.append(count))
     batches = len(seen) // 3
     assert [done for _, done, _ in seen] == list(range(1, 3 * batches + 1))
     assert {(name, whole) for name, _, whole in seen} == {("pcf_gnn", 3 * batches)}
 
 
 def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph, pair_spec):
-    pretrain_job.run(config(), out, GraphManifest.read(out.pair_rates))
+    pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
     weights = (out.pair_rates / WEIGHTS).read_bytes()
     named = FeatureSpec.read(out.encoding)
     pair_spec.write(out.encoding)  # as after `sluice features`
     seen = []
-    pretrain_job.run(config(), out, GraphManifest.read(out.pair_rates), on_progress=lambda *count: seen.append(count))
+    manifest = GraphManifest.read(out.pair_rates)
+    pretrain_job.pretrain(config(), out, manifest, on_progress=lambda *count: seen.append(count))
     assert seen == []
     assert FeatureSpec.read(out.encoding) == named
-    pretrain_job.run(config(), out, GraphManifest.read(out.pair_rates), seed=4)
+    pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates), seed=4)
     assert (out.pair_rates / WEIGHTS).read_bytes() != weights
 
 
 def test_without_pairs_the_spec_loses_its_pair_rates(out, pair_graph, pair_spec):
-    pretrain_job.run(config(), out, GraphManifest.read(out.pair_rates))
-    found = pretrain_job.run(config(), out, None)
+    pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
+    found = pretrain_job.pretrain(config(), out, None)
     assert found.pairs == ()
     assert FeatureSpec.read(out.encoding) == pair_spec
