@@ -205,7 +205,7 @@ def _print_table(figures: Figures) -> None:
     columns = list(dict.fromkeys(name for values in figures.values() for name in values))
     print("| pair rates | " + " | ".join(columns) + " |\n|---" + "|---" * len(columns) + "|")
     for name, values in figures.items():
-        print(f"| {name} | " + " | ".join(_mean(values.get(column, [])) for column in columns) + " |")
+        print(f"| {name} | " + " | ".join(mean_and_deviation(values.get(column, [])) for column in columns) + " |")
 
 
 def _print_buckets(buckets: dict[str, Any]) -> None:
@@ -215,10 +215,10 @@ def _print_buckets(buckets: dict[str, Any]) -> None:
         print("| rows | " + " | ".join(str(next(iter(models.values()))[0][name]["rows"]) for name in names) + " |")
         for model, runs in models.items():
             cells = ([run[name]["auc"] for run in runs if run[name]["auc"] is not None] for name in names)
-            print(f"| {model} | " + " | ".join(map(_mean, cells)) + " |")
+            print(f"| {model} | " + " | ".join(map(mean_and_deviation, cells)) + " |")
 
 
-def _mean(values: list[float]) -> str:
+def mean_and_deviation(values: list[float]) -> str:
     if not values:
         return ""
     if all(isinstance(value, int) for value in values):

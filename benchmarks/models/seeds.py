@@ -42,11 +42,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     print("| model | test AUC | test GAUC |\n|---|---|---|")
     for model, values in figures.items():
-        print(f"| {model} | {_spread(values['auc'])} | {_spread(values['gauc'])} |")
+        print(f"| {model} | {spread(values['auc'])} | {spread(values['gauc'])} |")
     print(json.dumps(figures))
 
 
-def _spread(values: list[float | None]) -> str:
+def spread(values: list[float | None]) -> str:
     """A log without users has no GAUC."""
     known = [value for value in values if value is not None]
     if not known:

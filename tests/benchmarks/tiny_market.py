@@ -33,7 +33,8 @@ MORE_FIELDS = [{"name": "city", "kind": "categorical", "side": "user"},
                {"name": "brand", "kind": "categorical", "side": "item"}]
 
 
-def write(path: Path) -> Path:
-    config = merged(tomllib.loads(CONFIG.read_text(encoding="utf-8")), SECTIONS)
+def write(path: Path, **sections: dict[str, Any]) -> Path:
+    """With further sections in places."""
+    config = merged(merged(tomllib.loads(CONFIG.read_text(encoding="utf-8")), SECTIONS), sections)
     config["fields"] = [*(field for field in config["fields"] if field["name"] in FIELDS), *MORE_FIELDS]
     return write_toml(path, config)
