@@ -3,8 +3,9 @@
     sluice bench federated_choice CONFIG --data DIR --out OUT [--rounds 60] [--settings fedavg central ...]
 
 One after the other, each with the values found before: the rate among RATES, the epochs among EPOCHS, the clip among
-CLIPS. Masks change no sum (tests/federated/test_secure_round.py), so the search runs without: cpp1 to cpp5 share what
-is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints what goes below [federated.overrides] of the file.
+CLIPS. Masks change no sum (tests/federated/protocol/test_round_server.py), so the search runs without: cpp1 to cpp5
+share what is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints what goes below
+[federated.overrides] of the file.
 """
 
 from __future__ import annotations

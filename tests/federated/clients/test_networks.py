@@ -7,11 +7,9 @@ import pytest
 import torch
 
 from contracts.errors import ConfigError
-from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import SamplesByUser, federated_spec
 from federated.clients.row_space import RowSpace
-from federated.rounds.settings import local_settings
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from tests.federated import small_world
@@ -59,18 +57,6 @@ def test_what_is_written_is_read(tmp_path, model):
     assert (networks.read()[0] == once[0]).all()
     assert (networks.read()[1] == once[1]).all()
     assert np.abs(once[0]).max() > 0.5
-
-
-@pytest.mark.parametrize("model", LEARNING)
-def test_training_the_rows_a_client_uses_is_training_them_all(tmp_path, model):
-    config, space, batch, networks = world(tmp_path, model)
-    trainer = ClientTrainer(space, config, local_settings("cpp1", config), batch, 0)
-    rows, dense = networks.read()
-    used = np.union1d(trainer.held(), np.setdiff1d(np.arange(space.size), space.private_places))
-    small, whole = trainer.train(5, used, rows[used], dense), trainer.train(5, np.arange(space.size), rows, dense)
-    assert np.abs(small.rows - whole.rows[used]).max() < 1e-6
-    assert np.abs(small.dense - whole.dense).max() < 1e-6
-    assert np.abs(small.rows).max() > 1e-5
 
 
 def test_a_model_that_learns_nothing_is_refused(tmp_path):

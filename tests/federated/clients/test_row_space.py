@@ -8,7 +8,6 @@ import torch
 
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField
-from federated.clients.local_training import row_samples
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import SamplesByUser, federated_spec
 from federated.clients.row_space import RowSpace, require_federable
@@ -78,14 +77,6 @@ def test_lost_history_becomes_padding_and_a_lost_target_takes_its_sample(world):
     assert (kept_items[after[after > 0] - FIRST_ID] == before[after > 0]).all()
 
 
-def test_samples_of_a_row_are_counted_once_each(world):
-    _, space, clients = world
-    batch = clients[0]
-    places = space.places(batch)
-    expected = [(places == place).any(axis=1).sum() for place in range(space.size)]
-    assert row_samples(space, batch).tolist() == expected
-
-
 def test_the_dense_part_and_the_rows_come_back_as_they_were_written(world):
     config, space, _ = world
     networks = FederatedNetworks(space.spec, config)
@@ -94,12 +85,6 @@ def test_the_dense_part_and_the_rows_come_back_as_they_were_written(world):
     again = networks.read()
     assert (again[0] == rows * 2).all()
     assert (again[1] == dense * 3).all()
-
-
-def test_the_users_identity_is_refused():
-    config = small_world.config(fields=("user", "item"))
-    with pytest.raises(ConfigError, match="identity"):
-        federated_spec(config, small_world.spec())
 
 
 def test_central_counters_are_refused():

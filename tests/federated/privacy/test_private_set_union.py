@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federated.privacy.private_set_union import BloomCode, DirectCode, membership, nonzero_words, smallest_code
+from federated.privacy.private_set_union import (
+    BloomCode,
+    DirectCode,
+    from_digits,
+    membership,
+    nonzero_words,
+    smallest_code,
+    to_digits,
+)
 
 ROWS = 5000
 
@@ -53,3 +61,9 @@ def test_words_are_never_zero_and_otherwise_uniform():
     drawn = nonzero_words(200_000)
     assert drawn.min() > 0
     assert drawn.mean() == pytest.approx(2**15, rel=0.01)
+
+
+def test_samples_are_added_digit_by_digit():
+    numbers = [0, 1, 17, 1000, 65_535, 1_048_575]
+    words = np.sum([to_digits(number).astype(np.int64) for number in numbers], axis=0)
+    assert from_digits(words) == sum(numbers)

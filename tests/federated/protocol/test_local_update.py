@@ -5,16 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.config.federated import Federated
-from contracts.errors import ConfigError
-from federated.clients.networks import FederatedNetworks
-from federated.clients.row_space import RowSpace
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
 from federated.protocol.plan import TAIL
 from federated.protocol.round_server import RoundServer
-from federated.rounds.settings import plan_of
 from federated.secure_aggregation.fixed_point import as_words, signed
-from tests.federated import small_world
 from tests.federated.local_exchange import LocalExchange, fixed_trainer
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, clients, plan
 
@@ -46,13 +40,6 @@ def test_with_noise_nothing_is_sent_but_updates_of_equal_weight():
     assert (rows[:, :-1] * of.fixed.step).mean(axis=1) == pytest.approx([0.25, 0.0, 0.25], abs=of.fixed.step)
 
 
-@pytest.mark.parametrize(("masking", "policy", "rule"), [
-    ("per_row", "cpp2", "plain"), ("none", "all", "plain"), ("union", "cpp5", "holders"), ("union", "cpp5", "heat")])
-def test_noise_that_would_not_lie_on_every_row_or_would_drown_weights_is_refused(masking, policy, rule):
-    with pytest.raises(ConfigError, match="all-union-plain"):
-        plan(masking, policy, rule=rule, noise=1e6, noise_norm=2000.0)
-
-
 def test_a_round_with_noise_opens_the_updates_and_the_noise_of_all(tmp_path):
     of = plan("union", "all", rule="plain", noise=1e6, noise_norm=1e4, dense=4000)
     made = clients(of, tmp_path)
@@ -68,42 +55,3 @@ def test_a_round_with_noise_opens_the_updates_and_the_noise_of_all(tmp_path):
     assert noise.var() == pytest.approx(13 * 1e6, rel=0.12)  # 5 standard deviations of a variance of 4,000 draws
     assert found.dense_weight == 13
     assert (found.samples, found.samples_held, found.loss) == (0, 0, 0.0)
-
-
-def test_noise_without_a_bound_is_refused():
-    with pytest.raises(ValueError, match="noise_norm"):
-        Federated(noise=4.0)
-
-
-@pytest.mark.parametrize("name", ["contributors", "min_clients"])
-def test_more_than_a_round_has_is_refused(name):
-    Federated(clients=8, **{name: 8})
-    with pytest.raises(ValueError, match=f"{name} is 9, a round has 8"):
-        Federated(clients=8, **{name: 9})
-
-
-def test_a_setting_that_the_clients_configuration_lacks_is_refused():
-    """Whoever starts a run names the setting: it must not be one without masks that nobody agreed to."""
-    config, spec = small_world.config(settings=("cpp2",), served="cpp2"), small_world.spec()
-    networks, space = FederatedNetworks(spec, config), RowSpace(spec, 10)
-    for other in ("cpp1-none-plain", "all-none-plain", "fedavg", "cpp9"):
-        with pytest.raises(ConfigError, match="not among"):
-            plan_of(other, config, space, networks)
-
-
-def test_settings_are_named_or_spelled_out():
-    Federated(settings=("cpp2", "scope-union-holders", "fedlaavg"))
-    for wrong in ("cpp9", "cpp2-none", "cpp2-none-mean", "none-cpp2-plain"):
-        with pytest.raises(ValueError, match="is no setting"):
-            Federated(settings=("cpp2", wrong))
-    chosen = Federated(overrides={"cpp2": {"learning_rate": 0.7}}).of("cpp2")
-    assert chosen.learning_rate == 0.7
-    assert chosen.batch_size == Federated().of("fedavg").batch_size
-
-
-def test_a_scope_needs_its_buckets():
-    config = small_world.config(settings=("scope-union-holders",), served="scope-union-holders")
-    spec = small_world.spec()
-    networks = FederatedNetworks(spec, config)
-    with pytest.raises(ConfigError, match="scope_buckets"):
-        plan_of("scope-union-holders", config, RowSpace(spec, 10), networks)

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import shutil
-import stat
-
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from contracts.errors import DataError, ProtocolError
-from federated.clients import client_files
 from federated.secure_aggregation.identity import Identity, require_signed
 
 
@@ -36,22 +32,3 @@ def test_an_identity_is_read_as_it_was_written():
 def test_what_is_no_identity_is_refused(text):
     with pytest.raises(DataError, match="client 5"):
         Identity.from_pem(5, text)
-
-
-def test_identities_are_drawn_once_and_the_public_halves_published(tmp_path):
-    for number in range(3):
-        client_files.client(tmp_path, number).mkdir(parents=True)
-        (client_files.client(tmp_path, number) / client_files.SAMPLES).touch()
-    client_files.public(tmp_path).mkdir()
-    client_files.write_identities(tmp_path)
-    published = client_files.identities(tmp_path)
-    assert len(set(published)) == 3
-    assert [client_files.read_identity(tmp_path, number).public() for number in range(3)] == list(published)
-    file = client_files.client(tmp_path, 1) / client_files.IDENTITY
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    client_files.write_identities(tmp_path)
-    assert client_files.identities(tmp_path) == published
-    assert file.read_bytes() not in b"".join(path.read_bytes() for path in client_files.public(tmp_path).iterdir())
-    shutil.rmtree(client_files.public(tmp_path))
-    with pytest.raises(DataError, match="know each other"):
-        client_files.identities(tmp_path)

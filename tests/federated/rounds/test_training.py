@@ -7,12 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contracts.errors import ConfigError, ProtocolError, RoundAbandoned
+from contracts.errors import RoundAbandoned
 from federated.clients.availability import alternating
-from federated.privacy.index_policy import POLICIES
-from federated.privacy.private_set_union import from_digits, to_digits
 from federated.protocol.gradient_store import GradientStore
-from federated.protocol.local_update import LocalUpdate
 from federated.protocol.plan import ATTEMPTS
 from federated.protocol.round_client import RoundClient
 from federated.rounds.training import FederatedRun
@@ -100,59 +97,6 @@ def test_a_server_started_again_ends_where_one_in_a_piece_does(tmp_path):
     assert (ends[0][0] == ends[1][0]).all()
     assert (ends[0][1] == ends[1][1]).all()
     assert ends[0][2] == ends[1][2] == 7
-
-
-def test_a_row_used_no_more_is_declared_and_taken_back(tmp_path):
-    of = plan("none", "cpp1", rule="latest")
-    store = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
-    places, succinct = np.array([6, 9]), np.ones(2, dtype=bool)
-    first = LocalUpdate(np.ones((2, WIDTH)), np.ones(2, np.int64), np.ones(DENSE), 1, 1, 0.0)
-    store.difference(of, 1, 0, places, succinct, first)
-    again = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
-    assert again.places().tolist() == [6, 9]
-    nothing = LocalUpdate(np.zeros((2, WIDTH)), np.zeros(2, np.int64), np.zeros(DENSE), 1, 1, 0.0)
-    sent = again.difference(of, 2, 1, places, succinct, nothing)
-    assert sent.rows == pytest.approx(np.ones((2, WIDTH)), abs=of.fixed.step)  # the gradient was -1: minus that
-    again.difference(of, 3, 2, np.empty(0, np.int64), np.empty(0, bool), replace(
-        nothing, rows=np.zeros((0, WIDTH)), row_samples=np.zeros(0, np.int64)))
-    assert again.committed().places.size == 0
-
-
-def test_what_is_clipped_follows_with_the_next_upload(tmp_path):
-    of = plan("none", "all", rule="latest", clip=0.5)
-    store = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
-    big = LocalUpdate(np.zeros((0, WIDTH)), np.zeros(0, np.int64), np.full(DENSE, -1.2), 1, 1, 0.0)
-    sent = [store.difference(of, number, number - 1, np.empty(0, np.int64), np.empty(0, bool), big).dense[0]
-            for number in (1, 2, 3, 4)]
-    assert sent == pytest.approx([0.5, 0.5, 0.2, 0.0], abs=2 * of.fixed.step)
-
-
-def test_noise_would_stay_in_the_mean_for_ever():
-    with pytest.raises(ConfigError, match="adds up"):
-        plan("union", "all", rule="latest", noise=4.0)
-
-
-def test_a_client_without_a_memory_refuses():
-    with pytest.raises(ProtocolError, match="last gradient"):
-        RoundClient(plan("union", "all", rule="latest"), FixedTrainer(np.empty(0, int), WIDTH, DENSE, 1), None)
-
-
-def test_samples_are_added_digit_by_digit():
-    numbers = [0, 1, 17, 1000, 65_535, 1_048_575]
-    words = np.sum([to_digits(number).astype(np.int64) for number in numbers], axis=0)
-    assert from_digits(words) == sum(numbers)
-
-
-def test_a_public_scope_is_one_bucket_of_rows_the_same_for_all(tmp_path):
-    of = plan("union", "scope", buckets=4)
-    scopes = [of.public_scope(number) for number in range(40)]
-    for scope in scopes:
-        private = np.intersect1d(scope, of.private_places)
-        assert set(of.public_places) <= set(scope.tolist())
-        assert len(private) == pytest.approx(len(of.private_places) / 4, abs=1)
-    assert len({tuple(scope) for scope in scopes}) == 4
-    assert (np.unique(np.concatenate(scopes)) == np.arange(SPACE)).all()
-    assert POLICIES["scope"].public_rows
 
 
 def test_a_round_waits_while_too_few_clients_are_there(tmp_path):

@@ -1,0 +1,84 @@
+"""What clients are made of: fields that each can compute, and what stays when a run is prepared again."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from contracts.config.federated import FederatedOverrides
+from contracts.errors import ConfigError
+from federated.clients import client_files, prepare
+from federated.clients.prepare import federated_spec
+from tests.federated import small_world
+
+
+def test_the_users_identity_is_refused():
+    config = small_world.config(fields=("user", "item"))
+    with pytest.raises(ConfigError, match="identity"):
+        federated_spec(config, small_world.spec())
+
+
+@pytest.mark.parametrize("side", ["user", "context"])
+def test_the_users_identity_is_no_field_whatever_its_side(side):
+    config = small_world.config(fields=("user", "item"))
+    spec = small_world.spec()
+    moved = spec.model_copy(update={"fields": tuple(
+        field.model_copy(update={"side": side}) if field.name == "user" else field for field in spec.fields)})
+    with pytest.raises(ConfigError, match="'user' is made of the user's identity"):
+        prepare.federated_spec(config, moved)
+
+
+def test_first_answers_and_identities_outlive_another_learning_rate_but_not_other_clients(tmp_path):
+    out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
+
+    def of(**changes):
+        prepare.prepare(small_world.config(settings=("cpp2",), served="cpp2", **changes), out, folder)
+        secret = client_files.client(folder, 2) / "answers" / "secret"
+        secret.parent.mkdir(exist_ok=True)
+        secret.write_bytes(secret.read_bytes() if secret.exists() else os.urandom(32))
+        (folder / "runs").mkdir(exist_ok=True)
+        return client_files.identities(folder), secret.read_bytes(), list((folder / "runs").iterdir())
+
+    first = of()
+    (folder / "runs" / "cpp2").mkdir()
+    assert of()[:2] == first[:2]
+    assert (folder / "runs" / "cpp2").exists()
+    assert of(learning_rate=0.7) == first
+    assert of(population=20)[:2] != first[:2]
+
+
+def test_more_rounds_of_one_setting_keep_what_was_trained(tmp_path):
+    out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
+    for overrides, kept in (({"rounds": 5}, True), ({"rounds": 9}, True), ({"learning_rate": 0.7}, False)):
+        (folder / "runs" / "cpp2").mkdir(parents=True, exist_ok=True)
+        prepare.prepare(small_world.config(overrides={"cpp2": FederatedOverrides(rounds=1)}), out, folder)
+        (folder / "runs" / "cpp2").mkdir(parents=True, exist_ok=True)
+        prepare.prepare(small_world.config(overrides={"cpp2": FederatedOverrides(**overrides)}), out, folder)
+        assert (folder / "runs").exists() == kept
+
+
+def test_a_client_has_its_latest_rows_up_to_the_limit_and_nobody_elses(tmp_path):
+    out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
+    clients = prepare.prepare(small_world.config(), out, folder)
+    whole = [client_files.read_client(folder, number) for number in range(clients)]
+    assert clients == small_world.USERS
+    assert sum(len(batch.label) for batch in whole) == small_world.ROWS
+    prepare.prepare(small_world.config(max_samples=5), out, folder)
+    for number, batch in enumerate(whole):
+        latest = client_files.read_client(folder, number)
+        assert (latest.candidate.ids == batch.candidate.ids[-5:]).all()
+        assert not latest.user.any()
+
+
+def test_fewer_users_than_a_round_has_clients_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="the log has 30 users"):
+        prepare.prepare(small_world.config(clients=31), small_world.write(tmp_path / "out"), tmp_path / "federated")
+
+
+def test_all_rows_together_are_those_of_the_clients(tmp_path):
+    prepare.prepare(small_world.config(population=9), small_world.write(tmp_path / "out"), tmp_path / "federated")
+    each = [client_files.read_client(tmp_path / "federated", number) for number in range(9)]
+    pooled = prepare.pooled(tmp_path / "federated")
+    assert len(pooled.label) == sum(len(batch.label) for batch in each)
+    assert pooled.label.sum() == sum(batch.label.sum() for batch in each)

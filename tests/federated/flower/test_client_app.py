@@ -1,0 +1,45 @@
+"""Which settings a node takes part in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from federated.clients import client_files, prepare
+from federated.flower.client_app import UNMASKED, app, client_of
+from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.in_process_grid import InProcessGrid
+from federated.protocol.byte_count import ByteCount
+from federated.protocol.messages import Message
+from federated.rounds.score_histograms import HistogramTrainer
+from federated.rounds.settings import HISTOGRAMS
+from tests.federated import small_world
+
+
+def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_path):
+    """Whoever starts a run names the setting, and baselines are among those of a configuration."""
+    config = small_world.config(settings=("cpp5", "fedavg", "central"), served="cpp5")
+    prepare.prepare(config, small_world.write(tmp_path / "out"), tmp_path / "federated")
+    greeting: Message = {"round": np.array(5, np.int64), "clients": np.array(9, np.int32)}
+    for setting, unmasked, refusal in (
+        ("cpp5", False, ""), ("fedavg", False, "has no masks"), ("central", False, "has no masks"),
+        ("fedavg", True, "signs nothing"),  # past that check: what it refuses is the phase
+    ):
+        notes: list[str] = []
+        settings = {"folder": str(tmp_path / "federated"), "setting": setting}
+        grid = InProcessGrid(app, {0: 0}, {**settings}, node_config={UNMASKED: unmasked})
+        replies = FlowerExchange(grid, [0], None, ByteCount(), notes.append)("keys", {0: greeting})
+        assert bool(replies) == (not refusal)
+        assert not refusal or refusal in notes[0]
+
+
+def test_a_client_is_made_of_its_own_files_once(tmp_path):
+    folder = tmp_path / "federated"
+    prepare.prepare(small_world.config(settings=("cpp2", "fedlaavg")), small_world.write(tmp_path / "out"), folder)
+    client = client_of(folder, "cpp2", 3)
+    assert client is client_of(folder, "cpp2", 3)
+    assert client.trainer.samples() == len(client_files.read_client(folder, 3).label)
+    assert client.gradients is None
+    assert client_of(folder, "fedlaavg", 3).gradients is not None
+    counting = client_of(folder, HISTOGRAMS, 3)
+    assert isinstance(counting.trainer, HistogramTrainer)
+    assert counting.trainer.samples() == len(client_files.read_client(folder, 3, client_files.LATER).label)

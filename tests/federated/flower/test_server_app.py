@@ -1,0 +1,54 @@
+"""The ServerApp's part around the rounds; the rounds over Flower's own processes are in test_flower_runs.py."""
+
+from __future__ import annotations
+
+import pytest
+from flwr.app import Context, RecordDict
+
+from contracts.errors import FederatedError
+from contracts.summaries import summary
+from contracts.summaries.federated import ServerAppSummary
+from federated.clients import prepare
+from federated.flower.client_app import app as client_app
+from federated.flower.in_process_grid import InProcessGrid
+from federated.flower.server_app import main, started, wait_for_nodes
+from federated.rounds.public_setup import public_setup
+from tests.federated import small_world
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    config = small_world.config(clients=4, population=6, neighbours=4, settings=("cpp5", "fedlaavg"), served="cpp5")
+    prepare.prepare(config, small_world.write(folder / "out"), folder / "federated")
+    return folder / "federated"
+
+
+def grid_of(folder, setting):
+    nodes = {node + 70: node for node in range(6)}
+    return InProcessGrid(client_app, nodes, {"folder": str(folder), "setting": setting})
+
+
+def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
+    settings: dict[str, str | int | float | bool] = {"folder": str(folder), "setting": "cpp5", "rounds": 2, "nodes": 6}
+    main(grid_of(folder, "cpp5"), Context(1, 1, {}, RecordDict(), settings))
+    written = summary.required(folder / "runs" / "cpp5-flower", ServerAppSummary, "flwr run .")
+    assert written.rounds == 2
+    assert [entry.clients for entry in written.history] == [4, 4]
+    assert written.bytes_per_client_round == pytest.approx(
+        sum(sent.up + sent.down for sent in written.bytes_per_phase.values()))
+
+
+def test_holders_are_counted_before_the_first_round_where_the_averaging_divides_by_them(folder, tmp_path):
+    nodes = list(range(70, 76))
+    laavg = started(public_setup(folder, "fedlaavg"), grid_of(folder, "fedlaavg"), nodes, tmp_path)
+    assert laavg.latest is not None
+    assert laavg.latest.holders.min() >= 1
+    assert laavg.latest.holders.max() == 6
+    assert started(public_setup(folder, "cpp5"), grid_of(folder, "cpp5"), nodes, tmp_path).heat is None
+
+
+def test_nodes_are_waited_for_and_too_few_are_refused(folder):
+    assert wait_for_nodes(grid_of(folder, "cpp5"), 6, seconds=0.0) == list(range(70, 76))
+    with pytest.raises(FederatedError, match="6 nodes are connected and 7 are wanted"):
+        wait_for_nodes(grid_of(folder, "cpp5"), 7, seconds=0.0)

@@ -1,0 +1,140 @@
+"""Servers that do what they should not: every client refuses them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contracts.errors import ProtocolError, RoundAbandoned
+from federated.protocol.client_masks import round_context
+from federated.protocol.messages import text
+from federated.protocol.round_client import RoundClient
+from federated.secure_aggregation.identity import ANNOUNCEMENT, Identity
+from federated.secure_aggregation.round_secrets import RoundSecrets
+from tests.federated.local_exchange import IDENTITIES, PUBLISHED, FixedTrainer, LocalExchange
+from tests.federated.meddling import Lying, with_first
+from tests.federated.small_rounds import CLIENTS, clients, plan, run
+
+
+def own_keys(message):
+    """In the place of a neighbour's."""
+    return {**message, "announcements": with_first(message["announcements"], RoundSecrets.draw().announcement())}
+
+
+def own_client(message):
+    """Signed well, with a key that is not the neighbour's."""
+    secrets = RoundSecrets.draw().announcement()
+    ghost = Identity.draw(int(message["signers"][0]))
+    signatures = message["signatures"].copy()
+    signatures[0] = text(ghost.sign(ANNOUNCEMENT, secrets, round_context(1)))
+    return {**message, "announcements": with_first(message["announcements"], secrets), "signatures": signatures}
+
+
+def of_another_round(message):
+    """What a neighbour announced before."""
+    announced = RoundSecrets.draw().announcement()
+    signature = IDENTITIES[int(message["signers"][0])].sign(ANNOUNCEMENT, announced, round_context(0))
+    return {**message, "announcements": with_first(message["announcements"], announced),
+            "signatures": with_first(message["signatures"], signature)}
+
+
+def twice(message):
+    return {**message, **{name: np.repeat(message[name][:1], len(message[name]), axis=0)
+                          for name in ("announcements", "signers", "signatures")}}
+
+
+def of_own_choice(message):
+    """Neighbours that the server would like a client to have."""
+    return {**message, **{name: message[name][:-1] for name in ("announcements", "signers", "signatures", "peers")}}
+
+
+def in_disorder(message):
+    return {**message, "roster": message["roster"][::-1].copy()}
+
+
+@pytest.mark.parametrize("change", [own_keys, own_client, of_another_round, twice, of_own_choice, in_disorder])
+def test_a_server_that_poses_as_a_neighbour_is_refused_by_every_client(tmp_path, change):
+    of = plan("union", "cpp5")
+    exchange = Lying(clients(of, tmp_path), "shares", change)
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    assert len(exchange.refusals) == CLIENTS
+    assert all("not signed by" in said or "the roster" in said for said in exchange.refusals)
+
+
+def of_other_lives(message):
+    """What a neighbour announced in another run at the same time."""
+    return {**message, "announced": message["announced"] ^ 1}
+
+
+def with_a_phantom(message):
+    """A client that the list does not have."""
+    return {**message, "roster": np.append(message["roster"][:-1], np.int32(len(PUBLISHED)))}
+
+
+@pytest.mark.parametrize(("change", "reason"), [(of_other_lives, "other announcements"), (with_a_phantom, "roster")])
+def test_a_roster_of_others_than_those_that_announced_is_refused(tmp_path, change, reason):
+    exchange = Lying(clients(plan("union", "cpp5"), tmp_path), "shares", change)
+    with pytest.raises(RoundAbandoned):
+        run(plan("union", "cpp5"), exchange)
+    assert all(reason in said for said in exchange.refusals)
+
+
+@pytest.mark.parametrize("kept", [9, 13])
+def test_neighbours_in_a_sum_that_nothing_was_masked_with_are_noticed(tmp_path, kept):
+    """Else the uploads of some could be opened alone, while all sign that everybody is in the sum."""
+    of = plan("union", "cpp5", neighbours=13)
+
+    class Parted(LocalExchange):
+        def __call__(self, phase, messages):
+            if phase == "train":
+                messages = {client: {**message, "peers": message["peers"][:kept]}
+                            for client, message in messages.items()}
+            return super().__call__(phase, messages)
+
+    exchange = Parted(clients(of, tmp_path))
+    if kept == 13:
+        assert len(run(of, exchange).finished) == CLIENTS
+        return
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    assert all("nothing was masked with them" in said for said in exchange.refusals)
+
+
+def test_a_sum_of_fewer_clients_than_agreed_is_refused(tmp_path):
+    of = plan("union", "all", min_clients=14)
+    exchange = LocalExchange(clients(of, tmp_path), {"train": {103}})
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    careless = LocalExchange(clients(of, tmp_path / "again"), {"train": {103}})
+    with pytest.raises(RoundAbandoned):
+        run(replace(of, min_clients=3), careless)  # a server that goes on all the same
+    assert len(careless.refusals) == CLIENTS - 1
+    assert all("of 13 clients" in refusal and "14 are the least" in refusal for refusal in careless.refusals)
+
+
+def test_a_client_that_is_said_to_be_lost_and_asked_all_the_same_refuses(tmp_path):
+    of = plan("union", "cpp5")
+    exchange = LocalExchange(clients(of, tmp_path))
+    run(of, exchange)
+    phase, number, message, _ = next(sent for sent in exchange.sent if sent[0] == "agree_update")
+    memory = {name: value for name, value in exchange.memory[number].items() if name != f"done {phase}"}
+    with pytest.raises(ProtocolError, match="lack this client's upload"):
+        exchange.clients[number].handle(phase, {**message, "finished": message["finished"] * 0}, memory)
+
+
+def test_a_client_without_an_identity_takes_no_part():
+    of = plan("union", "cpp5")
+    with pytest.raises(ProtocolError, match="no identity"):
+        RoundClient(of, FixedTrainer(np.empty(0, int), 3, 11, 1), None)
+
+
+def test_a_round_of_too_few_clients_is_refused_by_every_client(tmp_path):
+    of = plan("union", "cpp5", min_clients=5)
+    exchange = LocalExchange(clients(of, tmp_path, count=4))
+    with pytest.raises(RoundAbandoned):
+        run(of, exchange)
+    assert len(exchange.refusals) == 4
+    assert "5 are the least" in exchange.refusals[0]
