@@ -81,12 +81,6 @@ def test_limits_can_be_overridden():
     assert refused(day(2, nulls=0.2), Quality(limits={"null_rate.city": 0.1}), []) == ["null_rate.city"]
 
 
-@pytest.mark.parametrize("limits", [{"rows": 5.0}, {"nulls.city": 0.1}, {"psi": 0.1}, {"psi.city": (0.1, 0.2)}])
-def test_a_limit_of_no_figure_is_refused(limits):
-    with pytest.raises(ValueError, match="take"):
-        Quality(limits=limits)
-
-
 def test_a_limit_of_no_column_is_refused():
     with pytest.raises(ConfigError, match="no such column"):
         evaluate(day(8), HISTORY, Quality(limits={"psi.town": 0.1}))

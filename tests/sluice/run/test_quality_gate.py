@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from contracts.artifacts import LABEL, ROW, Artifacts
-from contracts.config.config import Config
+from contracts.artifacts import Artifacts
 from contracts.config.log import SparkSettings
-from contracts.errors import DataError, GateRefused
+from contracts.errors import GateRefused
 from contracts.summaries.quality import QualitySummary
 from contracts.summaries.summary import required
 from pipelines.engine.session import open_session
-from pipelines.jobs import quality_job
 from sluice.run import quality_gate
+from tests.pipelines.quiet_days import CONFIG, DAYS, LAST, write_day
 
-DAYS, ROWS = 6, 400
-LAST = f"2026-01-{DAYS:02d}"
 CONSOLE = Console(stderr=True, quiet=True)
-CONFIG = Config.model_validate({
-    "name": "shop", "log": {"path": "log", "event_time": "time"}, "label": {"expression": "clicked"},
-    "fields": [{"name": "city", "kind": "categorical", "side": "context"},
-               {"name": "price", "kind": "numeric", "side": "context"}],
-})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,19 +22,6 @@ def spark():
     session = open_session(SparkSettings(master="local[1]", settings={"spark.sql.shuffle.partitions": "1"}), "quality")
     yield session
     session.stop()
-
-
-def write_day(out: Artifacts, number: int, poisoned: bool = False) -> None:
-    draw = np.random.default_rng(number)
-    cities = draw.choice(["rome", "oslo", "lima"], ROWS).tolist()
-    if poisoned:
-        cities = [None if draw.random() < 0.4 else city for city in cities]
-    folder = out.features / f"day=2026-01-{number:02d}"
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({
-        ROW: np.arange(ROWS) + number * ROWS, LABEL: (draw.random(ROWS) < 0.2).astype(np.float32), "city": cities,
-        "price": draw.normal(size=ROWS),
-    }), folder / "part-0.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +52,3 @@ def test_a_quiet_day_passes_a_poisoned_one_is_refused_and_its_repair_passes(out)
     assert quality_gate.check_quality(CONFIG, out, CONSOLE, LAST).refused == ()
     assert not picture.exists()
     assert LAST in quality_gate.check_quality(CONFIG, out, CONSOLE).history
-
-
-def test_a_day_that_did_not_change_is_not_profiled_again(out):
-    said: list[str] = []
-    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
-    said.clear()
-    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
-    assert said == []
-    write_day(out, 2, poisoned=True)
-    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
-    write_day(out, 2)
-    assert said == ["2026-01-02"]
-
-
-def test_what_cannot_be_judged_is_an_error(out, tmp_path: Path):
-    with pytest.raises(DataError, match="no days to judge"):
-        quality_job.evaluate_day(CONFIG, Artifacts(tmp_path))
-    with pytest.raises(DataError, match="no day 2025-01-01"):
-        quality_job.evaluate_day(CONFIG, out, "2025-01-01")
