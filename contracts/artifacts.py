@@ -50,6 +50,7 @@ TEST_LOGITS, TEST_ROWS = "test_logits.npy", "test_rows.npy"  # float32 [B] and t
 
 @dataclass(frozen=True)
 class Artifacts:
+    """The places of the head's tree below the folder `out`."""
     out: Path
 
     @property
@@ -101,6 +102,7 @@ class Artifacts:
         return self.out / "encoding"
 
     def examples(self, window: str) -> Path:
+        """`window`: one of WINDOWS."""
         return self.out / "examples" / window
 
     @property
@@ -120,6 +122,7 @@ class Artifacts:
         return self.out / "parity"
 
     def model(self, name: str) -> Path:
+        """`name`: of a ranker, `two_tower`, `pre_ranker` or `fscd`."""
         return self.out / "models" / name
 
     @property

@@ -27,6 +27,7 @@ class TimedWindows(BaseModel):
     spans: dict[str, Span]
 
     def plain(self) -> dict[str, Any]:
+        """As the file has it: moments as ISO 8601 text."""
         return {name: [moment.isoformat() for moment in span] for name, span in self.spans.items()}
 
     def write(self, path: Path) -> None:

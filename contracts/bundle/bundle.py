@@ -178,15 +178,18 @@ def verify(folder: Path) -> Manifest:
 
 
 def save_weights(path: Path, weights: Mapping[str, np.ndarray]) -> None:
+    """Writes a safetensors file; a folder that is missing is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file({name: np.ascontiguousarray(array) for name, array in weights.items()}, path)
 
 
 def load_weights(path: Path) -> dict[str, np.ndarray]:
+    """Every array of a safetensors file, in memory."""
     return load_file(path)
 
 
 def save_array(path: Path, array: np.ndarray) -> None:
+    """Writes a plain .npy file; a folder that is missing is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, np.ascontiguousarray(array), allow_pickle=False)
 

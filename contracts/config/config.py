@@ -28,6 +28,7 @@ from contracts.nearest import did_you_mean
 
 
 class Config(Section):
+    """The whole of one file. The sections' own checks come first, then those of sections against each other."""
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$", description="names the bundle")
     version: str = Field("1", description="of the data that the file describes")
     seed: int = Field(2026, description="of everything random")
@@ -65,6 +66,7 @@ class Config(Section):
 
     @property
     def embargo(self) -> int:
+        """Seconds left out at the end of a window: the label window, unless the configuration says more."""
         return self.label_window if self.windows.embargo is None else self.windows.embargo
 
     def path(self, source: Source, data: Path | None = None) -> str:
@@ -89,6 +91,7 @@ class Config(Section):
         return self
 
     def field_problems(self) -> list[str]:
+        """A sentence for each name defined twice and each reference to a field that is not there."""
         names = [f.name for f in self.fields]
         problems = [f"field {n!r} is defined twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         by_name = {f.name: f for f in self.fields}
@@ -238,6 +241,7 @@ def parse(text: str, origin: str = "configuration") -> Config:
 
 
 def load(path: Path) -> Config:
+    """As `parse`. Raises ConfigError for a file that cannot be read, too."""
     try:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:

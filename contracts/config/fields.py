@@ -48,6 +48,7 @@ class FieldConfig(Section):
 
     @property
     def source_column(self) -> str:
+        """The column of the log or of its side's table that the field is read from."""
         return self.column or self.name
 
     def counters(self) -> list[tuple[str, str, int]]:

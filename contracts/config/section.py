@@ -42,4 +42,5 @@ Window = tuple[Instant, Instant] | Share
 
 
 class Section(BaseModel):
+    """Frozen; a key that it lacks is refused."""
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -82,6 +82,7 @@ class Rerank(Section):
 
 
 class Serve(Section):
+    """Limits of one request to the server, and the rows by which it proves its parity with training."""
     default_limit: int = Field(10, ge=1)
     max_limit: int = Field(100, ge=1, description="most items of one answer")
     max_candidates: int = Field(2000, ge=1, description="most explicit candidates of one request")

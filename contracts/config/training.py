@@ -10,6 +10,7 @@ from contracts.config.section import ModelName, Section
 
 
 class Train(Section):
+    """How the rankers and the two towers are trained, which are, and which ranker is served."""
     models: tuple[ModelName, ...] = Field(
         ("popularity", "logistic_regression", "dnn", "dcn_v2", "din"), description="trained side by side"
     )

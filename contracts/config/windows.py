@@ -32,6 +32,7 @@ class Windows(Section):
     )
 
     def named(self) -> dict[str, Window]:
+        """In the order of time."""
         return {"statistics": self.statistics, "train": self.train, "validation": self.validation, "test": self.test}
 
     @model_validator(mode="after")

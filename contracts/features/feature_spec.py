@@ -44,6 +44,7 @@ class IdSlot(NamedTuple):
 
 
 class DenseSlot(NamedTuple):
+    """Column `start` of the dense block of its side."""
     name: str
     field: str
     side: Side
@@ -106,10 +107,12 @@ class FeatureField(BaseModel):
 
     @property
     def dense(self) -> bool:
+        """Whether the field is a number: it has a dense slot, and an id slot per granularity."""
         return self.kind in ("numeric", "counter")
 
     @property
     def product(self) -> bool:
+        """Whether the field is a cross that models multiply from factors of its parts."""
         return self.kind == "cross" and self.representation == "product"
 
     def slots(self) -> list[tuple[str, str, int]]:
@@ -167,6 +170,7 @@ class FeatureSpec(BaseModel):
         return slots
 
     def dense_slots(self, *sides: Side) -> list[DenseSlot]:
+        """Slots of these sides as laid out side by side from column 0."""
         fields = [field for field in self.of_side(*sides) if field.dense]
         return [DenseSlot(field.name, field.name, field.side, start) for start, field in enumerate(fields)]
 
@@ -188,6 +192,7 @@ class FeatureSpec(BaseModel):
         return {slot.table: slot.size for slot in self.id_slots("user", "context", "item", "cross")}
 
     def slot(self, name: str) -> IdSlot:
+        """The slot where it stands among those of all sides. Raises DataError when there is none of this name."""
         for slot in self.id_slots("user", "context", "item", "cross"):
             if slot.name == name:
                 return slot

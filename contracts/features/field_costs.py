@@ -49,6 +49,7 @@ class Interval(Frozen):
 
 
 class FieldCost(Frozen):
+    """What was measured of one field: time once a request and per candidate, bytes of a look-up, rows of its tables."""
     us_per_request: Interval
     us_per_candidate: Interval
     bytes_per_key: int

@@ -35,9 +35,11 @@ class FoundCross(BaseModel):
 
     @property
     def order(self) -> int:
+        """Number of parts."""
         return len(self.parts)
 
     def field(self) -> FieldConfig:
+        """The cross as a configured field would say it."""
         return FieldConfig(name=self.name, kind="cross", side="cross", parts=self.parts, min_count=self.min_count,
                            representation=self.representation)
 

@@ -76,6 +76,7 @@ def ranks(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def write(folder: Path, name: str, vocabulary: np.ndarray) -> None:
+    """Writes FOLDER/vocabularies/NAME.npy."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     np.save(folder / FOLDER / f"{name}.npy", vocabulary, allow_pickle=False)
 

@@ -6,6 +6,7 @@ from contracts.summaries.summary import Record, Summary
 
 
 class DayEvents(Record):
+    """Events of one day, and how many of them are labelled 1."""
     events: int
     positives: int
 

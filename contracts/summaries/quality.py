@@ -18,6 +18,7 @@ class Finding(Record):
 
     @property
     def refused(self) -> bool:
+        """Whether the value lies beyond a limit; on it, it does not."""
         return (self.high is not None and self.value > self.high) or (self.low is not None and self.value < self.low)
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contracts.atomic_write import aside
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.training import PairRates
 from contracts.errors import SluiceError
@@ -181,9 +182,8 @@ class PretrainRun:
         tensors |= {f"rows.{name}": getattr(self.rows, name) for name in ("mean", "square", "seen")}
         for number, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{name}": tensor for name, tensor in moments.items()}
-        aside = path.with_name(f".{path.name}")
-        save_weights(aside, {name: tensor.numpy() for name, tensor in tensors.items()})
-        aside.replace(path)
+        with aside(path) as draft:
+            save_weights(draft, {name: tensor.numpy() for name, tensor in tensors.items()})
 
     def restore(self, path: Path, digest: str) -> None:
         """Goes on where the checkpoint ended; one of another digest is left aside."""

@@ -109,6 +109,7 @@ def _occurrences(number: int, relation: Relation) -> Column:
 
 @step(needs=ROW_NEEDS, gives=NODE)
 def count_nodes(rows: DataFrame, slots: Sequence[str]) -> DataFrame:
+    """One row per slot and id that occurred in it."""
     def values(slot: str) -> Column:
         return F.transform(F.col(f"`{slot}`"), lambda value: F.struct(F.lit(slot).alias("slot"), value.alias("id")))
 
@@ -138,6 +139,7 @@ def renumbered(edges: DataFrame, kept: Sequence[int]) -> DataFrame:
 
 @step(needs=EDGE, gives={**EDGE, "rate": "double"})
 def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
+    """Adds `rate` as the head of the file says; `smoothing` s in pseudo-impressions."""
     shown = F.sum(_millionths("exposure")) / MILLION
     totals = edges.groupBy("relation").agg((F.sum("clicks") / shown).alias("prior"))
     smoothed = (F.col("clicks") + smoothing * F.col("prior")) / (F.col("exposure") + smoothing)

@@ -88,6 +88,7 @@ def dense_features(field: FieldConfig) -> list[tuple[str, bool]]:
 
 
 def fit_all_bins(train: DataFrame, config: Config) -> dict[str, fit_bins.Bins]:
+    """By feature name, from one sample of all numbers."""
     logs = {name: (log, field) for field in config.fields for name, log in dense_features(field)}
     values = fit_bins.sample(train, list(logs))
     return {name: fit_bins.fit(values[name], field.bins(), log, name)
@@ -137,6 +138,7 @@ def fit_crosses(
 
 
 def check_codes(field: FieldConfig, spec: FeatureSpec) -> None:
+    """Raises ConfigError where a cross has more codes than an int64 holds."""
     codes = math.prod(spec.slot(part).size for part in field.parts)
     if codes >= LARGEST_CODE:
         raise ConfigError(

@@ -31,6 +31,7 @@ def explained(what: str, path: str) -> Iterator[None]:
 
 
 def explain(error: Exception, what: str, path: str) -> DataError:
+    """SchemaError for an unknown column or a header that differs, else DataError, each with its cure."""
     text = str(error)
     if "UNRESOLVED_COLUMN" in text:
         column = re.search(r"with name (`[^ ]+`) cannot be resolved", text)

@@ -34,6 +34,7 @@ def column_type(frame: DataFrame, column: str, where: str) -> str:
 
 
 def nearest(column: str, columns: Collection[str]) -> str:
+    """The end of a sentence about a missing column: those that there are, and the nearest."""
     return f"; found {', '.join(sorted(columns)) or 'no column'}{did_you_mean(column, columns)}"
 
 

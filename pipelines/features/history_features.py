@@ -73,6 +73,7 @@ class HistoryFeatures:
         return rows
 
     def names(self, clock: PublishClock) -> list[str]:
+        """Of the columns that `add` makes for the clock, in the order of the configuration."""
         counters = [name for field in self.counters for name, _, _ in field.counters()]
         return [name + clock.suffix for name in [*counters, *(field.name for field, _ in self.sequences)]]
 

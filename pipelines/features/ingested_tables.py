@@ -27,6 +27,7 @@ class Tables:
 
     @property
     def reserved(self) -> list[str]:
+        """Reserved columns that the events have."""
         return [name for name in RESERVED if name in self.events.columns]
 
     def columns(self, config: Config) -> SourceColumns:
@@ -52,6 +53,7 @@ class Tables:
 
 
 def read_tables(spark: SparkSession, config: Config, out: Artifacts) -> Tables:
+    """What the last ingest of the configured tables left."""
     events = spark.read.parquet(str(out.events))
     users = spark.read.parquet(str(out.users)) if config.users else None
     items = spark.read.parquet(str(out.items)) if config.items else None

@@ -55,6 +55,7 @@ def build_features(
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
+    """The columns of the fields without a history."""
     return [columns.of_field(field) for field in config.fields if field.kind in STATIC]
 
 

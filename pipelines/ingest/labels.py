@@ -37,10 +37,12 @@ def add_expression(frame: DataFrame, expression: str) -> DataFrame:
 
 
 def expression_rules() -> list[Rule]:
+    """When a row's label is malformed."""
     return [("the label is null", F.isnull(LABEL)), ("the label is neither 0 nor 1", ~F.col(LABEL).isin(0.0, 1.0))]
 
 
 def joined(on: Sequence[str]) -> list[str]:
+    """Names of the join keys as text."""
     return [f"_on_{name}" for name in on]
 
 
@@ -51,6 +53,7 @@ def add_join_keys(frame: DataFrame, on: Sequence[str], where: str) -> DataFrame:
 
 
 def add_click_roles(clicks: DataFrame, config: Clicks) -> DataFrame:
+    """Adds the join keys, `_click_time` and `_click_known`, which is the time itself where none is configured."""
     keyed = add_join_keys(clicks, config.on, "label.clicks.on")
     time = instant(clicks, config.event_time, "label.clicks.event_time")
     known = instant(clicks, config.known_time, "label.clicks.known_time") if config.known_time else time
@@ -58,6 +61,7 @@ def add_click_roles(clicks: DataFrame, config: Clicks) -> DataFrame:
 
 
 def click_rules(config: Clicks) -> list[Rule]:
+    """When a click is malformed, in the order in which its reason is named."""
     found: list[Rule] = [
         (f"{name} is null", F.isnull(key)) for key, name in zip(joined(config.on), config.on, strict=True)
     ]
@@ -97,4 +101,5 @@ def unknown_impressions(clicks: DataFrame, events: DataFrame, on: Sequence[str])
 
 
 def seconds(count: int) -> Column:
+    """A Spark interval."""
     return F.make_dt_interval(secs=F.lit(count))

@@ -46,6 +46,7 @@ def _read(config: Config) -> Iterator[tuple[str, str, str]]:
 
 
 def columns_of(field: FieldConfig) -> tuple[str, ...]:
+    """The columns that a field reads; a sequence and a cross read other fields."""
     if field.kind == "counter":
         return field.by
     return () if field.kind in ("sequence", "cross") else (field.source_column,)

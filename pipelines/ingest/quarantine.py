@@ -32,6 +32,7 @@ def mark(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
 
 def clean(marked: DataFrame) -> DataFrame:
+    """The rows without a reason."""
     return marked.where(F.col(MARK).isNull()).drop(MARK, CORRUPT)
 
 
@@ -73,6 +74,7 @@ def check_share(counts: Mapping[str, int], rows: int, limit: float, table: str, 
 
 @dataclass(frozen=True)
 class Counts:
+    """Rows in all, and the malformed ones by their reason."""
     rows: int
     by_reason: dict[str, int]
 
@@ -82,5 +84,6 @@ class Counts:
 
 
 def count(marked: DataFrame) -> Counts:
+    """One pass over the marked rows."""
     rows = {row[MARK]: row["count"] for row in marked.groupBy(MARK).count().collect()}
     return Counts(sum(rows.values()), {reason: rows[reason] for reason in sorted(r for r in rows if r is not None)})

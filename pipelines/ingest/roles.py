@@ -107,8 +107,10 @@ def key_rules(column: str, reserved: str) -> list[Rule]:
 
 
 def time_rules(column: str, reserved: str) -> list[Rule]:
+    """A time is there and can be read."""
     return [(f"{column} is null", F.isnull(f"`{column}`")), (unparsable(column), F.isnull(reserved))]
 
 
 def unparsable(column: str) -> str:
+    """The reason of a time that cannot be read."""
     return f"{column} is no timestamp"

@@ -48,6 +48,7 @@ class PartTimes:
         self.seconds: dict[str, float] = {}
 
     def run(self, name: str, work: Callable[[], T]) -> T:
+        """Returns what `work` does."""
         if self.on_part:
             self.on_part(name)
         start = time.perf_counter()

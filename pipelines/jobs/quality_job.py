@@ -61,6 +61,7 @@ def evaluate_day(
 
 
 def folder_of(out: Artifacts, day: str) -> Path:
+    """Where the day's profile, summary and picture lie."""
     return out.quality / f"{DAY}={day}"
 
 

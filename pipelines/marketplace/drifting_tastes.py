@@ -25,6 +25,7 @@ class Drift:
     radians_a_day: float
 
     def on(self, day: int) -> Truth:
+        """The truth of a day: terms that turn are cos(a) first + sin(a) other, a = radians_a_day * day."""
         angle = self.radians_a_day * day
         terms = tuple(
             replace(term, table=math.cos(angle) * term.table + math.sin(angle) * other.table) if turns(term) else term
@@ -34,4 +35,5 @@ class Drift:
 
 
 def turns(term: Term) -> bool:
+    """Whether a term is a taste that changes."""
     return term.component in COMPONENTS or (term.component == "fields" and term.fields[0] in FASHIONS)

@@ -58,6 +58,7 @@ def zipf(n: int, exponent: float, flat: float) -> np.ndarray:
 
 
 def quantile_codes(column: np.ndarray) -> np.ndarray:
+    """int32 [N]: each value's quantile out of LEVELS, ties in their order."""
     ranks = np.argsort(np.argsort(column, kind="stable"), kind="stable")
     return (ranks * LEVELS // len(column)).astype(np.int32)
 

@@ -30,6 +30,7 @@ class ColumnProfile(BaseModel):
 
     @property
     def numeric(self) -> bool:
+        """Whether the column is a number; one of keys without a key counts as such."""
         return not self.keys
 
     @property
@@ -39,6 +40,7 @@ class ColumnProfile(BaseModel):
 
 
 class DayProfile(BaseModel):
+    """`day` YYYY-MM-DD; `label_rate` is the mean label."""
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     day: str

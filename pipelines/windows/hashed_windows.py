@@ -40,6 +40,7 @@ class HashedWindows(HashedShares):
 
     @property
     def names(self) -> list[str]:
+        """Of the windows, in their order."""
         return [*self.shares, *(["test"] if self.test_rows else [])]
 
     def assign(self, rows: DataFrame) -> DataFrame:

@@ -44,6 +44,7 @@ class PublishClock:
 
 
 def published(features: Features) -> PublishClock:
+    """The clock of the served tables."""
     return PublishClock(max(features.publish_every * SECOND, 1))
 
 
@@ -78,4 +79,5 @@ def to_micros(at: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
+    """A UTC time from whole microseconds since the epoch."""
     return EPOCH + timedelta(microseconds=micros)
