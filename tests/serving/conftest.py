@@ -18,13 +18,14 @@ import pytest
 import torch
 from torch import nn
 
-from contracts import summary
 from contracts.artifacts import BID, CALIBRATION, ITEM, ROW, TEST_LOGITS, TEST_ROWS, USER, WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.summaries import summary
+from contracts.summaries.train import TrainSummary
 from models.evaluation import calibration
 from models.examples.batches import FeatureBlock
 from models.layers.pair_rate_features import PairRateFeatures
@@ -206,7 +207,7 @@ def train_all(market: Market, out: Artifacts, request: FeatureBlock, candidate: 
         bundle.save_weights(out.model(name) / CALIBRATION, curve.arrays())
     bundle.save_array(out.model("dnn") / TEST_LOGITS, logits["dnn"][:PARITY_ROWS])
     bundle.save_array(out.model("dnn") / TEST_ROWS, np.arange(PARITY_ROWS)[::-1])
-    summary.write(out.out / "models", {"ranker": "dnn"})
+    summary.write(out.out / "models", TrainSummary(ranker="dnn"))
 
 
 def write_table(folder: Path, columns: dict[str, Any]) -> None:

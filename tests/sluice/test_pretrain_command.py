@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts import summary
 from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.pair_rates import PairRatesSummary
+from contracts.summaries.summary import required
 from models.pair_rates.job import CHECKPOINT
 from tests.pipelines.cooccurrence.paired_log import VOCABULARIES, rows, spec, write
 
@@ -45,11 +46,11 @@ def pretrain(config: Path, out: Artifacts) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def finished(config: Path, out: Artifacts) -> dict[str, object]:
+def finished(config: Path, out: Artifacts) -> PairRatesSummary:
     process = pretrain(config, out)
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
-    return summary.read(out.pair_rates)
+    return required(out.pair_rates, PairRatesSummary, "sluice pretrain")
 
 
 @pytest.mark.slow
@@ -68,8 +69,9 @@ def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path
     assert FeatureSpec.read(killed.encoding) == spec()  # a ranker sees nothing half-done
 
     resumed, straight = finished(config, killed), finished(config, whole)
-    assert 1 <= int(str(resumed["resumed_epochs"])) < 60
-    assert straight["resumed_epochs"] == 0
+    assert resumed.resumed_epochs is not None
+    assert 1 <= resumed.resumed_epochs < 60
+    assert straight.resumed_epochs == 0
     assert weights.read_bytes() == (whole.pair_rates / WEIGHTS).read_bytes()
     assert [field.parts for field in FeatureSpec.read(killed.encoding).pair_rates()] == [
         ("city", "brand"), ("city", "tags")]
@@ -77,4 +79,4 @@ def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path
     made = weights.stat().st_mtime_ns
     again = finished(config, killed)
     assert weights.stat().st_mtime_ns == made
-    assert {**again, "seconds": 0} == {**resumed, "seconds": 0}
+    assert again.model_copy(update={"seconds": 0}) == resumed.model_copy(update={"seconds": 0})

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts import summary
 from contracts.artifacts import BID, CLICKS, ITEM, SHOWN, TEST_LOGITS, Artifacts
 from contracts.bundle.bundle import read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
+from contracts.summaries import summary
+from contracts.summaries.train import TrainSummary
 from serving.assembly.assemble import assemble
 from serving.assembly.popularity import popularity_order
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -111,7 +112,7 @@ def test_weights_of_other_settings(market: Any, trained: Artifacts, tmp_path: Pa
 
 
 def test_a_ranker_that_was_not_trained(market: Any, trained_copy: Artifacts, tmp_path: Path) -> None:
-    summary.write(trained_copy.out / "models", {"ranker": "din"})
+    summary.write(trained_copy.out / "models", TrainSummary(ranker="din"))
     with pytest.raises(BundleError, match="sluice train"):
         assemble(market.config, trained_copy, tmp_path / "build")
 
