@@ -48,6 +48,7 @@ A run that is late (deadline alert) leaves yesterday's champion in place: its fe
 
 @task
 def crosses_of_the_week(runs: str, day: str) -> str:
+    """Takes what the newest search up to `day` found; returns where it is from."""
     return take_crosses(Path(runs), day)
 
 
@@ -82,10 +83,12 @@ def watch(words: list[str], version: str, seconds: str, every: str) -> bool:
 
 @task
 def roll_back(out: str, version: str) -> None:
+    """Makes the version before `version` champion, unless another is champion by now."""
     run(["rollback", registered(out).name, "--only", version])
 
 
 def registered(out: str) -> Registered:
+    """Raises AirflowFailException for a registration that is missing or of another kind."""
     with read_once():
         return run_outputs.registered(Path(out))
 

@@ -46,6 +46,7 @@ def day_of(context: Context) -> str:
 
 @task(map_index_template="{{ cohort }}", execution_timeout=timedelta(hours=12))
 def federate(config: str, day: str) -> None:
+    """The rounds of one cohort, whose configuration's name is that of its folder."""
     get_current_context()["cohort"] = name = Path(config).stem  # type: ignore[typeddict-unknown-key]
     out = f"{setting('sluice_runs')}/federated/{day}/{name}"
     run(["federate", config, "--out", out, "--data", Variable.get("sluice_data"), "--until", day], spark=True)

@@ -24,6 +24,7 @@ Nothing here matters at night, but a disk that fills up does: then start it with
 
 @task
 def remove(folder: str, keep: str) -> list[str]:
+    """Returns the names of the days that went."""
     return remove_old(Path(folder), int(keep))
 
 

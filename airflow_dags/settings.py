@@ -43,6 +43,7 @@ def every(cron: str) -> CronDataIntervalTimetable | None:
 
 
 def filled(expression: str) -> str:
+    """The expression as a template that Airflow fills in when a task runs."""
     return "{{ " + expression + " }}"
 
 

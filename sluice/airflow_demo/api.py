@@ -47,6 +47,7 @@ class AirflowApi:
                 self.call("POST", "variables", body)
 
     def unpause(self, dag: str) -> None:
+        """Lets the DAG's runs begin."""
         self.call("PATCH", f"dags/{dag}?update_mask=is_paused", {"is_paused": False})
 
     def trigger(self, dag: str, day: str, conf: Mapping[str, int | str]) -> str:

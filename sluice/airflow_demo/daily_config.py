@@ -21,11 +21,13 @@ def write(target: Path, sections: Mapping[str, Mapping[str, Any]], fields: Colle
 
 
 def write_toml(target: Path, config: Mapping[str, Any]) -> Path:
+    """One line for each top-level key; returns the target."""
     target.write_text("".join(f"{key} = {toml(value)}\n" for key, value in config.items()), encoding="utf-8")
     return target
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of `new` take the place of the old ones, inside tables too; a list is replaced as a whole."""
     both = {key: merged(old[key], new[key]) for key in new if isinstance(old.get(key), dict)}
     return {**old, **new, **both}
 
@@ -33,7 +35,7 @@ def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 def toml(value: Any) -> str:
     """A value as TOML on one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {toml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml, value)) + "]"
     return value.isoformat() if isinstance(value, date) else json.dumps(value)

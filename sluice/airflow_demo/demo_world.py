@@ -72,8 +72,9 @@ class DemoWorld:
 
     def champion(self) -> str:
         """The bundle's version; empty before the first."""
-        found = self.registry.by_alias(self.config.name, CHAMPION)
-        return found.version if found else ""
+        version = self.registry.by_alias(self.config.name, CHAMPION)
+        return version.version if version else ""
 
     def say(self, text: str) -> None:
+        """A line on the console."""
         self.console.print(text, highlight=False)

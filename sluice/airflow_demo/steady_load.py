@@ -64,9 +64,11 @@ class SteadyLoad:
 
     @property
     def failed(self) -> list[Outcome]:
+        """Requests that ended in any status but OK."""
         return [outcome for outcome in self.outcomes if outcome.code != "OK"]
 
     def request(self, user: str) -> Any:
+        """The RankRequest that a caller sends for this user."""
         from serving.proto import sluice_pb2 as pb
 
         return pb.RankRequest(user_id=user)

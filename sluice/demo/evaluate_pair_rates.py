@@ -1,7 +1,7 @@
 """Do predicted pair rates know the truth, and do they help? Baselines against the marketplace's true rates, downstream.
 
 The error is taken over the pairs of (city, brand) values that the statistics window never saw together. Downstream, one
-ranker is trained for one epoch per baseline: a glance, of which `sluice bench statistics` is the long look.
+ranker is trained for one epoch per baseline: a glance, of which `sluice bench pair_rates` is the long look.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def zero_bucket_mse(made: Mapping[str, PairRateFeatures], graph: PairGraph, grid
     """Mean squared error of the predicted rate over pairs never seen together; `mean` predicts the window's rate."""
     left, right, rates = grid
     pair, never = _number(graph), never_seen(graph, grid)
-    found = {"mean": np.full(rates.shape, float(graph.priors[pair]))}
-    found |= {name: rates_of.rates(pair, left[:, None], right[None]) for name, rates_of in made.items()}
-    return {name: float(np.square(rate - rates)[never].mean()) for name, rate in found.items()}
+    predicted = {"mean": np.full(rates.shape, float(graph.priors[pair]))}
+    predicted |= {name: rates_of.rates(pair, left[:, None], right[None]) for name, rates_of in made.items()}
+    return {name: float(np.square(rate - rates)[never].mean()) for name, rate in predicted.items()}
 
 
 def never_seen(graph: PairGraph, grid: Grid) -> np.ndarray:
@@ -82,8 +82,8 @@ def _downstream(
     """Test AUC of one ranker with the pair rates of each baseline, and without."""
     labels = ExampleSet(out.examples("test"), FeatureSpec.read(out.encoding)).column(LABEL)
     quick = config.model_copy(update={"train": config.train.model_copy(update={"epochs": 1})})
-    found = {}
+    aucs = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, rates in {"none": None, **made}.items():
-            found[name] = auc(labels, downstream(RANKER, rates, graph, quick, out, config.seed, Path(folder)))
-    return found
+            aucs[name] = auc(labels, downstream(RANKER, rates, graph, quick, out, config.seed, Path(folder)))
+    return aucs

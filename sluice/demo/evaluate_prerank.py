@@ -24,16 +24,16 @@ def decoys_kept(fields: Iterable[str]) -> int:
     return len(DECOYS & set(fields))
 
 
-def evaluate_prerank(found: ServedVisits, out: Artifacts) -> PreRankSlates:
+def evaluate_prerank(visits: ServedVisits, out: Artifacts) -> PreRankSlates:
     """Slates behind the served pre-ranker, the dot product of the towers, and the ranker on everything."""
-    bundle, dot = found.bundle, load_calibration(out.model("two_tower"))
+    bundle, dot = visits.bundle, load_calibration(out.model("two_tower"))
     funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle, dot)),
                "full_ranker": funnel_timing.without_prerank(bundle)}
     chosen = {
         name: [bundle.items.rows([item.item for item in funnel.rank(
             RankQuery(user=visit.user, limit=market.length, context=visit.context, rerank=False, explain=False),
-            Deadline(None)).items]) for visit, market in zip(found.visits, found.markets, strict=True)]
+            Deadline(None)).items]) for visit, market in zip(visits.visits, visits.markets, strict=True)]
         for name, funnel in funnels.items()
     }
-    worth = slates.shares(found.markets, chosen, "clicks")
+    worth = slates.shares(visits.markets, chosen, "clicks")
     return PreRankSlates(**worth, lost=1.0 - worth["fscd"] / worth["full_ranker"])

@@ -41,13 +41,13 @@ def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, coun
     return ServedVisits(bundle, visits, [market(truth, bundle, visit, config) for visit in visits], served)
 
 
-def evaluate_slates(found: ServedVisits, config: Config) -> SlateEvaluation:
+def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
     """Shares of the oracle's slates that the server reached, beside random and popular items; the loss is that of the
     same funnel in this process."""
-    traces = [trace(Funnel(found.bundle), visit, config.serve.default_limit) for visit in found.visits]
-    shares = {kind: _shares(kind, found, config.seed) for kind in KINDS}
+    traces = [trace(Funnel(visits.bundle), visit, config.serve.default_limit) for visit in visits.visits]
+    shares = {kind: _shares(kind, visits, config.seed) for kind in KINDS}
     return SlateEvaluation(
-        clicks=shares["clicks"], value=shares["value"], loss=slates.losses(found.markets, traces))
+        clicks=shares["clicks"], value=shares["value"], loss=slates.losses(visits.markets, traces))
 
 
 def market(truth: Truth, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:
@@ -71,13 +71,13 @@ def trace(funnel: Funnel, visit: Visit, limit: int) -> dict[str, np.ndarray]:
     return rows
 
 
-def _shares(kind: str, found: ServedVisits, seed: int) -> SlateShares:
+def _shares(kind: str, visits: ServedVisits, seed: int) -> SlateShares:
     return SlateShares(**slates.shares(
-        found.markets,
+        visits.markets,
         {
-            "random": slates.random_slates(found.markets, seed),
-            "popularity": slates.popularity_slates(found.markets, found.bundle.popularity),
-            "funnel": [found.bundle.items.rows(slate or []) for slate in found.served[kind].slates],
+            "random": slates.random_slates(visits.markets, seed),
+            "popularity": slates.popularity_slates(visits.markets, visits.bundle.popularity),
+            "funnel": [visits.bundle.items.rows(slate or []) for slate in visits.served[kind].slates],
         },
         kind,
     ))

@@ -28,6 +28,7 @@ class ServerProcess:
 
     @property
     def target(self) -> str:
+        """HOST:PORT."""
         return f"127.0.0.1:{self.port}"
 
     def _wait(self) -> int:

@@ -31,6 +31,7 @@ def sources(root: Path, floor: str) -> list[Path]:
 
 
 def room_of(root: Path, path: Path) -> str:
+    """The folder's dotted name below the root, as in models.layers."""
     return ".".join(path.parent.relative_to(root).parts)
 
 

@@ -39,6 +39,6 @@ def clicked(shown: pa.Table, clicks: pa.Table, within: int) -> np.ndarray:
     numbered = shown.select(["request_id", "item", "time"]).append_column("row", pa.array(np.arange(shown.num_rows)))
     met = clicks.join(numbered, ["request_id", "item"], join_type="inner").combine_chunks()
     waited = pc.subtract(met["clicked"].cast(pa.int64()), met["time"].cast(pa.int64())).to_numpy()
-    found = np.zeros(shown.num_rows, dtype=bool)
-    found[met["row"].to_numpy()[(waited >= 0) & (waited <= within * 1_000_000)]] = True
-    return found
+    hit = np.zeros(shown.num_rows, dtype=bool)
+    hit[met["row"].to_numpy()[(waited >= 0) & (waited <= within * 1_000_000)]] = True
+    return hit

@@ -61,16 +61,16 @@ def promote(folder: Path, registry: str | None, force: bool) -> Promotion:
     if champion and champion.number == version.number:
         return Promotion(challenger=version.version, champion=version.version, promoted=False, number=version.number)
     verdict = _verdict(out, store, version, champion)
-    found = GateSummary(**dict(verdict), forced=force)
-    summary.write(folder / gate.FOLDER, found)
-    if found.reasons and not force:
-        store.tag(version, refused="; ".join(found.reasons))
+    result = GateSummary(**dict(verdict), forced=force)
+    summary.write(folder / gate.FOLDER, result)
+    if result.reasons and not force:
+        store.tag(version, refused="; ".join(result.reasons))
         raise GateRefused(
-            f"{version.version} stays challenger: " + "; ".join(found.reasons)
+            f"{version.version} stays challenger: " + "; ".join(result.reasons)
             + ". Look at the data and the training of the day, or promote in spite of it with --force"
         )
     store.promote(version)
-    return Promotion(**dict(found), promoted=True, number=version.number)
+    return Promotion(**dict(result), promoted=True, number=version.number)
 
 
 def _verdict(

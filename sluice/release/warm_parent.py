@@ -57,10 +57,10 @@ def parent_of(config: Config, out: Artifacts, source: WarmStartSource) -> Path |
 
 def _folder(folder: Path, out: Artifacts) -> Path:
     """The folder itself, or the bundle of the run whose output it is."""
-    found = folder if (folder / bundle.MANIFEST).exists() else Artifacts(folder).bundle
-    if found.resolve() == out.bundle.resolve():
-        raise ConfigError(f"{found} is what this run makes; start from another bundle, or give --cold")
-    return found
+    source = folder if (folder / bundle.MANIFEST).exists() else Artifacts(folder).bundle
+    if source.resolve() == out.bundle.resolve():
+        raise ConfigError(f"{source} is what this run makes; start from another bundle, or give --cold")
+    return source
 
 
 def _of_registry(config: Config, out: Artifacts, source: WarmStartSource) -> Path | None:
