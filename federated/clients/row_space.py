@@ -17,12 +17,10 @@ import numpy as np
 import torch
 
 from contracts.errors import ConfigError
-from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
+from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureSpec, IdSlot
 from federated.protocol.plan import places_in
 from models.examples.batches import Batch, FeatureBlock
 from models.layers.embedding import item_slot
-
-SIDES = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
 
 
 def first_places(spec: FeatureSpec) -> dict[str, int]:

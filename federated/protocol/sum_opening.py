@@ -28,7 +28,10 @@ def secure_sum(
     clients that mask these places together were sent with them."""
     there = set(clients)
     graph = {client: [peer for peer in keys.dealt.get(client, []) if peer in there] for client in clients}
-    return SecureSum(instance, layout, keys.context, keys.announced, graph, keys.dealt, told)
+    return SecureSum(
+        instance=instance, base=layout, context=keys.context, announcements=keys.announced, graph=graph,
+        dealt=keys.dealt, told=told,
+    )
 
 
 def open_sum(

@@ -62,9 +62,9 @@ def reveal(
     return [share_of(held[client], instance, kind) for client, kind in chosen]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SecureSum:
-    """The server's half of one instance.
+    """The server's half of one instance: the running sum of uploads of `base` and what takes the masks off.
 
     `graph` is who masks with whom (participants of this instance alone), `dealt` the neighbours that shares were cut
     for, in their order; `told` says what clients that mask these places together were sent with them.

@@ -28,6 +28,6 @@ def test_a_sum_with_too_few_neighbours_in_it_is_refused(masked_with):
 def test_a_sum_refuses_an_upload_of_another_shape():
     of = plan("union", "all")
     layout = of.update_layout(np.arange(of.space))
-    secure = SecureSum("update", layout, b"", {}, {}, {})
+    secure = SecureSum(instance="update", base=layout, context=b"", announcements={}, graph={}, dealt={})
     with pytest.raises(ProtocolError, match="client 1 sent"):
         secure.accept(1, layout, np.zeros(3, dtype=np.uint32))
