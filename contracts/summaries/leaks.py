@@ -43,7 +43,7 @@ class SuspectedField(Record):
 
 
 class LeaksSummary(Summary):
-    """`skipped` says why nothing could be judged; `planted_found` False: the rows are too few to find a leak."""
+    """`skipped` says why nothing could be evaluated; `planted_found` False: the rows are too few to find a leak."""
 
     rows: int | None = None
     fields: dict[str, FieldFigures]

@@ -36,6 +36,7 @@ def pairs(allowed: np.ndarray) -> list[Cross]:
 
 
 def random_crosses(allowed: np.ndarray, budget: int, seed: int) -> list[Cross]:
+    """`budget` of the allowed pairs [S, S], drawn without repetition."""
     every = pairs(allowed)
     drawn = np.random.default_rng(seed).permutation(len(every))[:budget]
     return [every[index] for index in drawn]
@@ -43,13 +44,13 @@ def random_crosses(allowed: np.ndarray, budget: int, seed: int) -> list[Cross]:
 
 def most_informative(columns: CrossColumns, allowed: np.ndarray, budget: int) -> list[Cross]:
     """By min(I(i; y | j), I(j; y | i)), the smaller of what each says beyond the other, from plain counts."""
-    singles = [_information(columns, frozenset((one,))) for one in range(len(columns.slots))]
+    singles = [_information(columns, frozenset((place,))) for place in range(len(columns.slots))]
     scored = []
     for pair in pairs(allowed):
-        one, other = sorted(pair)
+        left, right = sorted(pair)
         both = _information(columns, pair)
-        scored.append((both - max(singles[one], singles[other]), one, other))
-    return [frozenset((one, other)) for _, one, other in sorted(scored, reverse=True)[:budget]]
+        scored.append((both - max(singles[left], singles[right]), left, right))
+    return [frozenset((left, right)) for _, left, right in sorted(scored, reverse=True)[:budget]]
 
 
 def _information(columns: CrossColumns, cross: Cross) -> float:

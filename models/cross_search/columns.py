@@ -31,6 +31,7 @@ class CrossColumns:
 
     @property
     def rows(self) -> int:
+        """N."""
         return len(self.label)
 
     def take(self, rows: np.ndarray) -> CrossColumns:

@@ -1,4 +1,4 @@
-"""Pairs of columns whose cross cannot say more than one of them does.
+"""Which pairs of columns are worth crossing: not those whose cross cannot say more than one of them does.
 
 * two slots of one field: the granularities of one number, the windows of one counter;
 * a column that determines the other (H(i | j) next to 0: a brand and its tier): the cross is j again;
@@ -19,26 +19,26 @@ DETERMINED = 0.02  # share of a column's entropy that is left when the other is 
 
 
 def allowed_pairs(columns: CrossColumns, config: Config) -> np.ndarray:
-    """[slots, slots] bool, symmetric, the diagonal False."""
+    """bool [S, S] over the slots of the columns, symmetric, the diagonal False."""
     source = sources(config)
     count = len(columns.slots)
-    entropies = [entropy(*columns.codes([one])) for one in range(count)]
+    entropies = [entropy(*columns.codes([place])) for place in range(count)]
     allowed = np.zeros((count, count), dtype=bool)
-    for one, other in itertools.combinations(range(count), 2):
-        a, b = columns.slots[one], columns.slots[other]
-        if source[a.field] == source[b.field] or min(a.size, b.size) <= FIRST_ID + 1:
+    for left, right in itertools.combinations(range(count), 2):
+        first, second = columns.slots[left], columns.slots[right]
+        if source[first.field] == source[second.field] or min(first.size, second.size) <= FIRST_ID + 1:
             continue
-        joint = entropy(*columns.codes([one, other]))
-        free = (joint - entropies[other] > DETERMINED * entropies[one]
-                and joint - entropies[one] > DETERMINED * entropies[other])
-        allowed[one, other] = allowed[other, one] = free
+        joint = entropy(*columns.codes([left, right]))
+        free = (joint - entropies[right] > DETERMINED * entropies[left]
+                and joint - entropies[left] > DETERMINED * entropies[right])
+        allowed[left, right] = allowed[right, left] = free
     return allowed
 
 
 def sources(config: Config) -> dict[str, str]:
     """Feature name -> the configured field it comes from: a counter expands into several."""
-    plain = {one.name: one.name for one in config.fields}
-    return plain | {name: one.name for one in config.fields for name, _, _ in one.counters()}
+    plain = {field.name: field.name for field in config.fields}
+    return plain | {name: field.name for field in config.fields for name, _, _ in field.counters()}
 
 
 def entropy(codes: np.ndarray, size: int) -> float:

@@ -40,6 +40,7 @@ class Variant(NamedTuple):
     test_logits: np.ndarray
 
     def figures(self) -> VariantFigures:
+        """All but the logits."""
         return VariantFigures(**{name: value for name, value in self._asdict().items() if name != "test_logits"})
 
 
@@ -75,7 +76,7 @@ class DownstreamModel:
 
     @cached_property
     def _singles(self) -> list[Coded]:
-        return [self._rows.codes([one]) for one in range(len(self._rows.slots))]
+        return [self._rows.codes([place]) for place in range(len(self._rows.slots))]
 
     def _fitted(self, crosses: Sequence[Coded], base_ridge: float, cross_ridge: float | None) -> Variant:
         columns = [Column(*coded, base_ridge) for coded in self._singles]

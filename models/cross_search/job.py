@@ -113,6 +113,7 @@ def search_crosses(
 
 
 def prune(columns: CrossColumns, folds: list[Fold], proposals: list[Cross], config: Config) -> list[Selected]:
+    """Those of the proposals that gain enough on the holdout, within the configured budgets."""
     settings = config.crosses
     return select(
         GainEstimator(columns, folds), proposals, budget=settings.budget, max_keys=settings.max_keys,

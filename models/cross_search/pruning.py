@@ -112,7 +112,7 @@ class GainEstimator:
 
 def base_logits(columns: CrossColumns, fit: slice | np.ndarray) -> np.ndarray:
     """Logits [N] of a logistic regression on all single columns and the position, fitted on the rows `fit`."""
-    singles = [columns.codes([one]) for one in range(len(columns.slots))]
+    singles = [columns.codes([place]) for place in range(len(columns.slots))]
     singles.append((columns.position, int(columns.position.max()) + 1))
     model = ridge_logistic.fit([Column(codes[fit], size, BASE_RIDGE) for codes, size in singles], columns.label[fit])
     return model.logits([codes for codes, _ in singles])

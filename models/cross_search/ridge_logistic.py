@@ -2,7 +2,7 @@
 
     minimise  sum over rows of log loss + 1/2 sum over columns c of l2_c ||w_c||^2
 
-The consumer in which crosses are compared: convex, so that a difference between two sets of columns is not a difference
+The downstream model in which crosses are compared: convex, so that a difference between two sets of columns is not one
 between two runs of an optimiser. All rows are in memory: it is meant for bounded samples.
 """
 

@@ -77,6 +77,7 @@ class _Alternation:
     def epoch(
         self, epoch: int, fit: ExampleSet, holdout: ExampleSet, seed: int, on_batch: OnBatch | None
     ) -> SearchEpoch:
+        """Every batch of the fit part with one of the holdout, which is gone through again and again."""
         size, expected = self.settings.batch_size, -(-fit.rows // self.settings.batch_size)
         endless = _endless(holdout, size, seed + epoch)
         losses = np.zeros(4)

@@ -49,12 +49,12 @@ def read(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int, like: S
     kept = np.arange(examples.rows)
     if limit < examples.rows:
         kept = np.sort(np.random.default_rng(seed).choice(examples.rows, limit, replace=False))
-    fields = [one for one in spec.fields if one.kind not in LEFT_OUT]
+    fields = [field for field in spec.fields if field.kind not in LEFT_OUT]
     names = [group.path.parent.name for group in examples.groups]
     days = np.repeat(np.unique(names, return_inverse=True)[1], [group.rows for group in examples.groups])
     edges = {column.name: column.edges for column in like.fields} if like else {}
     return Sample(
-        tuple(_column(one, examples.column(_source(one, spec))[kept], edges.get(one.name)) for one in fields),
+        tuple(_column(field, examples.column(_source(field, spec))[kept], edges.get(field.name)) for field in fields),
         examples.column(LABEL)[kept].astype(np.float64), examples.column(ROW)[kept], days[kept],
     )
 
@@ -77,6 +77,8 @@ def _column(field: FeatureField, values: np.ndarray, edges: np.ndarray | None) -
 def number_column(
     name: str, values: np.ndarray, edges: np.ndarray | None = None, own_count: bool = False
 ) -> FieldColumn:
+    """`values` [N], missing where not finite, in QUANTILES bins; at the quantiles of the values where no `edges` are
+    given."""
     values = values.astype(np.float64)
     present = np.isfinite(values)
     if edges is None:

@@ -17,8 +17,8 @@ KEYWORDS = frozenset((
 def words(expression: str) -> set[str]:
     """Columns that a Spark SQL expression may read: neither text in quotes, nor functions, nor keywords."""
     unquoted = re.sub(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"", " ", expression)
-    found = {quoted or plain for quoted, plain in WORD.findall(unquoted)}
-    return {name for name in found if name.lower() not in KEYWORDS}
+    names = {quoted or plain for quoted, plain in WORD.findall(unquoted)}
+    return {name for name in names if name.lower() not in KEYWORDS}
 
 
 def fields_of_the_label(config: Config) -> dict[str, str]:
@@ -27,13 +27,13 @@ def fields_of_the_label(config: Config) -> dict[str, str]:
         return {}
     derived = config.log.derive
     read = _sources(words(config.label.expression), derived)
-    found = {}
+    shared_with: dict[str, str] = {}
     for field in config.fields:
         if field.kind in ("categorical", "numeric", "multi_valued"):
             shared = sorted(_sources({field.source_column}, derived) & read)
             if shared:
-                found[field.name] = shared[0]
-    return found
+                shared_with[field.name] = shared[0]
+    return shared_with
 
 
 def _sources(names: set[str], derived: dict[str, str]) -> set[str]:

@@ -64,7 +64,7 @@ def _too_few(sample: Sample, parts: list[np.ndarray]) -> LeaksSummary | None:
         return None
     return LeaksSummary(
         fields={}, suspected={}, skipped=f"a third of the sampled training rows has {least} of one class; {FEWEST} are "
-        "needed to judge a field: bring a longer log")
+        "needed to say anything of a field: bring a longer log")
 
 
 def evaluate(

@@ -30,13 +30,13 @@ def _numbers(present: np.ndarray, values: np.ndarray) -> list[tuple[str, np.ndar
     """Between quantiles, each named by its least and its largest value."""
     edges = np.unique(np.quantile(values[present], np.arange(1, GROUPS) / GROUPS)) if present.any() else np.empty(0)
     group = np.where(present, np.searchsorted(edges, values, side="right"), -1)
-    found = []
+    groups = []
     for number in range(len(edges) + 1):
         rows = group == number
         if rows.any():
             low, high = values[rows].min(), values[rows].max()
-            found.append((f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}", rows))
-    return found
+            groups.append((f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}", rows))
+    return groups
 
 
 def _keys(column: FieldColumn, field: FeatureField, encoding: Path) -> list[tuple[str, np.ndarray]]:

@@ -4,7 +4,8 @@
                     matrix factorisation (Koren et al., 2009)
     two_tower       MLP_slot(value vector + slot vector), one hidden layer, with the same head
 
-Both see the statistic's edges and nothing else, and are fitted by the same loop on the same loss as the graph network.
+Both see the edges whose rate is learned and nothing else, and are fitted by the same loop on the same loss as the
+graph network.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Factorisation(nn.Module):
 
     @torch.no_grad()
     def all_vectors(self, graph: PairGraph) -> Tensor:
+        """[N, width] of every value."""
         return graph.seen.float()[:, None] * self.values
 
 
@@ -62,5 +64,6 @@ class TwoTowerPairs(nn.Module):
 
     @torch.no_grad()
     def all_vectors(self, graph: PairGraph) -> Tensor:
+        """[N, width] of every value."""
         rows = torch.arange(graph.nodes)
         return self(graph, rows, rows[:0], torch.Generator())

@@ -36,6 +36,7 @@ class Edges(NamedTuple):
     exposure: Tensor
 
     def take(self, chosen: Tensor) -> Edges:
+        """The edges numbered, or masked, by `chosen`."""
         return Edges(*(part[chosen] for part in self))
 
 
@@ -50,27 +51,32 @@ class Incoming(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PairGraph:
+    """Values as nodes: those of all `slots` (name -> number of ids), one slot after the other; relations with the pairs
+    first. The ends of `edges` are numbers of nodes."""
+
     slots: dict[str, int]
     relations: tuple[Relation, ...]
     edges: Edges
 
     @cached_property
     def starts(self) -> dict[str, int]:
+        """Of each slot its first node."""
         ends = list(accumulate(self.slots.values()))
         return {slot: end - size for (slot, size), end in zip(self.slots.items(), ends, strict=True)}
 
     @property
     def nodes(self) -> int:
+        """N: the ids of all slots, padding and unknown included."""
         return sum(self.slots.values())
 
     @cached_property
     def pairs(self) -> list[int]:
-        """Numbers of the relations with a statistic; they come first."""
+        """Numbers of the relations with a rate to learn; they come first."""
         return [number for number, relation in enumerate(self.relations) if relation.kind == "pair"]
 
     @cached_property
     def slot_of(self) -> Tensor:
-        """int64 [N]"""
+        """int64 [N]: the place of each node's slot among `slots`."""
         sizes = torch.tensor(list(self.slots.values()))
         return torch.repeat_interleave(torch.arange(len(sizes)), sizes)
 
@@ -84,26 +90,26 @@ class PairGraph:
 
     @cached_property
     def targets(self) -> Tensor:
-        """Numbers of the edges with a statistic."""
+        """Numbers of the edges with a rate to learn."""
         return torch.nonzero(self.edges.relation < len(self.pairs)).squeeze(1)
 
     @cached_property
     def seen(self) -> Tensor:
         """bool [N]: values that stand in an edge."""
-        found = torch.zeros(self.nodes, dtype=torch.bool)
+        seen = torch.zeros(self.nodes, dtype=torch.bool)
         for ends in (self.edges.left, self.edges.right):
-            found[ends.long()] = True
-        return found
+            seen[ends.long()] = True
+        return seen
 
     @cached_property
     def incoming(self) -> list[list[Incoming]]:
         """Per slot, in the order of `slots`."""
-        found: dict[str, list[Incoming]] = {slot: [] for slot in self.slots}
+        by_slot: dict[str, list[Incoming]] = {slot: [] for slot in self.slots}
         for number, relation in enumerate(self.relations):
             edges = torch.nonzero(self.edges.relation == number).squeeze(1).int()
-            found[relation.left].append(self._incoming(number, edges, False))
-            found[relation.right].append(self._incoming(number, edges, True))
-        return list(found.values())
+            by_slot[relation.left].append(self._incoming(number, edges, False))
+            by_slot[relation.right].append(self._incoming(number, edges, True))
+        return list(by_slot.values())
 
     def _incoming(self, number: int, edges: Tensor, from_left: bool) -> Incoming:
         slot = self.relations[number].right if from_left else self.relations[number].left
@@ -136,7 +142,7 @@ class PairGraph:
         """From ids local to their slots."""
         graph = cls(slots, tuple(relations), Edges(*(torch.empty(0) for _ in Edges._fields)))
         lefts, rights = (
-            np.array([graph.starts[one[side]] for one in relations], dtype=np.int64)[relation] for side in (0, 1)
+            np.array([graph.starts[ends[side]] for ends in relations], dtype=np.int64)[relation] for side in (0, 1)
         )
         places = (relation, left + lefts, right + rights)
         whole = [torch.from_numpy(np.asarray(part, dtype=np.int32)) for part in places]

@@ -18,7 +18,7 @@ from models.pair_rates.graph import Incoming, PairGraph
 class Messages(NamedTuple):
     """Into the nodes of one slot, by Q relations.
 
-    nodes    [n] places of the nodes among those asked for
+    nodes    [n] places of the nodes among the rows given
     bucket   [M] place in `nodes` x Q + relation
     source   [M] row of the sender
     edge     [M] number of the edge
@@ -39,12 +39,12 @@ def sample(
 
     Edges in `excluded` (sorted numbers) carry no message.
     """
-    found, owner = [], graph.slot_of[rows]
+    messages, owner = [], graph.slot_of[rows]
     for number, (start, incoming) in enumerate(zip(graph.starts.values(), graph.incoming, strict=True)):
         nodes = torch.nonzero(owner == number).squeeze(1)
         if len(nodes):
-            found.append(_into(graph, nodes, rows[nodes] - start, incoming, neighbours, excluded, generator))
-    return found
+            messages.append(_into(graph, nodes, rows[nodes] - start, incoming, neighbours, excluded, generator))
+    return messages
 
 
 def _into(
@@ -52,20 +52,20 @@ def _into(
     generator: torch.Generator,
 ) -> Messages:
     buckets, sources, edges = [], [], []
-    for number, one in enumerate(incoming):
-        owner, edge = _draw(one, values, neighbours, generator)
+    for number, relation in enumerate(incoming):
+        owner, edge = _draw(relation, values, neighbours, generator)
         kept = ~_among(edge, excluded)
         owner, edge = owner[kept], edge[kept]
-        ends = graph.edges.left if one.from_left else graph.edges.right
+        ends = graph.edges.left if relation.from_left else graph.edges.right
         buckets.append(owner * len(incoming) + number)
         sources.append(ends[edge].long())
         edges.append(edge)
     return Messages(nodes, torch.cat(buckets), torch.cat(sources), torch.cat(edges), len(incoming))
 
 
-def _draw(one: Incoming, values: Tensor, neighbours: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def _draw(incoming: Incoming, values: Tensor, neighbours: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """(place in `values`, edge number) of each drawn edge."""
-    first, degree = one.ends[values], one.ends[values + 1] - one.ends[values]
+    first, degree = incoming.ends[values], incoming.ends[values + 1] - incoming.ends[values]
     draws = torch.arange(neighbours)
     uniform = torch.rand(len(values), neighbours + 1, dtype=torch.float64, generator=generator)
     owner, draw = torch.nonzero(draws < degree[:, None], as_tuple=True)
@@ -73,7 +73,7 @@ def _draw(one: Incoming, values: Tensor, neighbours: int, generator: torch.Gener
     part, end = draw * length // neighbours, (draw + 1) * length // neighbours
     turned = part + (uniform[owner, draw] * (end - part)).long() + (uniform[owner, -1] * length).long()
     place = torch.where(length > neighbours, turned % length, draw)
-    return owner, one.edges[first[owner] + place].long()
+    return owner, incoming.edges[first[owner] + place].long()
 
 
 def _among(values: Tensor, ordered: Tensor) -> Tensor:

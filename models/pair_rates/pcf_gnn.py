@@ -35,9 +35,11 @@ class WeightedMean(MessagePassing):
         super().__init__(aggr="sum")
 
     def forward(self, x: Tensor, source: Tensor, bucket: Tensor, share: Tensor, buckets: int) -> Tensor:
+        """`source` [M] rows of x, `bucket` [M] what they are sent to, `share` [M] with a sum of 1 in each bucket."""
         return self.propagate(torch.stack([source, bucket]), x=(x, None), share=share, size=(len(x), buckets))
 
     def message(self, x_j: Tensor, share: Tensor) -> Tensor:
+        """[M, D]: what torch-geometric sums up."""
         return x_j * share[:, None]
 
 
@@ -90,6 +92,7 @@ class PcfGnn(nn.Module):
 
     @property
     def width(self) -> int:
+        """Of the vectors."""
         return self.dim
 
     def forward(self, graph: PairGraph, rows: Tensor, excluded: Tensor, generator: torch.Generator) -> Tensor:
@@ -100,7 +103,7 @@ class PcfGnn(nn.Module):
         if k == 0:
             return self._start(graph, rows)
         messages = sample(graph, rows, self.neighbours, excluded, generator)
-        needed, places = torch.unique(torch.cat([rows, *(one.source for one in messages)]), return_inverse=True)
+        needed, places = torch.unique(torch.cat([rows, *(each.source for each in messages)]), return_inverse=True)
         before = self._round(k - 1, graph, needed, excluded, generator)
         return self._combine(k, graph, rows, before, places, messages)
 
@@ -108,14 +111,14 @@ class PcfGnn(nn.Module):
         self, k: int, graph: PairGraph, rows: Tensor, before: Tensor, places: Tensor, messages: list[Messages]
     ) -> Tensor:
         """`places` of the rows, then of the senders, in `before`."""
-        own, sources = places[: len(rows)], places[len(rows) :].split([len(one.source) for one in messages])
+        own, sources = places[: len(rows)], places[len(rows) :].split([len(each.source) for each in messages])
         after = before.new_empty(len(rows), self.dim)
         parts = [
-            self.layers[k - 1](before[own[one.nodes]], before, source, one, self._told(graph, one),
-                               int(graph.slot_of[rows[one.nodes[0]]]), graph.edges.exposure[one.edge])
-            for one, source in zip(messages, sources, strict=True)
+            self.layers[k - 1](before[own[each.nodes]], before, source, each, self._told(graph, each),
+                               int(graph.slot_of[rows[each.nodes[0]]]), graph.edges.exposure[each.edge])
+            for each, source in zip(messages, sources, strict=True)
         ]
-        return after.index_copy(0, torch.cat([one.nodes for one in messages]), torch.cat(parts))
+        return after.index_copy(0, torch.cat([each.nodes for each in messages]), torch.cat(parts))
 
     def _told(self, graph: PairGraph, messages: Messages) -> Tensor:
         """[n x Q, EXTRA] of what the edges themselves say."""
@@ -144,5 +147,5 @@ class PcfGnn(nn.Module):
 
     def _final(self, k: int, graph: PairGraph, rows: Tensor, before: Tensor, generator: torch.Generator) -> Tensor:
         messages = sample(graph, rows, FINAL_NEIGHBOURS, rows[:0], generator)
-        places = torch.cat([rows, *(one.source for one in messages)])
+        places = torch.cat([rows, *(each.source for each in messages)])
         return self._combine(k, graph, rows, before, places, messages)

@@ -30,6 +30,7 @@ LOOK_UPS = 2.0  # the serving cost of a pair
 
 
 def without_pair_rates(spec: FeatureSpec) -> FeatureSpec:
+    """The spec as before any pair rate was named."""
     return _changed(spec, [field for field in spec.fields if field.kind != "statistic"], None)
 
 
@@ -50,6 +51,7 @@ def _changed(spec: FeatureSpec, fields: Sequence[FeatureField], model: PairModel
 
 
 def pairs_of(graph: PairGraph) -> list[tuple[str, str]]:
+    """(left slot, right slot) of each pair whose rate is learned, in the order of the heads."""
     return [(graph.relations[number].left, graph.relations[number].right) for number in graph.pairs]
 
 
@@ -125,7 +127,7 @@ def standardised(made: PairRateFeatures, graph: PairGraph) -> PairRateFeatures:
 
 def publish(made: PairRateFeatures, spec: FeatureSpec, pairs: Sequence[tuple[str, str]], settings: PairRates,
             folder: Path) -> FeatureSpec:
-    """Writes the weights; answers the spec that names them."""
+    """Writes the weights and returns the spec that names them."""
     checkpoint.save(made, folder / WEIGHTS)
     chosen = {
         "fine_tune": settings.fine_tune, "initialise_embeddings": settings.initialise_embeddings,

@@ -102,6 +102,7 @@ class SqueezeExcitation(Fscd):
     def inputs(
         self, request: FeatureBlock, candidate: FeatureBlock, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
+        """As of FSCD, with the request's part repeated for each candidate; `mask` is not read."""
         left, right = super().inputs(request, candidate)
         left = left.repeat_interleave(len(right) // len(left), 0)
         squeezed = right.new_zeros(len(right), len(self.fields))
@@ -122,10 +123,12 @@ class SmoothGates(Gates):
         self.x = nn.Parameter(torch.ones(len(costs)))
 
     def sample(self, rows: int, generator: torch.Generator) -> Tensor:
+        """[rows, F], without noise."""
         square = self.x.square()
         return (square / (square + self.epsilon)).expand(rows, -1)
 
     def penalty(self) -> Tensor:
+        """sum_j c_j |x_j|."""
         return (self.costs * self.x.abs()).sum()
 
 

@@ -24,7 +24,7 @@ from models.networks.fscd import Fscd, input_fields
 ITEM_ROWS = 65_536
 
 
-class Part:
+class LayerPart:
     """One part of the first layer: [B, columns of its fields] through its columns of the weight."""
 
     def __init__(
@@ -76,7 +76,7 @@ class FscdSplit:
                  for rows in zip(ids.split(ITEM_ROWS), dense.split(ITEM_ROWS), strict=True)]
         return torch.cat(parts)
 
-    def cross_part(self, names: Collection[str]) -> tuple[FeatureSpec, Part]:
+    def cross_part(self, names: Collection[str]) -> tuple[FeatureSpec, LayerPart]:
         """The part of these crosses, [1 or B, ..] request and [B, ..] candidate ids -> [B, H], and the spec of the
         candidate block that it reads: item inputs first, then these crosses."""
         spec = spec_with_crosses(self.network.spec, names)
@@ -93,15 +93,15 @@ def spec_with_crosses(spec: FeatureSpec, names: Collection[str]) -> FeatureSpec:
     return spec.model_copy(update={"fields": fields})
 
 
-def _part(network: Fscd, spec: FeatureSpec, block: str, names: set[str]) -> Part:
+def _part(network: Fscd, spec: FeatureSpec, block: str, names: set[str]) -> LayerPart:
     first = network.mlp.first
     columns = [i for i, name in enumerate(input_fields(network.embedding, network.spec, block))  # type: ignore[arg-type]
                if name in names and name in spec.by_name]
     slots = [slot for slot in spec.block_ids(block) if slot.field in names]  # type: ignore[arg-type]
     dense = [slot.start for slot in spec.block_dense(block) if slot.field in names]  # type: ignore[arg-type]
     weight = (first.request if block == "request" else first.candidate)[:, columns].detach()
-    return Part(network.embedding, slots, dense, weight, _products(network, spec, names),
-                _statistics(network, spec, names))
+    return LayerPart(network.embedding, slots, dense, weight, _products(network, spec, names),
+                _pair_rates(network, spec, names))
 
 
 @torch.no_grad()
@@ -120,7 +120,7 @@ def _products(network: Fscd, spec: FeatureSpec, names: set[str]) -> FactorisedCr
     return products.subset(kept) if products is not None and kept else None
 
 
-def _statistics(network: Fscd, spec: FeatureSpec, names: set[str]) -> PairRateFeatures | None:
+def _pair_rates(network: Fscd, spec: FeatureSpec, names: set[str]) -> PairRateFeatures | None:
     """The kept ones alone; of their ids the same holds."""
     pair_rates, kept = network.embedding.pair_rates, _numbers(network.spec.pair_rates(), spec, names)
     return pair_rates.subset(kept) if pair_rates is not None and kept else None

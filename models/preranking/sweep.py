@@ -75,6 +75,7 @@ class Task:
         return sum(self.costs[name] for name in kept)
 
     def quality(self, network: Fscd) -> Quality:
+        """On the requests that points are compared on."""
         scores = score(network, self.sources.items, self.evaluated)
         return evaluate(scores, self.sources.items, self.evaluated, recall_at=self.settings.recall_at,
                         keep=self.settings.keep, auction=self.auction)
@@ -93,6 +94,7 @@ class Point:
 
     @property
     def kept(self) -> list[str]:
+        """Fields, in the order of the spec."""
         return self.network.kept_fields
 
 

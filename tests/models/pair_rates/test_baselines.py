@@ -13,7 +13,7 @@ SETTINGS = PairRates(dim=4, layers=2, epochs=1, batch_size=32)
 
 
 @pytest.mark.parametrize("name", [name for name in BASELINES if name != "none"])
-def test_every_rival_answers_a_rate_for_every_pair(
+def test_every_baseline_returns_a_rate_for_every_pair(
     name: str, pair_graph: PairGraph, pair_spec: FeatureSpec, pair_rates: np.ndarray
 ) -> None:
     made = made_by(name, pair_graph, pair_spec, SETTINGS, seed=1)

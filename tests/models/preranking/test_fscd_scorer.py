@@ -33,7 +33,7 @@ def test_the_split_of_a_product_cross(spec: FeatureSpec, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("head", ["dot", "table"])
-def test_the_split_of_statistics(spec: FeatureSpec, batch: Batch, head: str) -> None:
+def test_the_split_of_pair_rates(spec: FeatureSpec, batch: Batch, head: str) -> None:
     model = PairModel(head=head, dim=3, entries=6 * (head == "table"))  # type: ignore[arg-type]
     pairs = [("user_group", "item_group"), ("user", "tags"), ("history", "item")]
     whole = with_pair_rates(spec, pairs, model)
