@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models.examples.validation_half import halves
+from models.jobs.model_calibration import calibrate, position_logit
+from models.networks.popularity import Popularity
+from models.training import loop as training_loop
+
+
+def test_what_a_slot_adds_to_a_logit(make_task) -> None:
+    """The bias has one entry less than the log has positions: the last counts for the rest."""
+    examples, bias = make_task().examples("test"), (0.0, -0.5, -1.0)
+    expected = np.array([0.0, -0.5, -1.0, -1.0])[examples.column("_position") - 1]
+    np.testing.assert_array_equal(position_logit(examples, bias), expected)
+    assert not position_logit(examples, ()).any()
+    assert not position_logit(examples, (0.7,)).any()
+
+
+def test_probabilities_of_the_calibration_half_add_up_to_its_clicks(make_task, auc) -> None:
+    task = make_task()
+    network = Popularity(task.spec)
+    network.prepare(task.examples("train"))
+    validation = task.examples("validation")
+    logits, labels, half = training_loop.predict(network, validation), validation.column("_label"), halves(validation)
+    bias = (0.0, -0.5, -1.0, -1.0)
+    curve, quality = calibrate(task, network, bias)
+    shown = logits + position_logit(validation, bias)
+    assert curve.apply(shown[half == 1]).sum() == pytest.approx(labels[half == 1].sum(), rel=1e-4)
+    assert quality == pytest.approx(auc(labels, logits))
