@@ -9,7 +9,7 @@ import pytest
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import read_manifest
 from contracts.config.config import Config
-from contracts.errors import BundleError, ConfigError
+from contracts.errors import BundleError, ConfigError, DataError
 from models.tracking.bundle_registry import BundleRegistry, Lineage
 from models.training.warm_start import Parent
 from sluice.release.warm_parent import WarmStartSource, parent_of
@@ -96,3 +96,11 @@ def test_a_version_that_is_gone_is_not_replaced_in_silence(world, tmp_path):
     empty = BundleRegistry(f"sqlite:///{tmp_path / 'other.db'}")
     with pytest.raises(BundleError, match="no longer has"):
         parent_of(config, out, WarmStartSource("models:/market@champion", registry=empty.uri))
+
+
+def test_a_file_that_does_not_say_where_training_started_is_named_with_the_cure(world, tmp_path):
+    config, _, _, store = world
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "parent.json").write_text('{"version": 3}')
+    with pytest.raises(DataError, match=r"models/parent\.json does not say .* remove it"):
+        parent_of(config, Artifacts(tmp_path), WarmStartSource(registry=store.uri))
