@@ -32,4 +32,5 @@ def test_one_seed_one_result(pair_graph: PairGraph, pair_spec: FeatureSpec) -> N
 
 def test_overrides_of_a_baseline_are_settings_of_pair_rates() -> None:
     for settings in OVERRIDES.values():
+        assert settings.keys() <= PairRates.model_fields.keys()
         PairRates.model_validate(settings)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.config.training import PairRates
+from contracts.config.training import PairRates, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph
-from tests.models.layers.test_pair_rate_features import TRAIN
 
+TRAIN = Train(embedding_dim=4, hidden=(8,), dropout=0.0)
 NO_SMOOTHING, SMOOTHING = PairRates(smoothing=0.0), PairRates(smoothing=50.0)
 
 
