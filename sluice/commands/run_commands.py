@@ -41,7 +41,7 @@ def demo(
 
     found = run_demo(out, events, keep_serving, console())
     show(found, as_json)
-    require_sound(found)
+    require_sound(found.serving, found.parity)
 
 
 @command()
@@ -76,7 +76,7 @@ def run(
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
-    print_models(result["models"], console())
+    print_models(result.models or {}, console())
     show(result, as_json)
 
 
@@ -98,7 +98,8 @@ def features(
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    show(jobs.run_features(loaded, data, artifacts, console(), day, until), as_json)
+    made, leaks = jobs.run_features(loaded, data, artifacts, console(), day, until)
+    show({**made.plain(), **({"leaks": leaks.plain()} if leaks else {})}, as_json)
 
 
 @command()
@@ -169,8 +170,8 @@ def train(
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
-    print_models({name: figures.plain() for name, figures in result.models.items()}, console())
-    show(result.plain(), as_json)
+    print_models(result.models, console())
+    show(result, as_json)
 
 
 @command()
@@ -212,7 +213,7 @@ def measure_costs(
 
     path, measured = measure(bundle, repetitions)
     typer.echo(path)
-    show(measured.model_dump(mode="json"), as_json)
+    show(measured, as_json)
 
 
 @command()
@@ -224,7 +225,7 @@ def bundle(config: ConfigPath, out: Out = None, as_json: AsJson = False) -> None
     from sluice.run.bundle_job import build_bundle
 
     loaded, artifacts = opened(config, out)
-    show(build_bundle(loaded, artifacts, console()).plain(), as_json)
+    show(build_bundle(loaded, artifacts, console()), as_json)
 
 
 @command()
@@ -244,7 +245,7 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
             else "no items: it scores rows, and nothing can be served"
         )
     )
-    show(result.model_dump(mode="json", exclude_none=True), as_json)
+    show(result, as_json)
 
 
 @command()
@@ -260,5 +261,6 @@ def federate(
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_federate(loaded, data, artifacts, console(), until)
-    print_federated(result["federated"], console())
+    if result.federated:
+        print_federated(result.federated, console())
     show(result, as_json)

@@ -30,7 +30,7 @@ def register(
 
     found = registration.register(out, registry, alias, commit)
     typer.echo(f"{found.tags.bundle_version} is version {found.number} of {found.name}, {alias}")
-    show(found.plain(), as_json)
+    show(found, as_json)
 
 
 @command()
@@ -48,7 +48,7 @@ def promote(
 
     found = registration.promote(out, registry, force)
     typer.echo(f"version {found.number} {'is now champion' if found.promoted else 'was champion already'}")
-    show(found.plain(), as_json)
+    show(found, as_json)
 
 
 @command()
@@ -66,7 +66,7 @@ def rollback(
 
     found = registration.rollback(name, registry, only)
     typer.echo(f"champion of {name} is version {found.number}, {found.champion}")
-    show(found.plain(), as_json)
+    show(found, as_json)
 
 
 @command()
@@ -97,6 +97,6 @@ def watch(
     found = release_watch.watch(loaded, watched, roll_back)
     for line in release_watch.lines(found):
         typer.echo(line)
-    show(found.plain(), as_json)
+    show(found, as_json)
     if found.reasons:
         raise RollBackWanted(f"{found.bundle} should be rolled back: " + "; ".join(found.reasons))

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from contracts.summaries.days import PlatformDay
+from contracts.summaries.demo import SlateEvaluation, StageLosses
+from contracts.summaries.federated import SettingFigures
+from contracts.summaries.leaks import FieldFigures, ValueGroup
+from contracts.summaries.prerank import PrerankSummary
+from contracts.summaries.run import EvaluatedRanker, RunSummary
+from contracts.summaries.train import RankerSummary, ReliabilityCurve
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK, ACCENT, SOFT, ALARM = "#1f2933", "#0f766e", "#cbd5e1", "#b91c1c"
 
 
-def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Any, Any]:
+def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -18,14 +31,14 @@ def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _svg(figure: Any) -> str:
+def _svg(figure: Figure) -> str:
     sink = io.StringIO()
     figure.savefig(sink, format="svg", transparent=True, metadata={"Date": None})
     text = sink.getvalue()
     return text[text.index("<svg") :]
 
 
-def _bars(axes: Any, values: Mapping[str, float], text: str = "{:.3f}") -> None:
+def _bars(axes: Axes, values: Mapping[str, float], text: str = "{:.3f}") -> None:
     names = list(values)
     bars = axes.barh(names, [values[name] for name in names], color=ACCENT)
     axes.bar_label(bars, [text.format(values[name]) for name in names], padding=3, color=INK)
@@ -33,14 +46,13 @@ def _bars(axes: Any, values: Mapping[str, float], text: str = "{:.3f}") -> None:
     axes.margins(x=0.15)
 
 
-def model_bars(models: Mapping[str, Mapping[str, Any]]) -> str:
+def model_bars(models: Mapping[str, RankerSummary]) -> str:
     """AUC of every model, and the oracle's as a line where it is known."""
-    aucs = {name: float(figures["auc"]) for name, figures in models.items() if "auc" in figures}
-    if not aucs:
+    if not models:
         return ""
-    figure, axes = _canvas(height=0.5 + 0.4 * len(aucs))
-    _bars(axes, aucs, "{:.4f}")
-    best = next((figures["oracle_auc"] for figures in models.values() if "oracle_auc" in figures), None)
+    figure, axes = _canvas(height=0.5 + 0.4 * len(models))
+    _bars(axes, {name: figures.auc for name, figures in models.items()}, "{:.4f}")
+    best = next((figures.oracle_auc for figures in models.values() if isinstance(figures, EvaluatedRanker)), None)
     if best is not None:
         axes.axvline(best, color=INK, linestyle="--", linewidth=1)
         axes.annotate("oracle", (best, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", color=INK)
@@ -49,7 +61,7 @@ def model_bars(models: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
-def heat_maps(adjacency: Mapping[str, Any], columns: list[str]) -> str:
+def heat_maps(adjacency: Mapping[str, np.ndarray], columns: Sequence[str]) -> str:
     """One map per layer of the cross search: row i, column j = how much field i is extended by field j."""
     if not adjacency:
         return ""
@@ -67,11 +79,11 @@ def heat_maps(adjacency: Mapping[str, Any], columns: list[str]) -> str:
     return _svg(figure)
 
 
-def reliability(bins: Mapping[str, Any]) -> str:
+def reliability(curve: ReliabilityCurve | None) -> str:
     """Observed against predicted rate by bins of equal mass."""
-    if not bins:
+    if curve is None:
         return ""
-    predicted, observed = bins["predicted"], bins["observed"]
+    predicted, observed = curve.predicted, curve.observed
     figure, axes = _canvas(4.2, 3.6)
     top = max(*predicted, *observed) * 1.05
     axes.plot([0, top], [0, top], color=SOFT, linewidth=1)
@@ -81,15 +93,14 @@ def reliability(bins: Mapping[str, Any]) -> str:
     return _svg(figure)
 
 
-def training_curves(models: Mapping[str, Mapping[str, Any]]) -> str:
-    histories = {name: figures["history"] for name, figures in models.items() if figures.get("history")}
+def training_curves(models: Mapping[str, RankerSummary]) -> str:
+    """Validation loss by epoch."""
+    histories = {name: figures.history for name, figures in models.items() if figures.history}
     if not histories:
         return ""
     figure, axes = _canvas()
     for name, history in histories.items():
-        axes.plot(
-            [epoch["epoch"] for epoch in history], [epoch["validation_loss"] for epoch in history], "o-", label=name
-        )
+        axes.plot([epoch.epoch for epoch in history], [epoch.validation_loss for epoch in history], "o-", label=name)
     axes.set_xlabel("epoch")
     axes.set_xticks(range(1, 1 + max(len(history) for history in histories.values())))
     axes.set_ylabel("validation log loss")
@@ -97,69 +108,67 @@ def training_curves(models: Mapping[str, Mapping[str, Any]]) -> str:
     return _svg(figure)
 
 
-def federated_curves(settings: Mapping[str, Mapping[str, Any]]) -> str:
-    """Test AUC against rounds, one line per setting."""
+def federated_curves(settings: Mapping[str, SettingFigures]) -> str:
+    """Test AUC against rounds, one line per setting; nothing before a round was evaluated."""
     curves = {
-        name: [(entry["round"], entry["auc"]) for entry in figures["history"] if "auc" in entry]
+        name: [(entry.round, entry.auc) for entry in figures.history if entry.auc is not None]
         for name, figures in settings.items()
     }
     if not any(curves.values()):
         return ""
     figure, axes = _canvas()
     for name, points in curves.items():
-        axes.plot(*zip(*points, strict=True), "o-", label=name, markersize=3)
+        axes.plot([at for at, _ in points], [auc for _, auc in points], "o-", label=name, markersize=3)
     axes.set_xlabel("round")
     axes.set_ylabel("AUC, test window")
     axes.legend(frameon=False)
     return _svg(figure)
 
 
-def day_lines(days: list[Mapping[str, Any]]) -> str:
+def day_lines(days: Sequence[PlatformDay]) -> str:
     """Share of the oracle's clicks of each platform, day by day, with standard errors over visits."""
     if not days:
         return ""
     figure, axes = _canvas()
-    for platform in days[0]["share_of_oracle"]:
-        shares = [day["share_of_oracle"][platform] for day in days]
-        errors = [day["standard_error"][platform] for day in days]
-        axes.errorbar([day["day"] for day in days], shares, errors, fmt="o-", markersize=3, capsize=2, label=platform)
+    for platform in days[0].share_of_oracle:
+        shares = [day.share_of_oracle[platform] for day in days]
+        errors = [day.standard_error[platform] for day in days]
+        axes.errorbar([day.day for day in days], shares, errors, fmt="o-", markersize=3, capsize=2, label=platform)
     axes.set_xlabel("day")
     axes.set_ylabel("share of the oracle's clicks")
     axes.legend(frameon=False)
     return _svg(figure)
 
 
-def slate_bars(slate: Mapping[str, Any]) -> str:
-    policies = {
-        f"{kind}: {policy}": float(share)
-        for kind in ("clicks", "value")
-        for policy, share in slate.get(kind, {}).items()
-    }
-    if not policies:
+def slate_bars(slate: SlateEvaluation | None) -> str:
+    """What each policy's slates are worth beside the oracle's, in clicks and in value."""
+    if slate is None:
         return ""
     figure, axes = _canvas()
-    _bars(axes, policies)
+    _bars(axes, {f"clicks: {policy}": share for policy, share in slate.clicks} | {
+        f"value: {policy}": share for policy, share in slate.value})
     axes.axvline(1.0, color=INK, linestyle="--", linewidth=1)
     axes.set_xlabel("share of the oracle's slate")
     return _svg(figure)
 
 
-def stage_losses(loss: Mapping[str, float]) -> str:
-    if not loss:
+def stage_losses(loss: StageLosses | None) -> str:
+    """Per cent of the oracle's value that each stage loses."""
+    if loss is None:
         return ""
     figure, axes = _canvas(height=2.2)
-    _bars(axes, {stage: 100 * lost for stage, lost in loss.items()}, "{:.2f} %")
+    _bars(axes, {stage: 100 * lost for stage, lost in loss}, "{:.2f} %")
     axes.set_xlabel("value lost, % of the oracle's slate")
     return _svg(figure)
 
 
-def field_bars(fields: Mapping[str, Mapping[str, Any]], suspected: Mapping[str, Any], most: int = 15) -> str:
+def field_bars(fields: Mapping[str, FieldFigures], suspected: Collection[str], most: int = 15) -> str:
     """AUC of the fields that say most alone; the suspected ones stand out."""
     if not fields:
         return ""
-    shown = sorted(fields, key=lambda name: (name not in suspected, -fields[name]["auc"]))[:most]
+    shown = sorted(fields, key=lambda name: (name not in suspected, -fields[name].auc))[:most]
     figure, axes = _canvas(height=0.6 + 0.26 * len(shown))
-    _bars(axes, {name: fields[name]["auc"] for name in shown})
+    _bars(axes, {name: fields[name].auc for name in shown})
     for bar, name in zip(axes.patches, shown, strict=True):
         bar.set_color(ALARM if name in suspected else ACCENT)
     axes.set_xlim(0.4, None)
@@ -167,38 +176,36 @@ def field_bars(fields: Mapping[str, Mapping[str, Any]], suspected: Mapping[str, 
     return _svg(figure)
 
 
-def value_rates(profile: list[Mapping[str, Any]]) -> str:
+def value_rates(profile: Sequence[ValueGroup]) -> str:
     """Rate of positives by the values of one field."""
     if not profile:
         return ""
     figure, axes = _canvas(4.6, 0.7 + 0.26 * len(profile))
-    _bars(axes, {f"{group['value']} ({group['share']:.0%} of rows)": group["rate"] for group in profile}, "{:.1%}")
+    _bars(axes, {f"{group.value} ({group.share:.0%} of rows)": group.rate for group in profile}, "{:.1%}")
     axes.set_xlabel("rate of positives")
     return _svg(figure)
 
 
-def prerank_frontier(prerank: Mapping[str, Any] | None) -> str:
-    if not prerank:
+def prerank_frontier(prerank: PrerankSummary | None) -> str:
+    """Recall of the ranker's top against microseconds, as models/preranking/plot.py draws it."""
+    if prerank is None:
         return ""
-    from contracts.summaries.prerank import PreRankChoice
     from models.preranking import plot as prerank_plot
 
     figure, axes = _canvas(height=3.6)
-    known = {name: prerank[name] for name in PreRankChoice.model_fields if name in prerank}
-    prerank_plot.draw(axes, PreRankChoice.model_validate(known))
+    prerank_plot.draw(axes, prerank)
     return _svg(figure)
 
 
-def step_seconds(run: Mapping[str, Any]) -> str:
-    """Seconds of each step; a step that reports its parts counts as their sum."""
-    steps: dict[str, float] = {}
-    for name in ("simulation", "features", "crosses", "train", "prerank", "bundle"):
-        spent = run.get(name, {}).get("seconds")
-        if spent:
-            steps[name] = sum(spent.values()) if isinstance(spent, Mapping) else float(spent)
-    if not steps:
+def job_seconds(run: RunSummary) -> str:
+    """Seconds of each job."""
+    jobs = {"simulation": run.simulation, "crosses": run.crosses, "pretrain": run.pretrain, "train": run.train,
+            "prerank": run.prerank, "bundle": run.bundle}
+    seconds = {"features": sum(run.features.seconds.values())} if run.features else {}
+    seconds |= {name: job.seconds for name, job in jobs.items() if job is not None and job.seconds}
+    if not seconds:
         return ""
-    figure, axes = _canvas(height=0.6 + 0.35 * len(steps))
-    _bars(axes, steps, "{:.1f} s")
+    figure, axes = _canvas(height=0.6 + 0.35 * len(seconds))
+    _bars(axes, seconds, "{:.1f} s")
     axes.set_xlabel("seconds")
     return _svg(figure)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.table import Table
+
+from contracts.summaries.crosses import CrossesSummary
+from contracts.summaries.federated import FederatedFigures
+from contracts.summaries.leaks import LeaksSummary
+from contracts.summaries.prerank import PrerankSummary
+from contracts.summaries.train import RankerSummary
 
 MODEL_COLUMNS = {
     "auc": "AUC",
@@ -17,10 +23,11 @@ MODEL_COLUMNS = {
     "share_of_oracle": "share of oracle",
     "seconds": "seconds",
 }
+PRE_RANKER_COLUMNS = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
 LARGE = 1000
 
 
-def figure(value: Any) -> str:
+def figure(value: object) -> str:
     """Four digits behind the point, none from a thousand on; nothing made up for what is missing."""
     if value is None:
         return "-"
@@ -29,15 +36,18 @@ def figure(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4f}"
 
 
-def print_models(models: dict[str, dict[str, Any]], console: Console) -> None:
-    shown = [key for key in MODEL_COLUMNS if any(key in figures for figures in models.values())]
-    table = Table("model", *(MODEL_COLUMNS[key] for key in shown), title="test window")
-    for name, figures in models.items():
-        table.add_row(name, *(figure(figures.get(key)) for key in shown))
+def print_models(models: Mapping[str, RankerSummary], console: Console) -> None:
+    """One row per model, with the columns that any of them has."""
+    rows = {name: [getattr(figures, key, None) for key in MODEL_COLUMNS] for name, figures in models.items()}
+    shown = [place for place in range(len(MODEL_COLUMNS)) if any(row[place] is not None for row in rows.values())]
+    titles = list(MODEL_COLUMNS.values())
+    table = Table("model", *(titles[place] for place in shown), title="test window")
+    for name, row in rows.items():
+        table.add_row(name, *(figure(row[place]) for place in shown))
     console.print(table)
 
 
-def print_pairs(title: str, figures: dict[str, Any], console: Console) -> None:
+def print_pairs(title: str, figures: Mapping[str, object], console: Console) -> None:
     """Nested figures as rows `a.b.c  value`."""
     table = Table("figure", "value", title=title)
     for name, value in _flat(figures):
@@ -45,67 +55,72 @@ def print_pairs(title: str, figures: dict[str, Any], console: Console) -> None:
     console.print(table)
 
 
-def _flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
+def _flat(figures: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    rows: list[tuple[str, object]] = []
     for name, value in figures.items():
-        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(prefix + name, value)]
     return rows
 
 
-def print_leaks(found: dict[str, Any], console: Console) -> None:
+def print_leaks(leaks: LeaksSummary, console: Console) -> None:
     """A warning per suspected field, or why none can be suspected; nothing where all is well."""
-    for name, entry in found["suspected"].items():
-        for reason in entry["reasons"]:
+    for name, entry in leaks.suspected.items():
+        for reason in entry.reasons:
             console.print(f"warning: field {name!r} may leak the label: {reason}", highlight=False, markup=False)
-    if "skipped" in found:
-        console.print(f"leak check left out: {found['skipped']}", highlight=False, markup=False)
-    elif not found["planted_found"]:
+    if leaks.skipped is not None:
+        console.print(f"leak check left out: {leaks.skipped}", highlight=False, markup=False)
+    elif not leaks.planted_found:
         console.print("warning: the leak check did not find the leak it planted; the rows are too few to find others")
 
 
-def print_crosses(figures: dict[str, Any], console: Console) -> None:
-    """The crosses found, then what every set of crosses is worth to the same consumer."""
-    found = Table("cross", "gain, nats", "importance", "keys", title="crosses found")
-    for cross in figures["crosses"]:
-        name, gain = " x ".join(cross["parts"]), f"{cross['gain']:.1f}"
-        found.add_row(name, gain, figure(cross["importance"]), str(cross["support"]))
-    console.print(found)
-    if "variants" in figures:
-        arms = Table("crosses", "AUC", "gain", "95% interval", "keys", title="logistic regression, test window")
-        for name, arm in figures["variants"].items():
-            interval = f"{arm['gain_low']:+.4f} to {arm['gain_high']:+.4f}" if "gain" in arm else "-"
-            arms.add_row(name, figure(arm["auc"]), figure(arm.get("gain")), interval, str(arm["keys"]))
-        if figures.get("lightgbm"):
-            arms.add_row("(LightGBM, raw columns)", figure(figures["lightgbm"]["auc"]), "-", "-", "-")
-        console.print(arms)
+def print_crosses(searched: CrossesSummary, console: Console) -> None:
+    """The crosses found, then what every set of crosses is worth to the same downstream model."""
+    kept = Table("cross", "gain, nats", "importance", "keys", title="crosses found")
+    for cross in searched.crosses:
+        kept.add_row(" x ".join(cross.parts), f"{cross.gain:.1f}", figure(cross.importance), str(cross.support))
+    console.print(kept)
+    if searched.variants:
+        compared = Table("crosses", "AUC", "gain", "95% interval", "keys", title="logistic regression, test window")
+        for name, variant in searched.variants.items():
+            interval = "-" if variant.gain is None else f"{variant.gain_low:+.4f} to {variant.gain_high:+.4f}"
+            compared.add_row(name, figure(variant.auc), figure(variant.gain), interval, str(variant.keys))
+        if searched.lightgbm:
+            compared.add_row("(LightGBM, raw columns)", figure(searched.lightgbm.auc), "-", "-", "-")
+        console.print(compared)
 
 
-def print_prerank(figures: dict[str, Any], console: Console) -> None:
+def print_prerank(prerank: PrerankSummary, console: Console) -> None:
     """The frontier, the three pre-rankers side by side, and why fields went."""
     frontier = Table("penalty", "fields", "cost", "us per 1,000", "recall", "hit rate", "AUC", "", title="frontier")
-    for point in figures["frontier"]:
-        penalty = f"{point['reg_scale']:.2g}" if "reg_scale" in point else "none"
-        values = [point.get(key) for key in ("cost", "us_per_1000", "recall", "hit_rate", "auc")]
-        mark = "chosen" if point["chosen"] else ""
-        frontier.add_row(penalty, str(point["fields_kept"]), *(figure(value) for value in values), mark)
+    for point in prerank.frontier:
+        penalty = "none" if point.reg_scale is None else f"{point.reg_scale:.2g}"
+        values = (point.cost, point.us_per_1000, point.recall, point.hit_rate, point.auc)
+        mark = "chosen" if point.chosen else ""
+        frontier.add_row(penalty, str(point.fields_kept), *(figure(value) for value in values), mark)
     console.print(frontier)
-    keys = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
-    compared = Table("pre-ranker", *keys, title="test window")
-    for name in ("fscd", "dot_product", "full_ranker"):
-        compared.add_row(name, *(figure(figures[name].get(key)) for key in keys))
+    compared = Table("pre-ranker", *PRE_RANKER_COLUMNS, title="test window")
+    pre_rankers = {"fscd": prerank.fscd, "dot_product": prerank.dot_product, "full_ranker": prerank.full_ranker}
+    for name, figures in pre_rankers.items():
+        compared.add_row(name, *(figure(getattr(figures, key)) for key in PRE_RANKER_COLUMNS))
     console.print(compared)
-    for sentence in figures["words"]:
+    for sentence in prerank.words:
         console.print(f"  {sentence}", highlight=False)
 
 
-def print_federated(figures: dict[str, Any], console: Console) -> None:
+def print_federated(federated: FederatedFigures, console: Console) -> None:
     """One row per setting: quality, bytes on the wire of a client and round, what its answers give away."""
     table = Table("setting", "test AUC", "KiB a client and round", "epsilon a row", "composed", "share kept",
                   "epsilon of the noise", title="federated")
-    for name, auc in figures["auc"].items():
-        size = figures["bytes_per_client_round"].get(name)
-        spent = ("-" if name not in figures[key] else "unbounded" if figures[key][name] is None else
-                 figure(figures[key][name]) for key in ("epsilon", "epsilon_composed"))
-        table.add_row(name, figure(auc), figure(size and size / 1024), *spent, figure(figures["kept"].get(name)),
-                      figure(figures["epsilon_noise"].get(name)))
+    for name, auc in federated.auc.items():
+        size = federated.bytes_per_client_round.get(name)
+        spent = [_epsilon(name, epsilons) for epsilons in (federated.epsilon, federated.epsilon_composed)]
+        table.add_row(name, figure(auc), figure(size and size / 1024), *spent, figure(federated.kept.get(name)),
+                      figure(federated.epsilon_noise.get(name)))
     console.print(table)
+
+
+def _epsilon(name: str, epsilons: Mapping[str, float | None]) -> str:
+    """None in the figures is no bound; a setting that is not there spends nothing."""
+    if name not in epsilons:
+        return "-"
+    return "unbounded" if epsilons[name] is None else figure(epsilons[name])

@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib.util
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.summaries import summary
+from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.features import FeaturesSummary
-from contracts.summaries.summary import required
+from contracts.summaries.leaks import LeaksSummary
+from contracts.summaries.pair_rates import PairRatesSummary
+from contracts.summaries.prerank import PrerankSummary
+from contracts.summaries.run import RunSummary
 from contracts.summaries.train import TrainSummary
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
@@ -26,53 +30,56 @@ NO_TORCH = "this machine has no torch, with which the examples are read; install
 NO_TIMES = "the log has no times: rows were dealt out by hash, and no drift over time can be seen; set log.event_time"
 NO_USERS = "the log has no users; set log.user_id"
 NO_ITEMS = "the log has no items to choose from; set log.item_id"
+NO_CROSSES = "crosses.budget is 0, so none are searched; set how many are wanted"
+NO_REQUESTS = "the log has no times, so no past requests; set log.event_time"
+NO_CHOICE = "prerank.kind is not fscd, which alone chooses fields; set it"
 
 
 def run_features(
     config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None,
     until: str | None = None,
-) -> dict[str, Any]:
+) -> tuple[FeaturesSummary, LeaksSummary | None]:
     """Log to encoded examples, then the leak check; without it where one `day` is made again. `until`: as that day
     ended."""
     from pipelines.jobs import feature_job
 
     with show_progress(console, "features") as progress:
-        found = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until)
-    return found.plain() if day else {**found.plain(), "leaks": check_leaks(config, out, console)}
+        made = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until)
+    return made, None if day else check_leaks(config, out, console)
 
 
-def check_leaks(config: Config, out: Artifacts, console: Console) -> dict[str, Any]:
+def check_leaks(config: Config, out: Artifacts, console: Console) -> LeaksSummary:
     """Which fields may know the label; a warning each, and no more: the run goes on with them."""
     from sluice.report.tables import print_leaks
 
     if importlib.util.find_spec("torch") is None:
-        found: dict[str, Any] = {"skipped": NO_TORCH, "suspected": {}, "fields": {}}
+        leaks = LeaksSummary(skipped=NO_TORCH, suspected={}, fields={})
     else:
         from models.leakage import leak_check
 
         with show_progress(console, "leak check"):
-            found = leak_check.check_for_leaks(config, out).plain()
-    print_leaks(found, console)
-    return found
+            leaks = leak_check.check_for_leaks(config, out)
+    print_leaks(leaks, console)
+    return leaks
 
 
 def run_crosses(
     config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False
-) -> dict[str, Any]:
+) -> CrossesSummary:
     """Searches cross features, then encodes the examples with them unless they already hold them."""
     need(out.encoding, "sluice features")
     from models.cross_search import job as cross_job
     from pipelines.jobs import feature_job
 
     with show_progress(console, "crosses") as progress:
-        found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force).plain()
+        searched = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force)
     if not feature_job.has_found_crosses(config, out):
         with show_progress(console, "features with crosses") as progress:
             feature_job.encode_again(config, out, on_progress=progress.note)
-    return found
+    return searched
 
 
-def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> dict[str, Any]:
+def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> PairRatesSummary:
     """Pair rates from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
     need(out.encoding, "sluice features")
     from models.pair_rates import job as pretrain_job
@@ -81,7 +88,7 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
     with show_progress(console, "pretrain") as progress:
         progress.note("graph")
         graph = pair_job.write_pair_graph(config, out)
-        return pretrain_job.pretrain(config, out, graph, seed=seed, on_progress=progress.advance).plain()
+        return pretrain_job.pretrain(config, out, graph, seed=seed, on_progress=progress.advance)
 
 
 def run_train(
@@ -102,56 +109,58 @@ def run_train(
 def run_prerank(
     config: Config, out: Artifacts, console: Console, costs: Path | None = None, seed: int | None = None,
     force: bool = False,
-) -> dict[str, Any]:
+) -> PrerankSummary:
     """Chooses the pre-ranker's fields; `costs` is a file of `sluice measure-costs`, None the configured costs."""
     need(out.out / "models", "sluice train")
     from sluice.run.prerank_job import choose_pre_ranker
 
     with show_progress(console, "prerank") as progress:
-        return choose_pre_ranker(config, out, costs, seed, progress.advance, force).plain()
+        return choose_pre_ranker(config, out, costs, seed, progress.advance, force)
 
 
 def run_federate(
     config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None
-) -> dict[str, Any]:
+) -> RunSummary:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
     from federated.jobs import federate_job
 
     if not out.encoding.exists():
         run_features(config, data, out, console, until=until)
     with show_progress(console, "federate") as progress:
-        found: dict[str, Any] = federate_job.federate(config, out, progress.advance).plain()
+        made = federate_job.federate(config, out, progress.advance)
     parts = Artifacts(out.out / federate_job.FOLDER / "parts")
-    found["bundle"] = build_bundle(federate_job.served_config(config), parts, console, out).plain()
-    summary.write(out.out, {"name": config.name, **found})
-    return found
+    run = RunSummary(
+        name=config.name, federated=made.federated, settings=made.settings, clients=made.clients, seconds=made.seconds,
+        bundle=build_bundle(federate_job.served_config(config), parts, console, out),
+    )
+    summary.write(out.out, run)
+    return run
 
 
 def run_all(
     config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     started = time.perf_counter()
-    merged: dict[str, Any] = {"name": config.name, "features": run_features(config, data, out, console)}
-    merged["leaks"] = merged["features"].pop("leaks")
-    if config.crosses.budget:
-        merged["crosses"] = run_crosses(config, out, console, seed)
-        merged["features"] = required(out.features, FeaturesSummary, "sluice features").plain()
-    merged["pretrain"] = run_pretrain(config, out, console, seed)
-    trained = run_train(config, out, console, seed, warm_start).plain()
-    merged |= {"models": trained["models"], "ranker": trained["ranker"], "train": trained}
-    if config.prerank_kind == "fscd":
-        merged["prerank"] = run_prerank(config, out, console, seed=seed)
-    merged["bundle"] = build_bundle(config, out, console).plain()
-    merged["skipped"] = skipped(config)
-    merged["seconds"] = round(time.perf_counter() - started, 1)
-    summary.write(out.out, merged)
-    return merged
+    features, leaks = run_features(config, data, out, console)
+    crosses = run_crosses(config, out, console, seed) if config.crosses.budget else None
+    if crosses is not None:
+        features = summary.required(out.features, FeaturesSummary, "sluice features")
+    pretrained = run_pretrain(config, out, console, seed)
+    trained = run_train(config, out, console, seed, warm_start)
+    prerank = run_prerank(config, out, console, seed=seed) if config.prerank_kind == "fscd" else None
+    run = RunSummary(
+        name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
+        ranker=trained.ranker, train=trained, prerank=prerank, bundle=build_bundle(config, out, console),
+        skipped=skipped(config), seconds=round(time.perf_counter() - started, 1),
+    )
+    summary.write(out.out, run)
+    return run
 
 
 def skipped(config: Config) -> dict[str, str]:
-    """What a run leaves out because its log has no times, users or items: name -> reason with the cure."""
+    """What a run leaves out because its log has no times, users or items, or as configured: name -> reason and cure."""
     log, reasons = config.log, {}
     if log.event_time is None:
         reasons["split_in_time"] = NO_TIMES
@@ -159,4 +168,9 @@ def skipped(config: Config) -> dict[str, str]:
         reasons |= dict.fromkeys(("gauc", "online_users"), NO_USERS)
     if log.item_id is None:
         reasons |= dict.fromkeys(("online_items", "two_tower", "pre_ranker", "item_index", "serving"), NO_ITEMS)
+    if not config.crosses.budget:
+        reasons["crosses"] = NO_CROSSES
+    if config.prerank_kind != "fscd":
+        reasons["prerank"] = (
+            NO_ITEMS if log.item_id is None else NO_REQUESTS if log.event_time is None else NO_CHOICE)
     return reasons

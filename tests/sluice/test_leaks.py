@@ -6,13 +6,12 @@ import io
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from contracts import summary
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load, parse
+from contracts.summaries.leaks import LeaksSummary
 from pipelines.marketplace.marketplace import simulate
 from sluice.report.report import write_report
 from sluice.run import jobs
@@ -21,11 +20,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 DWELL = '\n[[fields]]\nname = "dwell_seconds"\nkind = "numeric"\nside = "context"\n'
 
 
-def features(config: Config, data: Path, folder: Path) -> tuple[dict, str]:
+def features(config: Config, data: Path, folder: Path) -> tuple[LeaksSummary, str]:
     shown = io.StringIO()
     console = Console(file=shown, width=300)
-    found = jobs.run_features(config, data, Artifacts(folder), console)
-    return found["leaks"], shown.getvalue()
+    _, leaks = jobs.run_features(config, data, Artifacts(folder), console)
+    assert leaks is not None
+    return leaks, shown.getvalue()
 
 
 def marketplace(folder: Path) -> tuple[Config, Path]:
@@ -41,11 +41,10 @@ def marketplace(folder: Path) -> tuple[Config, Path]:
 def test_the_marketplaces_planted_leak_is_caught_and_nothing_else(tmp_path: Path) -> None:
     config, data = marketplace(tmp_path)
     leaks, printed = features(config, data, tmp_path / "out")
-    assert list(leaks["suspected"]) == ["dwell_seconds"]
-    assert {"near copy", "after"} <= set(leaks["suspected"]["dwell_seconds"]["kinds"])
-    assert leaks["planted_found"]
+    assert list(leaks.suspected) == ["dwell_seconds"]
+    assert {"near copy", "after"} <= set(leaks.suspected["dwell_seconds"].kinds)
+    assert leaks.planted_found
     assert printed.count("warning: field 'dwell_seconds' may leak the label") >= 2
-    summary.write(tmp_path / "out", {"name": "marketplace", "seconds": 1.0, "models": {}, "leaks": leaks})
     page = write_report(tmp_path / "out").read_text(encoding="utf-8")
     assert "of the positives have a value" in page
     assert "AUC of one field alone" in page
@@ -63,8 +62,8 @@ def test_real_tables(example: str, variable: str, suspected: list[str], tmp_path
     if folder is None:
         pytest.skip(f"{variable} names no folder with the real table")
     leaks, _ = features(load(EXAMPLES / f"{example}.toml"), Path(folder), tmp_path)
-    assert list(leaks["suspected"]) == suspected
-    assert leaks["planted_found"]
+    assert list(leaks.suspected) == suspected
+    assert leaks.planted_found
 
 
 def test_a_machine_for_spark_alone_says_that_the_check_was_left_out(
@@ -74,15 +73,5 @@ def test_a_machine_for_spark_alone_says_that_the_check_was_left_out(
     shown = io.StringIO()
     console = Console(file=shown, width=300)
     found = jobs.check_leaks(load(EXAMPLES / "bank.toml"), Artifacts(tmp_path), console)
-    assert "install sluice[models]" in found["skipped"]
+    assert "install sluice[models]" in (found.skipped or "")
     assert "leak check left out" in shown.getvalue()
-
-
-def test_a_report_without_suspicion_says_so_and_one_that_was_not_made_says_why(tmp_path: Path) -> None:
-    run = {"name": "x", "seconds": 1.0, "models": {}}
-    figures = {"age": {"auc": float(np.float64(0.6))}}
-    quiet = {"suspected": {}, "fields": figures, "rows": 90, "planted_found": True}
-    summary.write(tmp_path, {**run, "leaks": quiet})
-    assert "0 of 1 fields are suspected" in write_report(tmp_path).read_text(encoding="utf-8")
-    summary.write(tmp_path, {**run, "leaks": {"suspected": {}, "fields": {}, "skipped": "too few rows"}})
-    assert "Left out: too few rows" in write_report(tmp_path).read_text(encoding="utf-8")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from contracts.summaries import summary
+from contracts.summaries.run import RunSummary
 from tests.sluice.plain_rows import write_adult, write_bank
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def run(example: str, data: str, out: Path, folder: Path | None = None) -> dict[str, Any]:
+def run(example: str, data: str, out: Path, folder: Path | None = None) -> RunSummary:
     """The run's summary; with `folder`, of a copy of the example with the epochs cut."""
     config = ROOT / "examples" / f"{example}.toml"
     if folder is not None:
@@ -33,8 +33,7 @@ def run(example: str, data: str, out: Path, folder: Path | None = None) -> dict[
         config.write_text(text, encoding="utf-8")
     done = sluice("run", str(config), "--data", data, "--out", str(out))
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads((out / "summary.json").read_text())
-    return found
+    return summary.required(out, RunSummary, "sluice run")
 
 
 def check_bundle(out: Path) -> None:
@@ -50,19 +49,21 @@ def check_bundle(out: Path) -> None:
 def test_rows_in_adults_format_become_a_scoring_bundle(tmp_path: Path) -> None:
     """The official test file is the test window; equal rows all count; "?" is missing, not a value."""
     found = run("adult", str(write_adult(tmp_path, 800)), tmp_path / "out", tmp_path)
-    assert (found["features"]["ingest"]["events"], found["features"]["ingest"]["duplicates"]) == (1202, 0)
-    assert found["features"]["windows"]["test"] == 400
-    assert found["features"]["vocabularies"]["workclass"] == 2
-    assert {"two_tower", "pre_ranker", "item_index"} <= set(found["skipped"])
+    assert found.features is not None
+    assert (found.features.ingest.events, found.features.ingest.duplicates) == (1202, 0)
+    assert (found.features.windows or {})["test"] == 400
+    assert found.features.vocabularies["workclass"] == 2
+    assert {"two_tower", "pre_ranker", "item_index"} <= set(found.skipped or {})
     check_bundle(tmp_path / "out")
 
 
 @pytest.mark.slow
 def test_rows_in_banks_format_become_a_scoring_bundle(tmp_path: Path) -> None:
     found = run("bank", str(write_bank(tmp_path, 1500)), tmp_path / "out", tmp_path)
-    assert found["features"]["ingest"]["quarantined"] == 0
-    assert sum(found["features"]["windows"].values()) == 1500
-    assert found["models"]["logistic_regression"]["auc"] > 0.7
+    assert found.features is not None
+    assert found.features.ingest.quarantined == 0
+    assert sum(window.rows for window in (found.features.check or {}).values()) == 1500
+    assert (found.models or {})["logistic_regression"].auc > 0.7
     check_bundle(tmp_path / "out")
 
 
@@ -73,6 +74,7 @@ def test_the_real_table_becomes_a_scoring_bundle(example: str, rows: int, tmp_pa
     if folder is None:
         pytest.skip(f"{example.upper()} names no folder with the real table")
     found = run(example, folder, tmp_path)
-    assert found["features"]["ingest"]["events"] == rows
-    assert found["models"]["dnn"]["auc"] > 0.88
+    assert found.features is not None
+    assert found.features.ingest.events == rows
+    assert (found.models or {})["dnn"].auc > 0.88
     check_bundle(tmp_path)

@@ -72,7 +72,7 @@ def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> Non
     write_config(make(tmp_path), tmp_path / "made.toml", None, False, console())
     config, out = load(tmp_path / "made.toml"), Artifacts(tmp_path / "out")
     quick = config.train.model_copy(update={"tower_epochs": 1, "models": ("logistic_regression",), "lightgbm_rows": 0})
-    found = jobs.run_features(config.model_copy(update={"train": quick}), None, out, console())
-    assert found["ingest"]["quarantined"] == 0
+    made, _ = jobs.run_features(config.model_copy(update={"train": quick}), None, out, console())
+    assert made.ingest.quarantined == 0
     trained = jobs.run_train(config.model_copy(update={"train": quick}), out, console())
     assert trained.models["logistic_regression"].auc > 0.6

@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from contracts.errors import SluiceError
+from contracts.summaries.bundle import ParityFigures
+from contracts.summaries.demo import ServingFigures
+from contracts.summaries.run import RunSummary
 from sluice.cli import app
 from sluice.demo.demo import require_sound
 
@@ -24,8 +28,10 @@ def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=900)
 
 
-def outcome(errors: int, mismatches: int) -> dict[str, dict[str, int]]:
-    return {"serving": {"requests": 800, "errors": errors}, "parity": {"rows": 512, "mismatches": mismatches}}
+def outcome(errors: int, mismatches: int) -> RunSummary:
+    return RunSummary(
+        name="marketplace", serving=ServingFigures(requests=800, errors=errors, p50_ms=4.0, p99_ms=9.0),
+        parity=ParityFigures(rows=512, mismatches=mismatches, max_logit_difference=0.0))
 
 
 @pytest.mark.parametrize(
@@ -39,13 +45,19 @@ def test_a_demo_with_failed_requests_or_other_scores_exits_1_with_one_sentence(
     monkeypatch.setattr("sluice.demo.demo.run_demo", lambda *arguments: found)
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--json"])
     assert done.exit_code == 1
-    assert json.loads(done.stdout) == found
+    assert json.loads(done.stdout) == found.plain()
     assert part in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_sound_demo_is_let_through():
-    require_sound(outcome(0, 0))
+    sound = outcome(0, 0)
+    require_sound(sound.serving, sound.parity)
+
+
+def test_a_demo_without_requests_or_a_bundle_is_not_sound():
+    with pytest.raises(SluiceError, match="no requests"):
+        require_sound(None, outcome(0, 0).parity)
 
 
 @pytest.fixture(scope="module")

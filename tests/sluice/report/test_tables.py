@@ -1,10 +1,26 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 from rich.console import Console
 
-from sluice.report.tables import figure, print_crosses, print_leaks, print_models, print_pairs
+from sluice.report.tables import (
+    figure,
+    print_crosses,
+    print_federated,
+    print_leaks,
+    print_models,
+    print_pairs,
+    print_prerank,
+)
+from tests.sluice import run_records as records
+
+
+def printed(show: Callable[[Console], None]) -> str:
+    text = io.StringIO()
+    show(Console(file=text, width=200))
+    return text.getvalue()
 
 
 def test_a_missing_figure_is_a_dash_not_a_number():
@@ -12,37 +28,49 @@ def test_a_missing_figure_is_a_dash_not_a_number():
     assert [figure(-999.9), figure(1364729.733), figure(7000)] == ["-999.9000", "1,364,730", "7000"]
 
 
-def test_models_and_nested_figures_are_printed():
-    shown = io.StringIO()
-    console = Console(file=shown, width=120)
-    print_models({"dnn": {"auc": 0.75}, "din": {"auc": 0.5, "gauc": 0.25}}, console)
-    print_pairs("demo", {"slate": {"clicks": {"funnel": 0.875}}}, console)
-    text = shown.getvalue()
-    for part in ("dnn", "0.7500", "0.2500", "-", "slate.clicks.funnel", "0.8750"):
+def test_models_have_the_columns_that_any_of_them_has():
+    models = {"dnn": records.ranker(auc=0.75), "din": records.ranker(auc=0.5, gauc=None)}
+    text = printed(lambda console: print_models(models, console))
+    for part in ("dnn", "0.7500", "GAUC", "0.7000", "-"):
         assert part in text
+    assert "share of oracle" not in text
+
+
+def test_nested_figures_are_rows_named_by_their_path():
+    text = printed(lambda console: print_pairs("demo", {"slate": {"clicks": {"funnel": 0.875}}}, console))
+    assert "slate.clicks.funnel" in text
+    assert "0.8750" in text
 
 
 def test_crosses_and_what_they_are_worth_are_printed():
-    shown = io.StringIO()
-    console = Console(file=shown, width=160)
-    arms = {"none": {"auc": 0.6, "keys": 0},
-            "fives": {"auc": 0.7, "gain": 0.1, "gain_low": 0.09, "gain_high": 0.11, "keys": 24}}
-    cross = {"parts": ["age_band", "format"], "gain": 12.34, "importance": 0.9, "support": 24}
-    print_crosses({"crosses": [cross], "variants": arms, "lightgbm": {"auc": 0.65}}, console)
-    text = shown.getvalue()
-    for part in ("age_band x format", "12.3", "+0.0900 to +0.1100", "LightGBM", "0.6500"):
+    text = printed(lambda console: print_crosses(records.crosses(), console))
+    for part in ("age_band x format", "173.2", "+0.0500 to +0.0700", "LightGBM", "0.6600"):
         assert part in text
+    alone = records.crosses(variants=None, representations=None, lightgbm=None)
+    assert "logistic regression" not in printed(lambda console: print_crosses(alone, console))
+
+
+def test_the_frontier_names_its_choice_and_why_fields_went():
+    text = printed(lambda console: print_prerank(records.prerank(), console))
+    for part in ("chosen", "none", "dot_product", "0.9876", "junk: +0.0001 recall"):
+        assert part in text
+
+
+def test_a_setting_without_a_bound_is_not_one_that_spends_nothing():
+    made = records.federated().federated
+    text = printed(lambda console: print_federated(made.model_copy(update={"epsilon": {"cpp2": None}}), console))
+    assert "unbounded" in text
+    assert "221.5000" in text
+    central = next(line for line in text.splitlines() if "central" in line)
+    assert "unbounded" not in central
 
 
 def test_suspected_fields_are_warned_of_and_what_was_not_looked_at_is_said():
-    shown = io.StringIO()
-    console = Console(file=shown, width=200)
-    quiet = {"suspected": {}, "planted_found": True}
-    print_leaks(quiet, console)
-    assert shown.getvalue() == ""
-    print_leaks({**quiet, "suspected": {"dwell": {"reasons": ["it is a copy"]}}}, console)
-    print_leaks({**quiet, "planted_found": False}, console)
-    print_leaks({"suspected": {}, "skipped": "too few"}, console)
-    text = shown.getvalue()
-    for part in ("field 'dwell' may leak the label: it is a copy", "did not find the leak", "left out: too few"):
-        assert part in text
+    quiet = records.leaks(suspected={})
+    assert printed(lambda console: print_leaks(quiet, console)) == ""
+    assert "field 'dwell' may leak the label: it is a copy" in printed(
+        lambda console: print_leaks(records.leaks(), console))
+    unsure = quiet.model_copy(update={"planted_found": False})
+    assert "did not find the leak" in printed(lambda console: print_leaks(unsure, console))
+    skipped = records.leaks(suspected={}, skipped="too few")
+    assert "left out: too few" in printed(lambda console: print_leaks(skipped, console))

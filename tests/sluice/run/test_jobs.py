@@ -14,9 +14,11 @@ def config(**roles: str) -> Config:
 def test_each_missing_role_leaves_out_what_needs_it() -> None:
     plain = skipped(config())
     assert set(plain) == {
-        "split_in_time", "gauc", "online_users", "online_items", "two_tower", "pre_ranker", "item_index", "serving"
+        "split_in_time", "gauc", "online_users", "online_items", "two_tower", "pre_ranker", "item_index", "serving",
+        "prerank",
     }
     assert set(skipped(config(event_time="t", item_id="i"))) == {"gauc", "online_users"}
+    assert set(skipped(config(user_id="u", item_id="i"))) == {"split_in_time", "prerank"}
     assert all("set log." in reason for reason in plain.values())
 
 
