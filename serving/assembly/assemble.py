@@ -37,7 +37,7 @@ from serving.assembly.trained_parity import check_as_trained
 from serving.bundle import filter_column, item_index, parity
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import FeatureStore
-from serving.bundle.loaded_bundle import PRERANK, RETRIEVAL, TABLES
+from serving.bundle.loaded_bundle import ITEM_PART, PRERANK, RETRIEVAL, TABLES
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.bundle.raw_columns import column
 from serving.bundle.scoring_bundle import PARITY, RANK
@@ -119,7 +119,7 @@ def _prerank_parts(
         return
     network = load_fscd(weights, spec, settings.prerank)
     if settings.prerank.item_side == "precomputed":
-        save_array(folder / "item_part.npy", item_part(FscdSplit(network, network.kept_fields), items))
+        save_array(folder / ITEM_PART, item_part(FscdSplit(network, network.kept_fields), items))
 
 
 def _recompute(build: Path, encoder: Encoder, settings: BundleSettings) -> ParityFigures:

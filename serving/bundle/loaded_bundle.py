@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
 from serving.bundle.scoring_bundle import ScoringBundle, load_calibration
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
+ITEM_PART = "item_part.npy"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,7 +70,7 @@ class LoadedBundle(ScoringBundle):
                 "set log.item_id and run again, or check it with `sluice verify`"
             )
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
-        vectors = load_array(retrieval / "vectors.npy")
+        vectors, prerank = load_array(retrieval / "vectors.npy"), _prerank_parts(folder / PRERANK, spec, settings)
         return cls(
             **{field.name: getattr(scoring, field.name) for field in fields(ScoringBundle)},
             users=FeatureStore.load(tables, "users"), items=FeatureStore.load(tables, "items"),
@@ -80,17 +81,25 @@ class LoadedBundle(ScoringBundle):
             item_vectors=vectors[:, : train.tower_dim],
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
-            **_prerank_parts(folder / PRERANK, spec, settings),
+            pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
         )
 
 
-def _prerank_parts(folder: Path, spec: FeatureSpec, settings: BundleSettings) -> dict[str, Any]:
+class _PrerankParts(NamedTuple):
+    """What `prerank.kind` needs; the dot product needs nothing."""
+
+    pre_ranker: PreRanker | None = None
+    fscd: FscdSplit | None = None
+    item_part: np.ndarray | None = None
+
+
+def _prerank_parts(folder: Path, spec: FeatureSpec, settings: BundleSettings) -> _PrerankParts:
     kind, weights = settings.prerank.kind, folder / WEIGHTS
-    fscd = load_fscd(weights, spec, settings.prerank) if kind == "fscd" else None
-    stored = fscd is not None and settings.prerank.item_side == "precomputed"
-    return {
-        "pre_ranker": load_pre_ranker(weights, settings.train, settings.prerank) if kind == "towers" else None,
-        "fscd": None if fscd is None else FscdSplit(fscd, fscd.kept_fields),
-        "item_part": load_array(folder / "item_part.npy") if stored else None,
-    }
+    if kind == "towers":
+        return _PrerankParts(pre_ranker=load_pre_ranker(weights, settings.train, settings.prerank))
+    if kind != "fscd":
+        return _PrerankParts()
+    network = load_fscd(weights, spec, settings.prerank)
+    item_part = load_array(folder / ITEM_PART) if settings.prerank.item_side == "precomputed" else None
+    return _PrerankParts(fscd=FscdSplit(network, network.kept_fields), item_part=item_part)

@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from contracts.errors import DataError
 from serving.bundle import parity
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
-from serving.replay.funnel_timing import side_by_side
+from serving.replay.funnel_timing import Work, side_by_side
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
@@ -78,7 +77,7 @@ def logits(bundle: ScoringBundle, window: TestWindow) -> np.ndarray:
 
 def median_milliseconds(bundles: dict[str, LoadedBundle], users: Sequence[str], requests: int) -> dict[str, float]:
     """Of the whole funnel with explanations, measured side by side on the same users."""
-    def ask(bundle: LoadedBundle) -> Any:
+    def ask(bundle: LoadedBundle) -> Work:
         funnel, limit = Funnel(bundle), bundle.settings.serve.default_limit
         return lambda n: funnel.rank(RankQuery(user=users[n % len(users)], limit=limit), Deadline(None))
 

@@ -10,7 +10,7 @@ from serving.stages.auction import expected_revenue, second_price
 ADS = st.lists(
     st.tuples(st.floats(0.0, 5.0, width=32), st.floats(0.0, 1.0, width=32)), min_size=1, max_size=12
 )
-RESERVES = st.floats(0.0, 500.0)
+RESERVES = st.one_of(st.just(0.0), st.floats(1e-6, 500.0))  # below, a price per click is no float any more
 
 
 def run(ads: list[tuple[float, float]], slots: int, reserve: float):
