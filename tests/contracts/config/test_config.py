@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from contracts.config.config import Config, load, parse
-from contracts.config.renamed import RENAMED
 from contracts.errors import ConfigError
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
@@ -61,14 +60,6 @@ def test_an_unknown_key_is_refused_with_the_nearest_right_one(addition, where, c
     message = problems(MINIMAL + addition)
     assert where in message
     assert cure in message
-
-
-@pytest.mark.parametrize(("old", "new"), [
-    pair for pair in RENAMED.items() if not pair[0].startswith(("federated.", "train."))
-])
-def test_a_key_that_changed_its_name_is_refused_with_the_new_name(old, new):
-    section, _, key = old.partition(".")
-    assert f"{old}: is called {new} now; rename it" in problems(f"{MINIMAL}[{section}]\n{key or 'x'} = 1\n")
 
 
 def test_a_value_that_changed_its_name_is_refused_with_the_new_name():
