@@ -28,7 +28,7 @@ from models.training.warm_start import Parent
 TRIVIAL = "popularity"
 
 
-def run(
+def train_models(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
     force: bool = False, parent: Parent | None = None,
 ) -> TrainSummary:

@@ -102,8 +102,8 @@ def run_train(
 
     folder = parent_of(config, out, warm_start) if warm_start else None
     with show_progress(console, "train") as progress:
-        return train_job.run(config, out, seed=seed, on_progress=progress.advance,
-                             parent=Parent.read(folder) if folder else None)
+        return train_job.train_models(config, out, seed=seed, on_progress=progress.advance,
+                                      parent=Parent.read(folder) if folder else None)
 
 
 def run_prerank(

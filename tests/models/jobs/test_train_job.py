@@ -25,7 +25,7 @@ from contracts.summaries.summary import Summary
 from contracts.summaries.train import LightgbmSummary, PreRankerSummary, RankerSummary, TowerSummary, TrainSummary
 from models.evaluation.calibration import Calibration
 from models.examples.batches import ExampleSet
-from models.jobs.train_job import run
+from models.jobs.train_job import train_models
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
@@ -81,7 +81,7 @@ def write_examples(columns, write, spec: FeatureSpec) -> Callable[..., Artifacts
 @pytest.fixture(scope="module")
 def trained(write_examples, tmp_path_factory: pytest.TempPathFactory) -> tuple[Artifacts, TrainSummary]:
     out = write_examples(tmp_path_factory.mktemp("out") / "run")
-    return out, run(config(), out)
+    return out, train_models(config(), out)
 
 
 def test_the_summary_names_every_part_and_is_what_is_written(trained) -> None:
@@ -175,7 +175,7 @@ def test_a_pre_ranker_without_calibration_is_trained_again(trained, tmp_path) ->
     out, seen = Artifacts(tmp_path / "copy"), set()
     shutil.copytree(trained[0].out, out.out)
     (out.model("pre_ranker") / CALIBRATION).unlink()
-    run(config(), out, on_progress=lambda what, done, total: seen.add(what))
+    train_models(config(), out, on_progress=lambda what, done, total: seen.add(what))
     assert seen == {"two_tower", "pre_ranker"}
     assert (out.model("pre_ranker") / CALIBRATION).exists()
 
@@ -184,10 +184,10 @@ def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp
     out = Artifacts(tmp_path / "copy")
     shutil.copytree(trained[0].out, out.out)
     seen: list[str] = []
-    again = run(config(), out, on_progress=lambda what, done, total: seen.append(what))
+    again = train_models(config(), out, on_progress=lambda what, done, total: seen.append(what))
     assert seen == []
     assert again.models == trained[1].models
-    run(config(models=("dnn",), dropout=0.3), out, on_progress=lambda what, done, total: seen.append(what))
+    train_models(config(models=("dnn",), dropout=0.3), out, on_progress=lambda what, done, total: seen.append(what))
     assert set(seen) == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
 
 
@@ -195,7 +195,7 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     out = Artifacts(tmp_path / "copy")
     shutil.copytree(trained[0].out, out.out)
     progress: list[tuple[str, int, int]] = []
-    again = run(config(models=("dnn",)), out, force=True, on_progress=lambda *entry: progress.append(entry))
+    again = train_models(config(models=("dnn",)), out, force=True, on_progress=lambda *entry: progress.append(entry))
     assert {what for what, _, _ in progress} == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
     assert all(0 < done <= total for _, done, total in progress)
     for name in ("auc", "log_loss", "ece"):
@@ -203,7 +203,7 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     assert again.two_tower is not None
     assert trained[1].two_tower is not None
     assert again.two_tower.recall == trained[1].two_tower.recall
-    other = run(config(models=("dnn",)), out, seed=12)
+    other = train_models(config(models=("dnn",)), out, seed=12)
     assert other.models["dnn"].log_loss != again.models["dnn"].log_loss
 
 
@@ -212,13 +212,13 @@ import json, os, sys
 from pathlib import Path
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from models.jobs.train_job import run
+from models.jobs.train_job import train_models
 
 rank = os.environ["RANK"]
 if rank == "1":
     del os.environ["MLFLOW_TRACKING_URI"]  # tracking of the second process would go to its own folder
 config, folder = Config.model_validate_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
-found = run(config, Artifacts(folder / rank))
+found = train_models(config, Artifacts(folder / rank))
 (folder / f"found_{rank}.json").write_text(json.dumps({**found.plain(), "seconds": 0}))
 """
 
@@ -256,16 +256,16 @@ def test_an_interrupted_model_is_trained_again(trained, tmp_path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(settings, out, force=True, on_progress=interrupt)
+        train_models(settings, out, force=True, on_progress=interrupt)
     assert not (out.model("dnn") / summary.FILE).exists()
-    assert run(settings, out).models["dnn"].auc == trained[1].models["dnn"].auc
+    assert train_models(settings, out).models["dnn"].auc == trained[1].models["dnn"].auc
 
 
 @pytest.mark.parametrize("window", ["train", "test"])
 def test_a_window_of_one_class_is_refused_with_counts(write_examples, tmp_path, window: str) -> None:
     out = write_examples(tmp_path / "run", all_negative=window)
     with pytest.raises(OneClassError, match=f"{window}: 0 of 3000 labels are positive"):
-        run(config(models=("logistic_regression",)), out)
+        train_models(config(models=("logistic_regression",)), out)
 
 
 @pytest.mark.parametrize(("train", "message"), [
@@ -274,7 +274,7 @@ def test_a_window_of_one_class_is_refused_with_counts(write_examples, tmp_path, 
 ])
 def test_a_run_without_a_ranker_is_refused_before_training(tmp_path, train: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        run(config(**train), Artifacts(tmp_path))
+        train_models(config(**train), Artifacts(tmp_path))
 
 
 def test_runs_go_where_the_tracking_uri_says(trained) -> None:
@@ -323,11 +323,11 @@ def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, wri
     for kind, start in (("warm", parent), ("cold", None)):
         out = write_examples(tmp_path / kind)
         write_keys(out.encoding)
-        found = run(still, out, parent=start)
+        found = train_models(still, out, parent=start)
         assert found.parent == (parent.manifest.version if start else None)
         assert (found.models["dnn"].warm_start is not None) == (start is not None)
         logits[kind] = load_array(out.model("dnn") / TEST_LOGITS)
-        again = run(still, out, parent=start)
+        again = train_models(still, out, parent=start)
         assert again.models["dnn"] == found.models["dnn"]
     before = load_array(first.model("dnn") / TEST_LOGITS)
     np.testing.assert_allclose(logits["warm"], before, atol=1e-5)
