@@ -74,11 +74,11 @@ def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatu
 
 def _rows_of_day(events: DataFrame, days: list[str] | None) -> dict[str, int]:
     """Raises EmptyLogError on an asked-for day without events."""
-    asked = events.filter(F.col(DAY).isin(days)) if days else events
-    found = {row[DAY]: row["count"] for row in asked.groupBy(DAY).count().orderBy(DAY).collect()}
-    missing = sorted(set(days or []) - found.keys())
+    chosen = events.filter(F.col(DAY).isin(days)) if days else events
+    rows_of_day = {row[DAY]: row["count"] for row in chosen.groupBy(DAY).count().orderBy(DAY).collect()}
+    missing = sorted(set(days or []) - rows_of_day.keys())
     if missing:
         raise EmptyLogError(f"there are no events on {', '.join(missing)}; ingest that day first, or name another")
-    if not found:
+    if not rows_of_day:
         raise EmptyLogError("there are no events to make features of; ingest a log first")
-    return found
+    return rows_of_day

@@ -52,13 +52,13 @@ def running_counts(
     queries      `identity` (unique), `keys`, AT (microseconds; the clock moves it to its publish)
     """
     deltas = _deltas(_keyed(impressions, keys), keys, measures, clock)
-    asked = _keyed(queries, keys).select(
-        F.col(identity).alias(ASKER), *keys, clock.asked(F.col(AT)).alias(MOMENT), F.lit(1).alias(QUERY)
+    moments = _keyed(queries, keys).select(
+        F.col(identity).alias(ASKER), *keys, clock.last_publish(F.col(AT)).alias(MOMENT), F.lit(1).alias(QUERY)
     )
     order = Window.partitionBy(*keys).orderBy(MOMENT, QUERY)
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     totals = [F.coalesce(F.sum(m.column).over(so_far), F.lit(0)).alias(m.column) for m in measures]
-    merged = deltas.withColumn(QUERY, F.lit(0)).unionByName(asked, allowMissingColumns=True)
+    merged = deltas.withColumn(QUERY, F.lit(0)).unionByName(moments, allowMissingColumns=True)
     return merged.select(F.col(ASKER).alias(identity), QUERY, *totals).filter(F.col(QUERY) == 1).drop(QUERY)
 
 

@@ -28,13 +28,13 @@ def last_clicked(
     queries      `identity` (unique), USER, AT (microseconds; the clock moves it to its publish)
     """
     known = queries.filter(F.col(USER).isNotNull())
-    asked = known.select(
-        F.col(identity).alias(ASKER), USER, clock.asked(F.col(AT)).alias(MOMENT), F.lit(1).alias(QUERY)
+    moments = known.select(
+        F.col(identity).alias(ASKER), USER, clock.last_publish(F.col(AT)).alias(MOMENT), F.lit(1).alias(QUERY)
     )
     histories = _histories(impressions, value, length, clock)
     order = Window.partitionBy(USER).orderBy(MOMENT, QUERY, AT, ROW)
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    merged = histories.withColumn(QUERY, F.lit(0)).unionByName(asked, allowMissingColumns=True)
+    merged = histories.withColumn(QUERY, F.lit(0)).unionByName(moments, allowMissingColumns=True)
     latest = F.last(HISTORY, ignorenulls=True).over(so_far).alias(HISTORY)
     return merged.select(F.col(ASKER).alias(identity), QUERY, latest).filter(F.col(QUERY) == 1).drop(QUERY)
 

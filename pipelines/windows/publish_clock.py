@@ -34,8 +34,8 @@ class PublishClock:
     period: int
     suffix: str = ""
 
-    def asked(self, micros: Column) -> Column:
-        """The last publish at or before."""
+    def last_publish(self, micros: Column) -> Column:
+        """At or before: what a query of that time reads."""
         return micros - F.pmod(micros, F.lit(self.period))
 
     def visible(self, micros: Column) -> Column:

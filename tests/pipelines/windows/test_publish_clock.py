@@ -27,7 +27,7 @@ def test_snapping_moves_entries_up_and_queries_down_and_changes_no_answer(spark:
         .select(F.col("id").alias("x"))
         .crossJoin(spark.range(-20, 20).select(F.col("id").alias("t")))
     )
-    moved = pairs.withColumns({"up": clock.visible(F.col("x")), "down": clock.asked(F.col("t"))})
+    moved = pairs.withColumns({"up": clock.visible(F.col("x")), "down": clock.last_publish(F.col("t"))})
     law = (F.col("x") <= F.col("down")) == (F.col("up") <= F.col("down"))
     near = F.col("up").between(F.col("x"), F.col("x") + 6) & F.col("down").between(F.col("t") - 6, F.col("t"))
     grid = (F.pmod("up", F.lit(7)) == 0) & (F.pmod("down", F.lit(7)) == 0)
