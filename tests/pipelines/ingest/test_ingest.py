@@ -148,7 +148,7 @@ def test_events_have_the_reserved_columns_and_what_fields_read(
 ) -> None:
     _, out, _ = mixed
     events = spark.read.parquet(str(out.events))
-    assert {c: t for c, t in events.dtypes} == {  # noqa: C416
+    assert dict(events.dtypes) == {
         "_row": "bigint",
         "_label": "float",
         "_label_time": "timestamp",
