@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from contracts.summaries.quality import Finding
 from pipelines.quality.day_profile import ColumnProfile, DayProfile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_PANELS, MOST_KEYS = 6, 12
 NOW, BEFORE = "#b91c1c", "#64748b"
@@ -32,7 +35,7 @@ def draw(
     return path
 
 
-def _days(axes: Any, days: Sequence[DayProfile]) -> None:
+def _days(axes: Axes, days: Sequence[DayProfile]) -> None:
     colors = [BEFORE] * (len(days) - 1) + [NOW]
     axes.bar([one.day for one in days], [one.rows for one in days], color=colors)
     axes.set_ylabel("rows")
@@ -43,7 +46,7 @@ def _days(axes: Any, days: Sequence[DayProfile]) -> None:
     rate.set_ylim(0, None)
 
 
-def _column(axes: Any, name: str, now: ColumnProfile, before: Sequence[ColumnProfile]) -> None:
+def _column(axes: Axes, name: str, now: ColumnProfile, before: Sequence[ColumnProfile]) -> None:
     nulls = sum(one.null_rate for one in before) / max(len(before), 1)
     axes.set_title(f"{name}: nulls {now.null_rate:.1%}, before {nulls:.1%}", fontsize=9)
     if now.quantiles:
