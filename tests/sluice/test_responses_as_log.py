@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, LABEL, POSITION, REQUEST, USER, Artifacts
 from contracts.config.config import Config
-from contracts.config.log import SparkSettings
-from pipelines.engine.session import open_session
 from pipelines.ingest.ingest import ingest
 from serving.server.response_log import ResponseLog
 from serving.server.response_record import ResponseRecord
@@ -42,7 +40,7 @@ def config(folder) -> Config:
     })
 
 
-def test_logged_responses_and_their_clicks_are_ingested_as_labelled_impressions(tmp_path):
+def test_logged_responses_and_their_clicks_are_ingested_as_labelled_impressions(tmp_path, spark):
     log = ResponseLog(tmp_path / "answers")
     for response in responses():
         log.append(response)
@@ -51,11 +49,7 @@ def test_logged_responses_and_their_clicks_are_ingested_as_labelled_impressions(
     clicks = {"request_id": ["r1", "r3"], "item": ["c", "d"], "clicked": [NOON + timedelta(minutes=9)] * 2}
     pq.write_table(pa.table(clicks), tmp_path / "clicks" / "part-0.parquet")
     out = Artifacts(tmp_path / "out")
-    spark = open_session(SparkSettings(master="local[1]", settings={"spark.sql.shuffle.partitions": "1"}), "loop")
-    try:
-        found = ingest(spark, config(tmp_path), None, out)
-    finally:
-        spark.stop()
+    found = ingest(spark, config(tmp_path), None, out)
     rows = pq.read_table(out.events / "day=2026-03-01").to_pylist()
     clicked = {("r1", "c"), ("r3", "d")}
     expected = {

@@ -6,26 +6,17 @@ import pytest
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config.log import SparkSettings
 from contracts.errors import GateRefused
 from contracts.summaries.quality import QualitySummary
 from contracts.summaries.summary import required
-from pipelines.engine.session import open_session
 from sluice.run import quality_gate
 from tests.pipelines.quiet_days import CONFIG, DAYS, LAST, write_day
 
 CONSOLE = Console(stderr=True, quiet=True)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def spark():
-    session = open_session(SparkSettings(master="local[1]", settings={"spark.sql.shuffle.partitions": "1"}), "quality")
-    yield session
-    session.stop()
-
-
 @pytest.fixture(scope="module")
-def out(tmp_path_factory) -> Artifacts:
+def out(tmp_path_factory, spark) -> Artifacts:
     found = Artifacts(tmp_path_factory.mktemp("out"))
     for number in range(1, DAYS + 1):
         write_day(found, number)
