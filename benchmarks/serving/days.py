@@ -58,7 +58,8 @@ def run(config: Config, folder: Path, days: int, visits: int, cold: bool) -> lis
             begun = time.perf_counter()
             refused = update(config, folder, day, store, cold)
             champion = store.by_alias(config.name, CHAMPION)
-            assert champion is not None
+            if champion is None:
+                raise GateRefused(f"no bundle may serve on the first day: {refused}")
             newest = store.fetch(champion, folder / "bundles")
             first = first or newest
             shares, errors = shares_of_oracle(config, folder, day, {UPDATED: newest, ONCE: first}, visits)

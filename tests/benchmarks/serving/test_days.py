@@ -94,9 +94,10 @@ def test_days_need_a_simulation_and_a_folder(config):
 
 @pytest.mark.slow
 def test_on_the_first_day_both_platforms_serve_the_same_bundle(tmp_path, capsys):
-    config = tiny_market.write(tmp_path / "tiny.toml", prerank={"kind": "dot_product"})
+    sections: dict[str, Any] = {"prerank": {"kind": "dot_product"}, "gate": {"max_miscalibration": 100.0}}
+    config = tiny_market.write(tmp_path / "tiny.toml", **sections)
     main(["--config", str(config), "--out", str(tmp_path / "out"), "--days", "1", "--visits", "5",
-          "--events-per-day", "400"])
+          "--events-per-day", "400", "--drift", "0.1"])
     found = DaysSummary.model_validate(last_line(capsys.readouterr().out))
     assert found == summary.read(tmp_path / "out", DaysSummary)
     (day,) = found.days
