@@ -27,8 +27,8 @@ SECTIONS: dict[str, Any] = {
                 "evaluation_requests": 20, "warm_steps": 5, "sweep_steps": 3, "tune_steps": 2, "final_steps": 3,
                 "penalties": [0.03, 1.2]},
 }
-FIELDS = ("age_band", "occupation", "item_id", "category", "format", "price", "item_clicks", "device", "hour",
-          "age_format")
+FIELDS = ("age_band", "occupation", "item_id", "category", "format", "price", "item_clicks", "device", "placement",
+          "hour", "age_format")
 MORE_FIELDS = [{"name": "city", "kind": "categorical", "side": "user"},
                {"name": "brand", "kind": "categorical", "side": "item"}]
 
