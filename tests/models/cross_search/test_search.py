@@ -1,0 +1,61 @@
+"""The alternation of network and structure: entries where pairs may be joined, reproducible, refused when they burst."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.config.training import Crosses, Train
+from contracts.errors import SluiceError
+from models.cross_search.search import Searched, search
+from models.examples.batches import ExampleSet
+from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, pair_logit, write_examples
+
+SPEC = crossed_spec()
+TRAIN = Train(embedding_dim=4, hidden=(8,))
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExampleSet, ExampleSet]:
+    folder: Path = tmp_path_factory.mktemp("search")
+    return (ExampleSet(write_examples(folder / "fit", crossed_columns(pair_logit(0, 3), ROWS, 1)), SPEC),
+            ExampleSet(write_examples(folder / "holdout", crossed_columns(pair_logit(0, 3), ROWS // 2, 2)), SPEC))
+
+
+def searched(parts: tuple[ExampleSet, ExampleSet], allowed: np.ndarray, seed: int = 0, **changed: float) -> Searched:
+    settings = Crosses.model_validate({"batch_size": 100, "epochs": 1, "dim": 4, "hidden": (8,), "layers": 2, **changed})
+    return search(SPEC, *parts, allowed, settings, TRAIN, seed)
+
+
+def test_only_allowed_pairs_have_an_entry_between_0_and_1(parts: tuple[ExampleSet, ExampleSet]) -> None:
+    allowed = np.zeros((FIELDS, FIELDS), dtype=bool)
+    allowed[0, 3] = allowed[3, 0] = allowed[1, 2] = True
+    found = searched(parts, allowed)
+    assert len(found.adjacency) == 2
+    for layer in found.adjacency:
+        assert (layer[~allowed] == 0.0).all()
+        assert ((layer[allowed] > 0.0) & (layer[allowed] < 1.0)).all()
+
+
+def test_one_seed_gives_one_structure_and_another_seed_another(parts: tuple[ExampleSet, ExampleSet]) -> None:
+    allowed = ~np.eye(FIELDS, dtype=bool)
+    first, again, other = (searched(parts, allowed, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.adjacency, again.adjacency)
+    assert not np.array_equal(first.adjacency, other.adjacency)
+
+
+def test_every_epoch_is_counted_batch_by_batch(parts: tuple[ExampleSet, ExampleSet]) -> None:
+    seen: list[tuple[int, int]] = []
+    settings = Crosses(batch_size=100, epochs=2, dim=4, hidden=(8,))
+    found = search(SPEC, *parts, ~np.eye(FIELDS, dtype=bool), settings, TRAIN, 0, lambda *at: seen.append(at))
+    assert seen == [(number, ROWS // 100) for _ in range(2) for number in range(1, ROWS // 100 + 1)]
+    assert [epoch.epoch for epoch in found.history] == [1, 2]
+    assert all(np.isfinite([epoch.fit_loss, epoch.holdout_loss]).all() for epoch in found.history)
+
+
+def test_a_structure_that_bursts_is_refused_with_the_cure(parts: tuple[ExampleSet, ExampleSet]) -> None:
+    with pytest.raises(SluiceError, match=r"lower crosses\.edge_learning_rate"):
+        searched(parts, ~np.eye(FIELDS, dtype=bool), edge_learning_rate=float("inf"))
