@@ -1,4 +1,4 @@
-"""The alternation of network and structure: entries where pairs may be joined, reproducible, refused when they burst."""
+"""The alternation of network and structure: entries where pairs may be joined, one for one seed, finite."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExampleSet, Example
 
 
 def searched(parts: tuple[ExampleSet, ExampleSet], allowed: np.ndarray, seed: int = 0, **changed: float) -> Searched:
-    settings = Crosses.model_validate({"batch_size": 100, "epochs": 1, "dim": 4, "hidden": (8,), "layers": 2, **changed})
+    plain = {"batch_size": 100, "epochs": 1, "dim": 4, "hidden": (8,), "layers": 2}
+    settings = Crosses.model_validate(plain | changed)
     return search(SPEC, *parts, allowed, settings, TRAIN, seed)
 
 
