@@ -33,6 +33,7 @@ class InProcessServer:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(20)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(20)
+        self._loop.close()
 
     async def _start(self) -> None:
         self._server = grpc.aio.server()

@@ -11,6 +11,8 @@ from contracts.config.fields import FieldConfig
 from contracts.errors import SchemaError
 from pipelines.features.source_columns import Located, SourceColumns, typed
 
+pytestmark = pytest.mark.usefixtures("spark")  # Spark's own parser reads the schemas
+
 
 def schema(ddl: str) -> T.StructType:
     made = T.StructType.fromDDL(ddl)
