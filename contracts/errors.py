@@ -90,7 +90,11 @@ class ProtocolError(FederatedError):
 
 
 class RoundAbandoned(FederatedError):
-    pass
+    """`accused`: clients whose secrets did not open although enough neighbours revealed shares of them."""
+
+    def __init__(self, message: str, accused: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.accused = accused
 
 
 class GateRefused(SluiceError):

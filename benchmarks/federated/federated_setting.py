@@ -15,7 +15,8 @@ from flwr.app import Context
 from flwr.app import Message as FlowerMessage
 from flwr.clientapp import ClientApp
 
-from federated.flower.flower_exchange import ARRAYS, QUERY, from_records, message_type, to_records
+from federated.flower.array_records import ARRAYS, from_records, to_records
+from federated.flower.flower_exchange import QUERY, message_type
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.local_update import LocalUpdate
 from federated.protocol.messages import PHASES, Phase

@@ -7,17 +7,20 @@ message names the setting too, so that one grid can run several.
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache, partial
 from pathlib import Path
 
-from flwr.app import Context
+from flwr.app import Context, Error
 from flwr.app import Message as FlowerMessage
 from flwr.clientapp import ClientApp
+from flwr.common.constant import ErrorCode
 
 from contracts.errors import ProtocolError
 from federated.clients import client_files
 from federated.clients.local_training import ClientTrainer
-from federated.flower.flower_exchange import ARRAYS, QUERY, from_records, message_type, to_records
+from federated.flower.array_records import ARRAYS, from_records, to_records
+from federated.flower.flower_exchange import QUERY, message_type
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.gradient_store import GradientStore
 from federated.protocol.messages import PHASES, Phase
@@ -26,7 +29,9 @@ from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.score_histograms import HistogramTrainer
 from federated.rounds.settings import HISTOGRAMS, local_settings
 
+LOG = logging.getLogger(__name__)
 MEMORY, UNMASKED = "round", "unmasked"
+REFUSED = "refused; the reason is in the log of the node"
 CACHED = 4096
 
 
@@ -53,6 +58,15 @@ def client_of(folder: Path, setting: str, number: int) -> RoundClient:
 
 
 def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
+    """What went wrong is said in the client's own log: to the server it may tell of the data."""
+    try:
+        return _reply(phase, message, context)
+    except Exception as error:
+        LOG.warning("%s: %s: %s", phase, type(error).__name__, error)
+        return FlowerMessage(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, REFUSED), reply_to=message)
+
+
+def _reply(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
     folder = Path(str(context.node_config.get("folder", context.run_config["folder"])))
     setting = str(context.run_config["setting"])
     client = client_of(folder, setting, int(context.node_config["partition-id"]))

@@ -8,39 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from flwr.app import Array, ArrayRecord, RecordDict
 from flwr.app import Message as FlowerMessage
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 
 from contracts.errors import ProtocolError
+from federated.flower.array_records import from_records, to_records
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ROUND, Message, Phase
 
 TRAIN, QUERY = "train", "query"
-ARRAYS = "arrays"
 Note = Callable[[str], None]
 
 
 def message_type(phase: Phase) -> str:
     """Flower's name of a phase, which decides the handler that a ClientApp calls."""
     return f"{TRAIN if phase == 'train' else QUERY}.{phase}"
-
-
-def to_records(message: Mapping[str, object]) -> RecordDict:
-    """Named arrays as one ArrayRecord."""
-    arrays = {name: Array(value) for name, value in message.items()}  # type: ignore[call-overload]
-    return RecordDict({ARRAYS: ArrayRecord(arrays)})  # type: ignore[dict-item]
-
-
-def from_records(records: RecordDict, name: str = ARRAYS) -> Message:
-    """Raises ProtocolError when there are no arrays or one does not decode."""
-    if name not in records.array_records:
-        raise ProtocolError(f"a message has no record {name!r}; it has {sorted(records)}")
-    try:
-        return {key: array.numpy() for key, array in records.array_records[name].items()}
-    except (ValueError, TypeError, EOFError) as error:
-        raise ProtocolError(f"an array of a message does not decode: {error}") from None
 
 
 def wire_bytes(message: FlowerMessage) -> int:
@@ -81,12 +64,14 @@ class FlowerExchange:
         return received == expected
 
     def _take(self, phase: Phase, number: int, reply: FlowerMessage, replies: dict[int, Message]) -> None:
+        """Nothing that a client sends raises: what cannot be read, or holds more than its arrays, is an absent one."""
         if reply.has_error():
             self.note(f"{phase}: client {number} replies with an error: {reply.error.reason}")
             return
         try:
-            replies[number] = from_records(reply.content)
-        except ProtocolError as error:
+            message = from_records(reply.content)
+            self.counted.add(phase, "up", message, wire_bytes(reply))
+        except (ProtocolError, ValueError) as error:  # ValueError: neither content nor error
             self.note(f"{phase}: client {number}: {error}")
             return
-        self.counted.add(phase, "up", replies[number], wire_bytes(reply))
+        replies[number] = message

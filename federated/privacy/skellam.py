@@ -7,13 +7,16 @@ system's randomness by inversion of the tabulated distribution.
 Accounting (theorem 3.5 there; one opened sum, sensitivities in steps): for integer a > 1
 
     RDP(a) <= a D2^2 / (2 mu) + min(((2a - 1) D2^2 + 6 D1) / (4 mu^2), 3 D1 / (2 mu))
-    epsilon(delta) = min over a of rounds * RDP(a) + ln(1 / delta) / (a - 1)
+    epsilon(delta) = min over a of rounds * RDP(a) + ln(1 - 1 / a) - ln(delta a) / (a - 1)
+
+(the second line: Canonne, Kamath and Steinke 2020, proposition 12; smaller than with ln(1 / delta) / (a - 1)).
 """
 
 from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -51,4 +54,12 @@ def epsilon(variance: float, l2: float, l1: float, rounds: int, delta: float) ->
         exact = ((2 * order - 1) * l2**2 + 6 * l1) / (4 * variance**2)
         return first + min(exact, 3 * l1 / (2 * variance))
 
-    return min(rounds * renyi(order) + math.log(1 / delta) / (order - 1) for order in ORDERS)
+    return from_renyi([rounds * renyi(order) for order in ORDERS], delta)
+
+
+def from_renyi(costs: Sequence[float], delta: float) -> float:
+    """Epsilon of what costs so much at each of ORDERS."""
+    return max(0.0, min(
+        cost + math.log1p(-1 / order) - math.log(delta * order) / (order - 1)
+        for order, cost in zip(ORDERS, costs, strict=True)
+    ))

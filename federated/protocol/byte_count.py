@@ -22,6 +22,7 @@ from statistics import fmean
 
 import numpy as np
 
+from contracts.errors import ProtocolError
 from contracts.summaries.federated import BothWays
 from federated.protocol.messages import PHASES, Message
 from federated.secure_aggregation.roster_consistency import quorum
@@ -38,10 +39,11 @@ class ByteCount:
     down: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, phase: str, direction: str, message: Message, wire: int) -> None:
-        """Raises AssertionError when the wire carried more than payload and framing: something is sent unaccounted."""
+        """Raises ProtocolError when the wire carried more than payload and framing: something is sent unaccounted."""
         payload = sum(array.nbytes for array in message.values())
         allowed = payload + FRAMING * len(message) + MESSAGE_FRAMING
-        assert payload < wire <= allowed, f"{phase} {direction}: {wire} bytes for a payload of {payload}"
+        if not payload < wire <= allowed:
+            raise ProtocolError(f"{phase} {direction}: {wire} bytes for a payload of {payload}; {allowed} are the most")
         getattr(self, direction)[phase].append(wire)
 
     def per_phase(self) -> dict[str, BothWays]:

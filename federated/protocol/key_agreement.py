@@ -74,16 +74,18 @@ class KeyAgreement:
         return {"senders": numbers(senders), "boxes": np.array(boxes, dtype=np.uint8).reshape(-1, BOX_BYTES)}
 
     def _checked_announcement(self, client: int, reply: Message) -> Announcement:
-        """Raises ProtocolError when it is not signed, or signed by a client that is in the round already: its
-        neighbours would refuse the round."""
+        """Raises ProtocolError when it is not signed, or signed by a client that is in the round already, or its keys
+        are none: its neighbours would refuse the round."""
         raw = get(reply, "announcement", np.uint8, (ANNOUNCEMENT_BYTES,)).tobytes()
         signer = int(get(reply, "signer", np.int32, ())[()])
         signature = get(reply, "signature", np.uint8, (SIGNATURE_BYTES,))
         require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw, signature.tobytes(), self.context)
         if signer in (known.signer for known in self.signed.values()):
             raise ProtocolError(f"client {signer} of the list is in this round already; its second self is lost")
+        announcement = Announcement(raw)
+        announcement.require_usable()
         self.signed[client] = Signed(signer, signature)
-        return Announcement(raw)
+        return announcement
 
     def _set_roster(self) -> None:
         raw_of = {signed.signer: self.announced[client].raw for client, signed in self.signed.items()}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from contracts.errors import ProtocolError
 from federated.privacy.private_set_union import WORD, Code, DirectCode
 from federated.protocol.key_agreement import KeyAgreement
-from federated.protocol.messages import get
+from federated.protocol.messages import Message, get
 from federated.protocol.sum_opening import open_sum, secure_sum
 from federated.secure_aggregation.masking import Layout
 from federated.secure_aggregation.unmasking import SecureSum
@@ -38,10 +39,13 @@ def choices(keys: KeyAgreement, clients: list[int], union: np.ndarray) -> dict[i
     """Client -> sorted places that it will train: the public ones and those of the union that it names."""
     plan, phases = keys.plan, keys.phases
     packed = np.packbits(np.isin(plan.private_places, union, assume_unique=True))
-    replies = phases.ask("choose", {client: {"union": packed} for client in clients},
-                         lambda client, reply: get(reply, "chosen", np.uint8, (-(-len(union) // 8),)))
+
+    def named(client: int, reply: Message) -> np.ndarray:
+        bits = np.unpackbits(get(reply, "chosen", np.uint8, (-(-len(union) // 8),)), count=len(union)).astype(bool)
+        if plan.policy.whole_scope and not bits.all():  # its neighbours mask with it on every row
+            raise ProtocolError(f"client {client} names {bits.sum()} of {len(union)} rows where all are named; refused")
+        return np.union1d(plan.public_places, union[bits])
+
+    replies = phases.ask("choose", {client: {"union": packed} for client in clients}, named)
     phases.require(len(replies), "choose")
-    return {
-        client: np.union1d(plan.public_places, union[np.unpackbits(bits, count=len(union)).astype(bool)])
-        for client, bits in replies.items()
-    }
+    return replies

@@ -42,7 +42,8 @@ OnRound = Callable[[RoundFigures], None]
 @dataclass(kw_only=True)
 class FederatedRun:
     """One setting's model as it moves: `rows` [space, width] and `dense` [D]. `exchange` numbers its clients 0 ..
-    population - 1; `available` None: all are there. `counted` is what the exchange counts into."""
+    population - 1; `available` None: all are there. `counted` is what the exchange counts into. `accused` dealt shares
+    that do not open and are asked no more."""
 
     plan: Plan
     exchange: Exchange
@@ -59,6 +60,7 @@ class FederatedRun:
     latest: LatestAverage | None = None
     mean_samples: float = 0.0
     waited: int = 0
+    accused: set[int] = field(default_factory=set)
 
     def count_population(self) -> None:
         """Who holds what, where the averaging needs it: one securely counted union of the whole population. Counted
@@ -129,14 +131,15 @@ class FederatedRun:
                 return server.run(chosen), unique
             except RoundAbandoned as error:
                 reason = error
+                self.accused |= set(error.accused)
         raise RoundAbandoned(f"{ATTEMPTS} rounds in a row were abandoned; the last because: {reason}")
 
     def _there(self, number: int) -> list[int]:
         """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come."""
         if self.available is None:
-            return list(range(self.population))
+            return [client for client in range(self.population) if client not in self.accused]
         for waited in range(self.waited, self.waited + LONGEST_WAIT):
-            there = self.available(number + waited)
+            there = [client for client in self.available(number + waited) if client not in self.accused]
             if len(there) >= self.plan.min_clients:
                 self.waited = waited
                 return there

@@ -99,3 +99,9 @@ class Announcement:
         """To the self mask."""
         start = PUBLIC_BYTES * (1 + len(INSTANCES)) + COMMITMENT_BYTES * INSTANCES.index(instance)
         return self.raw[start : start + COMMITMENT_BYTES]
+
+    def require_usable(self) -> None:
+        """Raises ProtocolError on a public key with which nobody could agree: its neighbours would fail on it."""
+        probe = sealed_box.private_key(sealed_box.new_seed(), b"probe")
+        for public in (self.box, *(self.mask(instance) for instance in INSTANCES)):
+            sealed_box.agree(probe, public, b"probe")

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from contracts.errors import ProtocolError
 from federated.secure_aggregation import sealed_box, secret_sharing
 from federated.secure_aggregation.round_secrets import SHARED, Announcement, RoundSecrets
 from federated.secure_aggregation.sealed_box import NONCE_BYTES, TAG_BYTES
-from federated.secure_aggregation.secret_sharing import SHARE_BYTES
+from federated.secure_aggregation.secret_sharing import NO_SHARE, SHARE_BYTES
 
 SHARES_BYTES = SHARE_BYTES * len(SHARED)
+NO_SHARES = NO_SHARE * len(SHARED)
 BOX_BYTES = NONCE_BYTES + SHARES_BYTES + TAG_BYTES
 
 
@@ -31,12 +33,15 @@ def deal(
 def receive(
     secrets: RoundSecrets, me: int, peers: Mapping[int, Announcement], boxes: Mapping[int, bytes], context: bytes
 ) -> dict[int, bytes]:
-    """Sender -> its four shares side by side. Raises ProtocolError on a box that was altered or misdirected."""
+    """Sender -> its four shares side by side, NO_SHARES where its box was altered, misdirected or never was one."""
     own = secrets.box()
-    return {
-        sender: sealed_box.unseal(_key(own, peers[sender], context), box, _way(sender, me))
-        for sender, box in boxes.items()
-    }
+    opened = {}
+    for sender, box in boxes.items():
+        try:
+            opened[sender] = sealed_box.unseal(_key(own, peers[sender], context), box, _way(sender, me))
+        except ProtocolError:  # one bad neighbour costs its own secrets, not this client's part in the round
+            opened[sender] = NO_SHARES
+    return opened
 
 
 def share_of(shares: bytes, instance: str, kind: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -67,7 +68,8 @@ class SecureSum:
     """The server's half of one instance: the running sum of uploads of `base` and what takes the masks off.
 
     `graph` is who masks with whom (participants of this instance alone), `dealt` the neighbours that shares were cut
-    for, in their order; `told` says what clients that mask these places together were sent with them.
+    for, in their order; `told` says what clients that mask these places together were sent with them; `liars` revealed
+    false shares.
     """
 
     instance: Instance
@@ -78,6 +80,7 @@ class SecureSum:
     dealt: Mapping[int, list[int]]
     told: Callable[[np.ndarray], bytes] = lambda places: b""
     layouts: dict[int, Layout] = field(default_factory=dict)
+    liars: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.total = Total(self.base)
@@ -101,17 +104,17 @@ class SecureSum:
 
     def open(self, revealed: Mapping[int, np.ndarray], rows_of_lost: Mapping[int, np.ndarray]) -> Total:
         """Takes all masks off. `revealed`: client -> shares [n, 16] in the order of its question; `rows_of_lost`: the
-        places that a lost client had declared. Raises RoundAbandoned below a threshold or when shares are false.
+        places that a lost client had declared. Raises RoundAbandoned below a threshold, and where shares do not give
+        what their owner committed to: the owner dealt false ones, unless half of its neighbours lie.
         """
         shares = self._by_owner(revealed)
         for client, layout in self.layouts.items():
-            seed = self._seed(client, "self", shares)
-            if commitment(seed) != self.announcements[client].commitment(self.instance):
-                raise RoundAbandoned(f"false shares of the self mask of client {client}; the round changes nothing")
+            seed = self._seed(client, "self", shares, partial(self._is_self_mask, client))
             mask = words(self_key(seed, self.context, self.instance), layout.size, layout.dtype)
             self.total.subtract(layout, mask)
         for client in self._lost():
-            self._remove_pairs(client, self._seed(client, "mask", shares), rows_of_lost.get(client, NO_ROWS))
+            seed = self._seed(client, "mask", shares, partial(self._is_mask_key, client))
+            self._remove_pairs(client, seed, rows_of_lost.get(client, NO_ROWS))
         return self.total
 
     def _lost(self) -> list[int]:
@@ -124,22 +127,33 @@ class SecureSum:
         for client, shares in revealed.items():
             survivors, lost = questions[client]
             for owner, share in zip([*survivors, *lost], shares, strict=True):
-                number = self.dealt[owner].index(client) + 1
-                by_owner.setdefault(owner, {})[number] = share.tobytes()
+                by_owner.setdefault(owner, {})[self.dealt[owner].index(client) + 1] = share.tobytes()
         return by_owner
 
-    def _seed(self, client: int, kind: str, revealed: Mapping[int, Mapping[int, bytes]]) -> bytes:
-        shares = revealed.get(client, {})
+    def _is_self_mask(self, client: int, seed: bytes) -> bool:
+        return commitment(seed) == self.announcements[client].commitment(self.instance)
+
+    def _is_mask_key(self, client: int, seed: bytes) -> bool:
+        return sealed_box.public_bytes(mask_key(seed, self.instance)) == self.announcements[client].mask(self.instance)
+
+    def _seed(
+        self, client: int, kind: str, revealed: Mapping[int, Mapping[int, bytes]], is_seed: Callable[[bytes], bool]
+    ) -> bytes:
+        dealt, shares = self.dealt[client], revealed.get(client, {})
+        least = threshold(len(dealt))
+        there = {number: share for number, share in shares.items() if share != secret_sharing.NO_SHARE}
         try:
-            return secret_sharing.combine(shares, threshold(len(self.dealt[client])))
+            seed, false = secret_sharing.combine_checked(
+                there, least, is_seed, lambda number: dealt[number - 1] in self.liars)
         except RoundAbandoned as error:
-            raise RoundAbandoned(f"{self.instance}, {kind} secret of client {client}: {error}") from None
+            raise RoundAbandoned(f"{self.instance}, {kind} secret of client {client}: {error}",
+                                 (client,) if len(shares) >= least else ()) from None
+        self.liars |= {dealt[number - 1] for number in false}
+        return seed
 
     def _remove_pairs(self, lost: int, seed: bytes, places: np.ndarray) -> None:
         """Undoes the masks that survivors share with a lost client: what remains of the pair in the sum."""
         key = mask_key(seed, self.instance)
-        if sealed_box.public_bytes(key) != self.announcements[lost].mask(self.instance):
-            raise RoundAbandoned(f"false shares of the mask key of client {lost}; the round changes nothing")
         for peer in self._survivors_of(lost):
             layout = self.layouts[peer]
             both, at, _ = np.intersect1d(layout.places, places, assume_unique=True, return_indices=True)

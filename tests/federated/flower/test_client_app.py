@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from federated.clients import client_files, prepare
-from federated.flower.client_app import UNMASKED, app, client_of
+from federated.flower.client_app import REFUSED, UNMASKED, app, client_of
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount
@@ -15,7 +15,7 @@ from federated.rounds.settings import HISTOGRAMS
 from tests.federated import small_world
 
 
-def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_path):
+def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_path, caplog):
     """Whoever starts a run names the setting, and baselines are among those of a configuration."""
     config = small_world.config(settings=("cpp5", "fedavg", "central"), served="cpp5")
     prepare.prepare(config, small_world.write(tmp_path / "out"), tmp_path / "federated")
@@ -29,7 +29,25 @@ def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_
         grid = InProcessGrid(app, {0: 0}, {**settings}, node_config={UNMASKED: unmasked})
         replies = FlowerExchange(grid, [0], None, ByteCount(), notes.append)("keys", {0: greeting})
         assert bool(replies) == (not refusal)
-        assert not refusal or refusal in notes[0]
+        assert not refusal or refusal in caplog.messages[-1]
+        assert notes == ([] if not refusal else [f"keys: client 0 replies with an error: {REFUSED}"])
+
+
+def test_what_goes_wrong_on_a_client_stays_there(tmp_path, caplog, monkeypatch):
+    """An exception may quote rows of the client's data."""
+    folder = tmp_path / "federated"
+    prepare.prepare(small_world.config(), small_world.write(tmp_path / "out"), folder)
+
+    def fail(*arguments):
+        raise KeyError("item-007")
+
+    monkeypatch.setattr(client_of(folder, "cpp2", 0), "handle", fail)
+    grid = InProcessGrid(app, {0: 0}, {"folder": str(folder), "setting": "cpp2"})
+    notes: list[str] = []
+    assert not FlowerExchange(grid, [0], None, ByteCount(), notes.append)(
+        "keys", {0: {"round": np.array(5, np.int64), "clients": np.array(9, np.int32)}})
+    assert "item-007" in caplog.text
+    assert "item-007" not in notes[0]
 
 
 def test_a_client_is_made_of_its_own_files_once(tmp_path):

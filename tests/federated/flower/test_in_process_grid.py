@@ -8,7 +8,7 @@ from flwr.app import Message
 from flwr.clientapp import ClientApp
 from flwr.supercore.run import Run
 
-from federated.flower.flower_exchange import from_records, to_records
+from federated.flower.array_records import from_records, to_records
 from federated.flower.in_process_grid import InProcessGrid
 
 app = ClientApp()

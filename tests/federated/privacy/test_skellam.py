@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
-from federated.privacy.skellam import epsilon, noise_words
+from federated.privacy.skellam import ORDERS, epsilon, from_renyi, noise_words
 from federated.secure_aggregation.fixed_point import signed
 
 
@@ -25,6 +27,22 @@ def test_epsilon_falls_with_noise_and_grows_with_rounds():
 def test_much_noise_costs_what_the_gaussian_mechanism_does():
     """RDP of a Gaussian is a D^2 / (2 mu): the terms beyond vanish with the variance."""
     variance, sensitivity, delta = 1e8, 1e4, 1e-6
-    gaussian = min(a * sensitivity**2 / (2 * variance) + math.log(1 / delta) / (a - 1) for a in range(2, 257))
+    gaussian = min(a * sensitivity**2 / (2 * variance) + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+                   for a in range(2, 257))
     assert epsilon(variance, sensitivity, sensitivity, 1, delta) == pytest.approx(gaussian, rel=1e-2)
     assert np.isfinite(gaussian)
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0, 5.0, 20.0])
+def test_epsilon_lies_between_the_exact_one_of_a_gaussian_and_the_older_conversion(sigma):
+    """delta(eps) of one Gaussian sum is known exactly (Balle and Wang 2018): no conversion may go below it."""
+    delta = 1e-5
+    costs = [order / (2 * sigma**2) for order in ORDERS]
+    older = min(cost + math.log(1 / delta) / (order - 1) for order, cost in zip(ORDERS, costs, strict=True))
+
+    def exact_delta(eps):
+        half = 1 / (2 * sigma)
+        return norm.cdf(half - eps * sigma) - math.exp(eps) * norm.cdf(-half - eps * sigma)
+
+    exact = brentq(lambda eps: exact_delta(eps) - delta, 1e-6, 50)
+    assert exact < from_renyi(costs, delta) < 0.97 * older

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contracts.errors import ProtocolError
 from contracts.summaries.federated import BothWays
 from federated.protocol.byte_count import FRAMING, MESSAGE_FRAMING, ByteCount, both_ways, mean_of_rounds, predicted
 
@@ -27,7 +28,7 @@ def test_means_are_over_the_messages_of_a_phase_and_the_count_starts_anew():
 
 @pytest.mark.parametrize("wire", [43, 43 + 2 * FRAMING + MESSAGE_FRAMING + 1])
 def test_a_message_shorter_than_its_payload_or_longer_than_its_framing_is_noticed(wire):
-    with pytest.raises(AssertionError, match="payload of 43"):
+    with pytest.raises(ProtocolError, match="payload of 43"):
         ByteCount().add("train", "up", MESSAGE, wire)
 
 

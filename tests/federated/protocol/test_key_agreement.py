@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from federated.protocol.client_masks import round_context
 from federated.protocol.messages import text
+from federated.secure_aggregation.identity import ANNOUNCEMENT
 from federated.secure_aggregation.round_secrets import RoundSecrets
-from tests.federated.local_exchange import PUBLISHED, LocalExchange
+from tests.federated.local_exchange import IDENTITIES, PUBLISHED, LocalExchange
 from tests.federated.meddling import Meddling
 from tests.federated.small_rounds import CLIENTS, clients, plan, run
 
@@ -26,7 +28,15 @@ def of_nobody(reply):
     return {**reply, "signer": np.int32(len(PUBLISHED)).reshape(())}
 
 
-@pytest.mark.parametrize("change", [stranger, of_another, of_nobody])
+def without_keys(reply):
+    """Well signed, and a public key of small order: whoever agrees on a mask with it fails."""
+    announced = reply["announcement"].copy()
+    announced[32:64] = 0
+    signature = IDENTITIES[4].sign(ANNOUNCEMENT, announced.tobytes(), round_context(1))
+    return {**reply, "announcement": announced, "signature": text(signature)}
+
+
+@pytest.mark.parametrize("change", [stranger, of_another, of_nobody, without_keys])
 def test_a_client_that_does_not_sign_for_itself_is_lost(tmp_path, change):
     of = plan("union", "cpp5")
     found = run(of, Meddling(clients(of, tmp_path), "keys", 104, change))

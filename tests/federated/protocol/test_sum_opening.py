@@ -9,15 +9,49 @@ import pytest
 
 from contracts.errors import RoundAbandoned
 from federated.protocol.messages import ROUND
+from tests.federated.local_exchange import LocalExchange
 from tests.federated.meddling import Lying, Meddling
-from tests.federated.small_rounds import CLIENTS, clients, plan, run
+from tests.federated.small_rounds import CLIENTS, DENSE, clients, plaintext, plan, run
 
 
-def test_false_shares_are_noticed_and_the_round_is_abandoned(tmp_path):
+@pytest.mark.parametrize("instance", ["union", "update"])
+@pytest.mark.parametrize("liars", [{101}, {101, 104, 109}])
+def test_false_shares_of_some_change_nothing(tmp_path, instance, liars):
+    """Each owner has committed to its seed: what some neighbours reveal is told apart from what others do."""
+    of = plan("union", "cpp5", neighbours=13)
+
+    class Liars(LocalExchange):
+        def __call__(self, phase, messages):
+            lied = liars if phase == f"open_{instance}" else set()
+            return {client: {"shares": reply["shares"] ^ 1} if client in lied else reply
+                    for client, reply in super().__call__(phase, messages).items()}
+
+    exchange = Liars(clients(of, tmp_path), {"train": {106}})
+    found = run(of, exchange)
+    rows, common = plaintext(of, exchange, set(exchange.clients) - {106})
+    assert (found.rows == of.fixed.decode(rows[:, :-1])).all()
+    assert (found.dense == of.fixed.decode(common[:DENSE])).all()
+
+
+def test_boxes_that_do_not_open_abandon_the_round_and_name_who_sealed_them(tmp_path):
+    """One client's boxes were enough to make all its neighbours refuse, whatever the next attempt."""
     of = plan("union", "cpp5")
-    exchange = Meddling(clients(of, tmp_path), "open_update", 101, lambda reply: {"shares": reply["shares"] ^ 1})
-    with pytest.raises(RoundAbandoned, match="false shares"):
+    exchange = Meddling(clients(of, tmp_path), "shares", 101, lambda reply: {"boxes": reply["boxes"] ^ 1})
+    with pytest.raises(RoundAbandoned, match="secret of client 101") as abandoned:
         run(of, exchange)
+    assert abandoned.value.accused == (101,)
+    assert not exchange.refusals
+
+
+def test_one_box_that_does_not_open_costs_nothing(tmp_path):
+    of = plan("union", "cpp5")
+
+    def one(reply):
+        boxes = reply["boxes"].copy()
+        boxes[0] ^= 1
+        return {"boxes": boxes}
+
+    assert len(run(of, Meddling(clients(of, tmp_path), "shares", 101, one)).finished) == CLIENTS
 
 
 TOLD = itertools.count()

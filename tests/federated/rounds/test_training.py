@@ -14,6 +14,7 @@ from federated.protocol.plan import ATTEMPTS
 from federated.protocol.round_client import RoundClient
 from federated.rounds.training import FederatedRun
 from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
+from tests.federated.meddling import Meddling
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, plan
 
 CLIENTS = 12
@@ -97,6 +98,18 @@ def test_a_server_started_again_ends_where_one_in_a_piece_does(tmp_path):
     assert (ends[0][0] == ends[1][0]).all()
     assert (ends[0][1] == ends[1][1]).all()
     assert ends[0][2] == ends[1][2] == 7
+
+
+def test_who_deals_shares_that_do_not_open_costs_one_attempt_and_is_asked_no_more(tmp_path):
+    of = plan("union", "cpp5", clients=CLIENTS)
+    sound = {n: RoundClient(of, c.trainer, None, identity=c.masks.identity)
+             for n, c in made(replace(of, rule="latest"), tmp_path).items()}
+    exchange = Meddling(sound, "shares", 4, lambda reply: {"boxes": reply["boxes"] ^ 1})
+    run = FederatedRun(plan=of, exchange=exchange, population=CLIENTS, folder=tmp_path / "run", seed=1,
+                       rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32))
+    run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
+    assert [entry.abandoned for entry in run.history] == [1, 0, 0]
+    assert [entry.clients for entry in run.history] == [CLIENTS - 1] * 3
 
 
 def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
