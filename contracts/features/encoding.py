@@ -4,23 +4,26 @@ Only operations that are exact on both sides: look-up of typed keys, comparison 
 mixed-radix int64 of encoded ids. Logarithm and scaling happen here alone, for training (`scale` on the raw column of
 the Parquet file) and for serving.
 
-Raw columns are Python lists or numpy arrays with one entry per row; None (or NaN) is missing; multi-valued and sequence
-columns hold a list per row.
+Raw columns are Python lists, numpy arrays or Arrow arrays with one entry per row; None (or NaN) is missing;
+multi-valued and sequence columns hold a list per row. A request comes as lists; a job encodes Arrow batches, by the
+same functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from contracts.config.section import Side
 from contracts.errors import DataError
+from contracts.features.arrow_columns import arrow_numbers, first_entries
 from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from contracts.features.vocabulary import look_up, typed_keys
+from contracts.features.vocabulary import look_up, look_up_arrow, typed_keys
 
-Column = Sequence[Any] | np.ndarray
+Column: TypeAlias = Sequence[Any] | np.ndarray | pa.Array | pa.ChunkedArray
 LARGEST_SCALED = 1e6
 
 
@@ -33,6 +36,10 @@ class Encoded(NamedTuple):
 
 def number(values: Column) -> np.ndarray:
     """float64 with NaN for missing."""
+    if isinstance(values, pa.ChunkedArray):
+        return np.concatenate([arrow_numbers(chunk) for chunk in _chunks(values)])
+    if isinstance(values, pa.Array):
+        return arrow_numbers(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiu":
         return values.astype(np.float64)
     try:
@@ -94,17 +101,52 @@ class Encoder:
             dense[:, slot.start] = scale(number(columns.get(slot.field, [None] * rows)), self.spec.by_name[slot.field])
         return Encoded(ids, dense)
 
+    def slot_ids(
+        self, columns: Mapping[str, Column] | pa.RecordBatch | pa.Table, wanted: Collection[str] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Slot name -> int32 [B, width] of all sides, crosses included; `wanted` names fields, all without it.
+
+        Raises DataError when a column is absent.
+        """
+        if not isinstance(columns, Mapping):
+            columns = dict(zip(columns.schema.names, columns.columns, strict=True))
+        fields = [field for field in self.spec.fields if wanted is None or field.name in wanted]
+        crosses = [field for field in fields if field.kind == "cross" and not field.product]
+        needed = {field.name for field in fields} | {self.spec.slot(p).field for field in crosses for p in field.parts}
+        ids: dict[str, np.ndarray] = {}
+        for field in self.spec.fields:
+            if field.name in needed and field.kind not in ("cross", "statistic"):
+                blocks = self.field_ids(field, _given(columns, field.name))
+                ids |= {name: block for (name, _, _), block in zip(field.slots(), blocks, strict=True)}
+        parts = {name: block[:, 0] for name, block in ids.items()}
+        ids |= {field.name: self._cross(field, parts)[:, None] for field in crosses}
+        kept = {name for field in fields for name, _, _ in field.slots()}
+        return {name: block for name, block in ids.items() if name in kept}
+
     def field_ids(self, field: FeatureField, values: Column) -> list[np.ndarray]:
         """One [B, length] int32 array per id slot of the field."""
         if field.dense:
             numbers = number(values)
             return [bin_ids(numbers, edges)[:, None] for edges in field.edges.values()]
+        if isinstance(values, pa.ChunkedArray):
+            return [np.concatenate([self._arrow_ids(field, chunk) for chunk in _chunks(values)])]
+        if isinstance(values, pa.Array):
+            return [self._arrow_ids(field, values)]
         if field.kind == "categorical":
             keys, present = typed_keys(_plain(values), field.key_type)
             return [look_up(self.vocabularies[field.vocabulary or ""], keys, present)[:, None]]
         return [self._list_ids(field, values)]
 
-    def _list_ids(self, field: FeatureField, values: Column) -> np.ndarray:
+    def _arrow_ids(self, field: FeatureField, values: pa.Array) -> np.ndarray:
+        keys = self.vocabularies[field.vocabulary or ""]
+        if field.kind == "categorical":
+            return look_up_arrow(keys, values, field.key_type)[:, None]
+        rows, places, entries = first_entries(values, field.length)
+        ids = np.full((len(values), field.length), PADDING, dtype=np.int32)
+        ids[rows, places] = look_up_arrow(keys, entries, field.key_type)
+        return ids
+
+    def _list_ids(self, field: FeatureField, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         ids = np.full((len(values), field.length), PADDING, dtype=np.int32)
         for row, entries in enumerate(values):
             kept = _plain(entries)[: field.length] if entries is not None else []
@@ -115,19 +157,33 @@ class Encoder:
 
     def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """[B, number of crosses with ids]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
-        columns = []
-        for field in self.spec.crosses():
-            slots = [self.part_slots[part] for part in field.parts]
-            code = radix_code([part_ids[slot.name] for slot in slots], [slot.size for slot in slots])
-            if field.buckets:
-                columns.append((FIRST_ID + code % field.buckets).astype(np.int32))
-            else:
-                columns.append(look_up(self.vocabularies[field.vocabulary or ""], code))
+        columns = [self._cross(field, part_ids) for field in self.spec.crosses()]
         rows = max((len(ids) for ids in part_ids.values()), default=0)
         if not columns:
             return np.empty((rows, 0), dtype=np.int32)
         return np.stack([np.broadcast_to(column, (rows,)) for column in columns], axis=1)
 
+    def _cross(self, field: FeatureField, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
+        code = self.cross_code(field.parts, part_ids)
+        if field.buckets:
+            return (FIRST_ID + code % field.buckets).astype(np.int32)
+        return look_up(self.vocabularies[field.vocabulary or ""], code)
 
-def _plain(values: Column) -> list[Any]:
+    def cross_code(self, parts: Sequence[str], part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Mixed-radix int64 code [B] of the ids [B] of these slots, which a cross's vocabulary is fitted on."""
+        slots = [self.part_slots.get(part) or self.spec.slot(part) for part in parts]
+        return radix_code([part_ids[slot.name] for slot in slots], [slot.size for slot in slots])
+
+
+def _given(columns: Mapping[str, Column], name: str) -> Column:
+    if name not in columns:
+        raise DataError(f"the raw column {name!r} is not among the given ones: {', '.join(columns) or 'none'}")
+    return columns[name]
+
+
+def _chunks(values: pa.ChunkedArray) -> list[pa.Array]:
+    return values.chunks or [pa.nulls(0, values.type)]
+
+
+def _plain(values: Sequence[Any] | np.ndarray) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else list(values)

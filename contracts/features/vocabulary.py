@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from contracts.config.section import KeyType
 from contracts.errors import DataError
+from contracts.features.arrow_columns import distinct_keys
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN
 
 FOLDER = "vocabularies"
@@ -58,6 +60,13 @@ def look_up(vocabulary: np.ndarray, keys: np.ndarray, present: np.ndarray | None
     if present is not None:
         found &= present
     return np.where(found, rank + FIRST_ID, UNKNOWN).astype(np.int32)
+
+
+def look_up_arrow(vocabulary: np.ndarray, values: pa.Array, key_type: KeyType) -> np.ndarray:
+    """Ids int32 [B] of an Arrow column of keys, of which each distinct one is searched once; null gets 1."""
+    keys, places = distinct_keys(values, key_type)
+    ids = look_up(vocabulary, *typed_keys(keys.to_pylist(), "string" if key_type == "string" else "int64"))
+    return np.append(ids, np.int32(UNKNOWN))[places]
 
 
 def ranks(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,3 +79,58 @@ def test_an_absent_column_is_missing_throughout():
 def test_a_missing_vocabulary_is_named():
     with pytest.raises(DataError, match="'city' of the feature spec is not among"):
         Encoder(SPEC, {name: keys for name, keys in STORED.items() if name != "city"})
+
+
+KEYS = ["a", "a\0", "ab", "é", "x" * 300, ""]
+WIDE = FeatureSpec(fields=(
+    FeatureField(name="text", kind="categorical", side="user", vocabulary="text", size=9),
+    FeatureField(name="whole", kind="categorical", side="user", key_type="int64", vocabulary="whole", size=4),
+    FeatureField(name="flag", kind="categorical", side="context", key_type="bool", vocabulary="flag", size=4),
+    FeatureField(name="texts", kind="multi_valued", side="user", vocabulary="text", size=9, length=3),
+    FeatureField(name="wholes", kind="sequence", side="user", key_type="int64", vocabulary="whole", size=4, length=2),
+    FeatureField(name="price", kind="numeric", side="item", edges={2: (1.0,), 4: (-1.0, 0.0, 2.5)}, log=True),
+    FeatureField(name="none", kind="numeric", side="item", edges={2: (1.0,)}),
+    FeatureField(name="pair", kind="cross", side="cross", parts=("text", "price#4"), vocabulary="pair", size=40),
+    FeatureField(name="hashed", kind="cross", side="cross", parts=("whole", "flag"), buckets=3, size=5),
+))
+KNOWN = {"text": np.array(sorted(k.encode() for k in KEYS if "\0" not in k)), "whole": np.array([-5, 2**62]),
+         "flag": np.array([0, 1]), "pair": np.arange(10, 40, 3)}
+TYPES = {"text": pa.string(), "whole": pa.int64(), "flag": pa.bool_(), "texts": pa.list_(pa.string()),
+         "wholes": pa.list_(pa.int32()), "price": pa.float64(), "none": pa.null()}
+some_text = st.one_of(st.none(), st.sampled_from([*KEYS, *(key + "?" for key in KEYS)]), st.text(max_size=3))
+some_whole = st.one_of(st.none(), st.sampled_from([-5, 2**62]), integers)
+row = st.fixed_dictionaries({
+    "text": some_text, "whole": some_whole, "flag": st.one_of(st.none(), st.booleans()),
+    "texts": st.one_of(st.none(), st.lists(some_text, max_size=5)),
+    "wholes": st.one_of(st.none(), st.lists(st.one_of(st.none(), st.just(-5), st.integers(0, 9)), max_size=4)),
+    "price": anything, "none": st.none(),
+})
+
+
+@given(rows=st.lists(row, min_size=1, max_size=12), cut=st.integers(0, 4), chunk=st.integers(0, 5))
+def test_arrow_columns_become_the_ids_of_the_same_lists(rows, cut, chunk):
+    """Nulls, NaN, empty lists, unknown and long keys, text beyond ASCII, NUL; sliced arrays and chunks."""
+    lists = {name: [entry[name] for entry in rows] for name in TYPES}
+    table = pa.table({name: pa.array(values, TYPES[name]) for name, values in lists.items()})
+    table = pa.concat_tables([table[:chunk], table[chunk:]])[cut:]
+    lists = {name: values[cut:] for name, values in lists.items()}
+    encoder = Encoder(WIDE, KNOWN)
+    expected, found = encoder.slot_ids(lists), encoder.slot_ids(table)
+    assert list(found) == ["text", "whole", "flag", "texts", "wholes", "price#2", "price#4", "none#2", "pair", "hashed"]
+    for name, ids in found.items():
+        assert (ids.dtype, ids.tolist()) == (np.int32, expected[name].tolist())
+    if len(table):
+        arrays = dict(zip(table.column_names, table.columns, strict=True))
+        blocks = [encoder.encode(columns, "user", "item") for columns in (lists, arrays)]
+        np.testing.assert_array_equal(blocks[0].ids, blocks[1].ids)
+        np.testing.assert_array_equal(blocks[0].dense, blocks[1].dense)
+
+
+def test_wanted_fields_bring_their_parts_and_leave_them_out():
+    rows = {"text": ["a", "b"], "price": [0.5, None]}
+    found = Encoder(WIDE, KNOWN).slot_ids(rows, {"pair"})
+    assert list(found) == ["pair"]
+    assert found["pair"].tolist() == Encoder(WIDE, KNOWN).slot_ids({
+        name: pa.array(values) for name, values in rows.items()}, ["pair"])["pair"].tolist()
+    with pytest.raises(DataError, match="the raw column 'price' is not among the given ones: text"):
+        Encoder(WIDE, KNOWN).slot_ids({"text": ["a"]}, {"pair"})
