@@ -1,6 +1,7 @@
 """Files and folders that are either complete or not there: written aside, then put in place at once.
 
     with aside(path) as draft: draft.write_text(...)      path holds the old content or the new, never a part of it
+    with durable(path) as draft: ...                      the same, and what was written survives a crash of the machine
     put_in_place(source, target)                          the same for a folder
 """
 
@@ -26,6 +27,23 @@ def aside(path: Path) -> Iterator[Path]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def durable(path: Path) -> Iterator[Path]:
+    """As `aside`; once the block has ended, the file is there after a loss of power too."""
+    with aside(path) as draft:
+        yield draft
+        _to_disk(draft)
+    _to_disk(path.parent)
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_json(path: Path, value: Any, indent: int | None = 1) -> None:

@@ -10,6 +10,12 @@
 The server needs the sum of the differences alone, so they can be masked as any update. **Commit rule**: a client takes
 g_new for g_i only when the next message says that the server accepted that upload; otherwise g would be wrong for ever.
 
+What a server says of an upload is a lever: where a model is sent again, the difference of every client is near zero but
+that of one whose upload is said to be missing. So nobody is asked for all anew once something was accepted (a server
+that begins anew begins a run of another name, which the masks of all clients are bound to), and who revealed what opens
+a sum that its upload is in takes it for accepted and refuses to hear otherwise, but in a round of the same clients that
+says so to all of them.
+
 With submodels g_i is a sparse map row -> vector. A difference lies on its old rows and its new ones, so both must be
 declared; what was not declared in a round stays as it was. Dense parts are divided by N, a row by the number of clients
 that hold it, or cold rows would freeze. What is sent is rounded and clipped: a client remembers what it **sent**, so
@@ -60,29 +66,33 @@ AsSent = Callable[[Gradient], Gradient]
 @dataclass
 class GradientMemory:
     """One client's side. `committed` is what the server has of it, since round `number` (0: nothing); `pending` what it
-    sent last, in which round, and does not yet know the fate of."""
+    sent last, in which round, and does not yet know the fate of; `opened`: it revealed what opens the sum with it."""
 
     committed: Gradient
     pending: tuple[int, Gradient] | None = None
     number: int = 0
+    opened: bool = False
 
     @classmethod
     def empty(cls, dense: int, width: int = 0) -> GradientMemory:
         """Of a client that has sent nothing: zero everywhere."""
         return cls(Gradient(np.zeros(dense), np.empty(0, dtype=np.int64), np.zeros((0, width))))
 
-    def settle(self, accepted: int) -> None:
+    def settle(self, accepted: int, voided: bool = False) -> None:
         """`accepted`: the round of this client's last upload that the server has (0: none). Raises ProtocolError where
-        the server speaks of a round that this client knows nothing of: its running mean would be wrong for ever."""
-        if accepted == 0:
-            self.committed = GradientMemory.empty(len(self.committed.dense), self.committed.rows.shape[1]).committed
-        elif self.pending is not None and self.pending[0] == accepted:
+        the server speaks of a round that this client knows nothing of (its running mean would be wrong for ever), and
+        where it denies what was opened (one client's gradient would be the whole difference of two sums), unless it is
+        `voided` for all that were in that sum."""
+        if self.pending is not None and self.opened and accepted != self.pending[0] and not voided:
+            raise ProtocolError(f"this client helped to open its upload of round {self.pending[0]}, the server says "
+                                f"that it has that of round {accepted}; refused. Begin the run anew in another folder")
+        if self.pending is not None and self.pending[0] == accepted:
             self.committed = self.pending[1]
         elif accepted != self.number:
             known = [self.number, *([] if self.pending is None else [self.pending[0]])]
             raise ProtocolError(f"the server has this client's upload of round {accepted}, it remembers {known}; "
                                 "refused: one of the two was put back to an older state")
-        self.number, self.pending = accepted, None
+        self.number, self.pending, self.opened = accepted, None, False
 
     def declared(self, places: np.ndarray) -> np.ndarray:
         """Rows of the next difference, where the client now uses `places`."""
@@ -97,7 +107,7 @@ class GradientMemory:
             gradient.dense - self.committed.dense, places, gradient.at(places) - self.committed.at(places)
         )
         sent = as_sent(exact)
-        self.pending = (number, self.committed.plus(sent))
+        self.pending, self.opened = (number, self.committed.plus(sent)), False
         return sent
 
 

@@ -2,8 +2,8 @@
 
 Every array costs its payload and at most `FRAMING` bytes of headers; the formulas count payloads:
 
-    keys          up 196                                         down 4
-    shares        up 92 k                                        down 200 k + 20 n + 4, k neighbours, n clients
+    keys          up 204                                         down 36
+    shares        up 92 k                                        down 208 k + 20 n + 4, k neighbours, n clients
     union         up 2 m                                         down 96 k, m words of 16 bits
     agree_union   up 64                                          down n / 8
     open_union    up 16 k                                        down 68 q, q more than two thirds of n
@@ -92,7 +92,7 @@ def predicted(
     boxes, both = 96 * k * masked, k * np.ceil(rows / 8) if per_row else 0
     payload: dict[str, tuple[float, float]] = {}
     if masked:
-        payload |= {"keys": (196, 4), "shares": (92 * k, 200 * k + 20 * clients + 4)}
+        payload |= {"keys": (204, 36), "shares": (92 * k, 208 * k + 20 * clients + 4)}
     if choose:
         payload |= {"union": (2 * code, boxes), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
         boxes = 0

@@ -5,12 +5,13 @@ Like all of a client's half of a round it works on what is remembered of it (fed
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.protocol.messages import ROUND, Message, get, numbers, scalar, text
+from federated.protocol.messages import ROUND, RUN, RUN_BYTES, Message, get, numbers, scalar, text
 from federated.protocol.plan import Plan
 from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, Identity, require_signed
 from federated.secure_aggregation.masking import Layout, PairMask, masked
@@ -34,6 +35,8 @@ from federated.secure_aggregation.round_secrets import (
 from federated.secure_aggregation.share_exchange import BOX_BYTES, SHARES_BYTES, deal, receive
 from federated.secure_aggregation.unmasking import pair_key, parted, reveal, sign
 
+SIGNED_AT, FRESH = "signed_at", 86_400
+
 
 class ClientMasks:
     """`identity` signs what the client says to the others."""
@@ -48,16 +51,18 @@ class ClientMasks:
         count = int(get(message, "clients", np.int32, ())[()])
         if count < self.plan.min_clients:
             raise ProtocolError(f"a round of {count} clients, {self.plan.min_clients} are the least; refused")
-        secrets = RoundSecrets.draw()
-        memory["seeds"] = text(secrets.seeds)
+        memory[RUN] = get(message, RUN, np.uint8, (RUN_BYTES,))
+        secrets, now = RoundSecrets.draw(), int(time.time())
+        memory |= {"seeds": text(secrets.seeds), SIGNED_AT: scalar(now, np.int64)}
         announcement, identity = secrets.announcement(), self._signing()
-        signature = identity.sign(ANNOUNCEMENT, announcement, round_context(round_number(memory)))
+        signature = identity.sign(ANNOUNCEMENT, announcement, announced_context(self.plan, _round_context(memory), now))
         return {"announcement": text(announcement), "signer": scalar(identity.number, np.int32),
-                "signature": text(signature)}
+                "signature": text(signature), SIGNED_AT: memory[SIGNED_AT]}
 
     def deal(self, message: Message, memory: Message) -> Message:
         """Shares of the secrets, sealed for each neighbour. Refuses a roster or neighbours that are not what they
-        should be, and announcements that somebody else made."""
+        should be, announcements that somebody else made or another day, and a roster that took so long that it may have
+        been sought: its neighbours follow from what is in it."""
         peers = get(message, "peers", np.int32, (None,))
         announced = get(message, "announcements", np.uint8, (len(peers), ANNOUNCEMENT_BYTES))
         roster, signers = get(message, "roster", np.int32, (None,)), get(message, "signers", np.int32, (len(peers),))
@@ -68,18 +73,22 @@ class ClientMasks:
         if len(roster) < self.plan.min_clients or me in peers.tolist() or len(set(peers.tolist())) < len(peers):
             raise ProtocolError(f"neighbours {peers.tolist()} of client {me} in a round of {len(roster)}: too few or "
                                 "not distinct; refused")
-        number = self._signing().number
-        require_roster(
-            roster, len(self.plan.identities), number, signers.tolist(), self.plan.neighbours, round_number(memory))
+        waited, number = int(time.time()) - int(memory[SIGNED_AT][()]), self._signing().number
+        if waited > 2 * self.plan.timeout:
+            raise ProtocolError(f"the roster comes {waited} s after this client announced its keys, "
+                                f"{2 * self.plan.timeout:.0f} s are the most; refused")
         known = {number: _secrets(memory).announcement()}
         known |= {signer: raw.tobytes() for signer, raw in zip(signers.tolist(), announced, strict=True)}
         named = dict(zip(roster.tolist(), hashes, strict=True))
-        if any(named[signer].tobytes() != announcement_hash(raw) for signer, raw in known.items()):
+        if any(signer not in named or named[signer].tobytes() != announcement_hash(raw)
+               for signer, raw in known.items()):
             raise ProtocolError("the roster names other announcements than this client's and its neighbours'; refused")
+        require_roster(
+            roster, len(self.plan.identities), number, signers.tolist(), self.plan.neighbours, self._context(memory))
         signatures = get(message, "signatures", np.uint8, (len(peers), SIGNATURE_BYTES))
-        for signer, raw, signature in zip(signers.tolist(), announced, signatures, strict=True):
-            require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw.tobytes(), signature.tobytes(),
-                           round_context(round_number(memory)))
+        dates = get(message, SIGNED_AT, np.int64, (len(peers),)).tolist()
+        for signer, raw, date, signature in zip(signers.tolist(), announced, dates, signatures, strict=True):
+            require_announced(self.plan, _round_context(memory), signer, raw.tobytes(), date, signature.tobytes())
         peer_keys = _announcements(memory)
         boxes = deal(_secrets(memory), me, peer_keys, threshold(len(peer_keys)), self._context(memory))
         return {"boxes": np.stack([text(boxes[peer]) for peer in sorted(boxes)])}
@@ -175,12 +184,30 @@ class ClientMasks:
     def _context(self, memory: Message) -> bytes:
         """Of all keys after the announcements."""
         return roster_context(
-            round_context(round_number(memory)), self.plan.fingerprint, memory["roster"], memory["announced"])
+            _round_context(memory), self.plan.fingerprint, memory["roster"], memory["announced"])
 
 
-def round_context(number: int) -> bytes:
-    """What announcements are bound to, before there is a roster."""
-    return b"round %d" % number
+def round_context(number: int, run: bytes) -> bytes:
+    """What is bound to a round of a run before there is a roster. `run` [32]."""
+    return b"round %d of " % number + run
+
+
+def announced_context(plan: Plan, context: bytes, signed_at: int) -> bytes:
+    """What a signed announcement is bound to: the round, the plan, and the second since 1970 at which it was made."""
+    return context + plan.fingerprint + b" at %d" % signed_at
+
+
+def require_announced(plan: Plan, context: bytes, signer: int, raw: bytes, signed_at: int, signature: bytes) -> None:
+    """Raises ProtocolError unless this client made this announcement for this round, within FRESH seconds of now."""
+    if abs(time.time() - signed_at) > FRESH:
+        raise ProtocolError(f"client {signer} announced its keys at {signed_at}, {FRESH} s or more from now; refused")
+    require_signed(plan.identities, signer, ANNOUNCEMENT, raw, signature, announced_context(plan, context, signed_at))
+
+
+def _round_context(memory: Message) -> bytes:
+    if RUN not in memory:
+        raise ProtocolError("keys of this round were never asked for; refused")
+    return round_context(round_number(memory), memory[RUN].tobytes())
 
 
 def round_number(memory: Message) -> int:

@@ -1,7 +1,7 @@
 """The server's half of `keys` and `shares`: it relays what clients announce, and the boxes that it cannot open.
 
-Neighbours follow from the roster (federated/secure_aggregation/roster_consistency.py), which every key after the
-announcements is bound to.
+Neighbours follow from the roster and all that it announced (federated/secure_aggregation/roster_consistency.py), which
+every key after the announcements is bound to. `run` [32] tells runs and their starts apart.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.errors import ProtocolError
-from federated.protocol.client_masks import round_context
-from federated.protocol.messages import Message, get, numbers, scalar, text
+from federated.protocol.client_masks import SIGNED_AT, require_announced, round_context
+from federated.protocol.messages import RUN, Message, get, numbers, scalar, text
 from federated.protocol.plan import Plan
 from federated.protocol.round_phases import RoundPhases
-from federated.secure_aggregation.identity import ANNOUNCEMENT, SIGNATURE_BYTES, require_signed
-from federated.secure_aggregation.neighbour_graph import ring
+from federated.secure_aggregation.identity import SIGNATURE_BYTES
+from federated.secure_aggregation.neighbour_graph import graph_seed, ring
 from federated.secure_aggregation.roster_consistency import HASH_BYTES, announcement_hash, roster_context
 from federated.secure_aggregation.round_secrets import ANNOUNCEMENT_BYTES, Announcement
 from federated.secure_aggregation.share_exchange import BOX_BYTES
 
 
 class Signed(NamedTuple):
-    """Who announced something (its number in the published list), and its signature, uint8 [64]."""
+    """Who announced something (its number in the published list) and when, and its signature, uint8 [64]."""
 
     signer: int
+    at: int
     signature: np.ndarray
 
 
@@ -37,9 +38,9 @@ class KeyAgreement:
     of the round are bound to.
     """
 
-    def __init__(self, plan: Plan, phases: RoundPhases) -> None:
-        self.plan, self.phases = plan, phases
-        self.context = round_context(phases.number)
+    def __init__(self, plan: Plan, phases: RoundPhases, run: bytes) -> None:
+        self.plan, self.phases, self.run = plan, phases, run
+        self.context = round_context(phases.number, run)
         self.announced: dict[int, Announcement] = {}
         self.signed: dict[int, Signed] = {}
         self.roster = np.empty(0, dtype=np.int32)
@@ -50,7 +51,7 @@ class KeyAgreement:
 
     def share_keys(self, clients: list[int]) -> list[int]:
         """Both phases; returns the clients that dealt their shares. Raises RoundAbandoned below the least."""
-        greeting = {client: {"clients": scalar(len(clients), np.int32)} for client in clients}
+        greeting = {client: {"clients": scalar(len(clients), np.int32), RUN: text(self.run)} for client in clients}
         self.announced = self.phases.ask("keys", greeting, self._checked_announcement)
         self.phases.require(len(self.announced), "keys")
         self._set_roster()
@@ -79,12 +80,13 @@ class KeyAgreement:
         raw = get(reply, "announcement", np.uint8, (ANNOUNCEMENT_BYTES,)).tobytes()
         signer = int(get(reply, "signer", np.int32, ())[()])
         signature = get(reply, "signature", np.uint8, (SIGNATURE_BYTES,))
-        require_signed(self.plan.identities, signer, ANNOUNCEMENT, raw, signature.tobytes(), self.context)
+        signed_at = int(get(reply, SIGNED_AT, np.int64, ())[()])
+        require_announced(self.plan, self.context, signer, raw, signed_at, signature.tobytes())
         if signer in (known.signer for known in self.signed.values()):
             raise ProtocolError(f"client {signer} of the list is in this round already; its second self is lost")
         announcement = Announcement(raw)
         announcement.require_usable()
-        self.signed[client] = Signed(signer, signature)
+        self.signed[client] = Signed(signer, signed_at, signature)
         return announcement
 
     def _set_roster(self) -> None:
@@ -98,11 +100,12 @@ class KeyAgreement:
         """Client -> its neighbours, which follow from the roster."""
         client_of = {signed.signer: client for client, signed in self.signed.items()}
         return {client_of[signer]: sorted(client_of[peer] for peer in peers)
-                for signer, peers in ring(self.roster.tolist(), self.plan.neighbours, self.phases.number).items()}
+                for signer, peers in ring(self.roster.tolist(), self.plan.neighbours, graph_seed(self.context)).items()}
 
     def _introduction(self, client: int, peers: list[int]) -> Message:
         announcements = np.stack([text(self.announced[peer].raw) for peer in peers])
         return {"me": scalar(client, np.int32), "peers": numbers(peers), "announcements": announcements,
                 "signers": numbers([self.signed[peer].signer for peer in peers]),
+                SIGNED_AT: np.array([self.signed[peer].at for peer in peers], dtype=np.int64),
                 "signatures": np.stack([self.signed[peer].signature for peer in peers]), "roster": self.roster,
                 "announced": self._hashes}

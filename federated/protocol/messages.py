@@ -21,7 +21,8 @@ Phase = Literal[
 ]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 ROUND = "round"
-ACCEPTED, MEAN_SAMPLES = "accepted", "mean_samples"  # beside the model where the averaging is "latest"
+RUN, RUN_BYTES = "run", 32  # with the keys: 16 bytes of the run, as long as its model lives, 16 of this start of it
+ACCEPTED, MEAN_SAMPLES, VOIDED = "accepted", "mean_samples", "voided"  # with the model where averaging is "latest"
 
 
 class Exchange(Protocol):

@@ -38,8 +38,8 @@ class Plan:
     `expected_union` chooses the union's code; `contributors` > 1 leaves rows out that fewer clients of a round hold.
     `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none), after it has
     scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
-    modulo this; policy "scope" trains one of them a round. `identities`: public keys of all clients by their number,
-    with which they sign what they say (none without masks)."""
+    modulo this; policy "scope" trains one of them a round. `timeout`: seconds that a phase waits. `identities`: public
+    keys of all clients by their number, with which they sign what they say (none without masks)."""
 
     space: int
     private: tuple[tuple[int, int], ...]
@@ -59,6 +59,7 @@ class Plan:
     noise: float = 0.0
     noise_norm: float = 0.0
     buckets: int = 1
+    timeout: float = 600.0
     identities: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:

@@ -17,13 +17,29 @@ from federated.privacy.private_set_union import WORD, DirectCode, membership, to
 from federated.privacy.randomized_response import FirstAnswers, round_answers
 from federated.privacy.skellam import noise_words
 from federated.protocol.client_masks import ClientMasks, round_number
-from federated.protocol.gradient_store import GradientStore
+from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
-from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, ROUND, Message, Phase, get
+from federated.protocol.messages import (
+    ACCEPTED,
+    MEAN_SAMPLES,
+    ROUND,
+    RUN,
+    RUN_BYTES,
+    VOIDED,
+    Message,
+    Phase,
+    get,
+)
 from federated.protocol.plan import Plan
 from federated.secure_aggregation.identity import Identity
 from federated.secure_aggregation.masking import Layout
+from federated.secure_aggregation.roster_consistency import among
 from federated.secure_aggregation.unmasking import model_hash
+
+SPENT: dict[Phase, tuple[str, ...]] = {  # what no later phase needs is forgotten: a stolen context tells less
+    "train": ("seeds", "announcements"),
+    "open_update": ("shares", "senders", "masked union", "masked update", "finished union", "finished update"),
+}
 
 
 class Trainer(Protocol):
@@ -57,7 +73,7 @@ class RoundClient:
             "keys": self.masks.announce, "shares": self.masks.deal, "union": self._union,
             "agree_union": partial(self.masks.agree, "union"), "open_union": partial(self.masks.open, "union"),
             "choose": self._choose, "train": self._train,
-            "agree_update": partial(self.masks.agree, "update"), "open_update": partial(self.masks.open, "update"),
+            "agree_update": partial(self.masks.agree, "update"), "open_update": self._open_update,
         }
 
     def handle(self, phase: Phase, message: Message, memory: Message) -> tuple[Message, Message]:
@@ -73,12 +89,13 @@ class RoundClient:
             )
         reply = self._handlers[phase](message, kept)
         kept[f"done {phase}"] = np.ones(1, dtype=np.uint8)
-        return reply, kept
+        spent = SPENT.get(phase, ())
+        return reply, {name: value for name, value in kept.items() if name not in spent}
 
     # ---- the union ----
     def _union(self, message: Message, memory: Message) -> Message:
         self.masks.take_shares(message, memory)
-        held = np.searchsorted(self.plan.private_places, self._held())
+        held = np.searchsorted(self.plan.private_places, self._held(memory))
         counted = self.plan.counts_holders(round_number(memory))
         code = DirectCode(len(self.plan.private_places)) if counted else self.plan.code
         values = membership(code, held, counted)
@@ -91,11 +108,11 @@ class RoundClient:
         private = self.plan.private_places
         bits = get(message, "union", np.uint8, (-(-len(private) // 8),))
         union = np.flatnonzero(np.unpackbits(bits, count=len(private)))
-        chosen = self._answers(union)
+        chosen = self._answers(union, memory)
         memory["chosen"] = union[chosen].astype(np.int32)
         return {"chosen": np.packbits(chosen)}
 
-    def _answers(self, union: np.ndarray) -> np.ndarray:
+    def _answers(self, union: np.ndarray, memory: Message) -> np.ndarray:
         """bool per row of the union: whether this client names it."""
         policy = self.plan.policy
         if policy.whole_scope:
@@ -103,7 +120,7 @@ class RoundClient:
         if self.answers is None:
             raise ProtocolError(f"policy {policy.name!r} needs a place for the client's first answers")
         held = np.zeros(len(self.plan.private_places), dtype=bool)
-        held[np.searchsorted(self.plan.private_places, self._held())] = True
+        held[np.searchsorted(self.plan.private_places, self._held(memory))] = True
         return round_answers(self.answers.answers(union, held, policy), policy)
 
     # ---- the update ----
@@ -112,7 +129,7 @@ class RoundClient:
         places = self.places(memory)
         rows = get(message, "rows", np.float32, (len(places), self.plan.width))
         dense = get(message, "dense", np.float32, (self.plan.dense,))
-        succinct = np.isin(places, np.concatenate([self.plan.public_places, self._held()]))
+        succinct = np.isin(places, np.concatenate([self.plan.public_places, self._held(memory)]))
         layout, number = self.plan.update_layout(places), round_number(memory)
         if self.gradients is None:
             update = self.trainer.train(number, places[succinct], rows[succinct], dense)
@@ -121,7 +138,9 @@ class RoundClient:
             scale = self.trainer.samples() / max(mean, 1.0)
             update = self.trainer.train(number, places[succinct], rows[succinct], dense, scale)
             accepted = int(get(message, ACCEPTED, np.int64, ())[()])
-            update = self.gradients.difference(self.plan, number, accepted, places, succinct, update)
+            update = self.gradients.difference(
+                self.plan, number, accepted, places, succinct, update, _run(memory), _voided(message),
+                memory["roster"].tolist() if self.plan.masked else ())
         values = update_words(self.plan, layout, succinct, update)
         if self.plan.noise:
             values = shortened(values, self.plan.noise_norm) + noise_words(self.plan.noise, values.size)
@@ -131,16 +150,23 @@ class RoundClient:
 
     def _told(self, rows: np.ndarray, dense: np.ndarray, message: Message) -> Callable[[np.ndarray], bytes]:
         """Hash of the model on the rows that a pair shares; on all of them it is computed once."""
-        mean = float(message[MEAN_SAMPLES][()]) if MEAN_SAMPLES in message else 0.0
+        mean = (float(message[MEAN_SAMPLES][()]), _voided(message)) if MEAN_SAMPLES in message else (0.0, 0)
         whole = cache(lambda: model_hash(dense, rows, mean))
         return lambda both: whole() if len(both) == len(rows) else model_hash(dense, rows[both], mean)
 
-    def _held(self) -> np.ndarray:
+    def _open_update(self, message: Message, memory: Message) -> Message:
+        reply = self.masks.open("update", message, memory)
+        if self.gradients is not None:
+            self.gradients.note_opened(
+                round_number(memory), _run(memory), among(memory["roster"], memory["finished update"]))
+        return reply
+
+    def _held(self, memory: Message) -> np.ndarray:
         """Private places that the client's samples use, or that what it sent before lies on."""
         held = self.trainer.held()
         if self.gradients is None:
             return held
-        return np.union1d(held, np.intersect1d(self.gradients.places(), self.plan.private_places))
+        return np.union1d(held, np.intersect1d(self.gradients.places(_run(memory)), self.plan.private_places))
 
     def places(self, memory: Message) -> np.ndarray:
         """Sorted places that it trains in the round that it remembers. Raises ProtocolError before it has chosen."""
@@ -167,3 +193,11 @@ class RoundClient:
             for peer, bits in zip(peers, both, strict=True)
         }
 
+
+def _voided(message: Message) -> int:
+    return int(get(message, VOIDED, np.int64, ())[()])
+
+
+def _run(memory: Message) -> bytes:
+    """The run that a remembered round is of, whatever start of it."""
+    return memory[RUN][: RUN_BYTES // 2].tobytes() if RUN in memory else NO_RUN

@@ -9,6 +9,7 @@ Where too few are left to open a sum the round is abandoned: RoundAbandoned, and
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ import numpy as np
 from contracts.errors import FederatedError
 from federated.privacy.private_set_union import MOST_ADDED, MOST_COUNTED, from_digits
 from federated.protocol.key_agreement import KeyAgreement
-from federated.protocol.messages import Exchange, Message
+from federated.protocol.messages import RUN_BYTES, Exchange, Message
 from federated.protocol.plan import LOSS_SCALE, TAIL, Plan
 from federated.protocol.round_phases import RoundPhases
 from federated.protocol.sum_opening import open_sum
@@ -56,12 +57,13 @@ class RoundServer:
 
     def __init__(
         self, plan: Plan, number: int, exchange: Exchange, tables: np.ndarray, dense: np.ndarray,
-        further: Mapping[int, Message] | None = None,
+        further: Mapping[int, Message] | None = None, run: bytes | None = None,
     ) -> None:
-        """`further`: what a client is told beside the model."""
+        """`further`: what a client is told beside the model; `run` [32]: of which run, and of which start of it, the
+        round is (None: of one of its own)."""
         self.plan, self.number = plan, number
         self.phases = RoundPhases(exchange, number, plan.min_clients)
-        self._keys = KeyAgreement(plan, self.phases)
+        self._keys = KeyAgreement(plan, self.phases, run or secrets.token_bytes(RUN_BYTES))
         self._update = UpdatePhase(self._keys, tables, dense, further or {})
 
     def run(self, clients: Iterable[int]) -> OpenedRound:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from federated.protocol.key_agreement import KeyAgreement
-from federated.protocol.messages import MEAN_SAMPLES, Message, get, numbers
+from federated.protocol.messages import MEAN_SAMPLES, VOIDED, Message, get, numbers
 from federated.protocol.sum_opening import open_sum, secure_sum
 from federated.secure_aggregation.masking import NO_ROWS, Total
 from federated.secure_aggregation.unmasking import model_hash
@@ -52,6 +52,6 @@ class UpdatePhase:
         """Hash of the model at these places. Pairs that share all rows of a round follow each other: the last one is
         kept."""
         if self._told_last is None or not np.array_equal(places, self._told_last[0]):
-            means = (float(told[MEAN_SAMPLES][()]) for told in self.further.values() if MEAN_SAMPLES in told)
-            self._told_last = places, model_hash(self.dense, self.tables[places], next(means, 0.0))
+            beside = ((float(told[MEAN_SAMPLES][()]), int(told[VOIDED][()])) for told in self.further.values())
+            self._told_last = places, model_hash(self.dense, self.tables[places], next(beside, (0.0, 0)))
         return self._told_last[1]

@@ -79,7 +79,7 @@ def histogram_plan(
     return Plan(
         space=0, private=(), width=1, dense=size, policy=POLICIES["all"], masking="union", rule="heat",
         clip=FixedPoint(1.0).largest, max_samples=1, clients=clients, neighbours=config.federated.neighbours,
-        min_clients=config.federated.min_clients, identities=identities,
+        min_clients=config.federated.min_clients, timeout=config.federated.timeout, identities=identities,
     )
 
 

@@ -83,15 +83,18 @@ def bytes_by_formula(training: FederatedRun) -> dict[str, tuple[float, float]]:
 
 
 def noise_epsilon(training: FederatedRun, delta: float) -> float | None:
-    """Of all opened sums of updates together, for a client that took part in each; None without noise. The fewest
-    uploads of a round bound its noise, less one: a client knows its own."""
+    """Of all sums of updates together that were opened or could have been, those of abandoned attempts among them, for
+    a client that took part in each; None without noise. The fewest uploads of a sum bound its noise, less one: a client
+    knows its own."""
     plan = training.plan
     if not plan.noise:
         return None
-    fewest = min(entry.clients for entry in training.history) - 1
+    abandoned = [uploads for entry in training.history for uploads in entry.abandoned_uploads
+                 if uploads >= plan.min_clients]
+    fewest = min([*abandoned, *(entry.clients for entry in training.history)]) - 1
     words = plan.dense + TAIL + plan.space * (plan.width + 1)
     l1 = min(plan.noise_norm * np.sqrt(words), plan.noise_norm**2)
-    return skellam.epsilon(fewest * plan.noise, plan.noise_norm, l1, len(training.history), delta)
+    return skellam.epsilon(fewest * plan.noise, plan.noise_norm, l1, len(training.history) + len(abandoned), delta)
 
 
 def rows_held(space: RowSpace, folder: Path) -> float:

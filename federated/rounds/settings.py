@@ -58,7 +58,7 @@ def plan_of(
         space=space.size, private=space.private_ranges(), width=networks.width,
         dense=sum(p.numel() for p in networks.dense_parameters()), policy=policy, masking=masking, rule=rule,
         clip=s.clip, max_samples=s.max_samples, clients=s.clients, neighbours=s.neighbours,
-        min_clients=s.min_clients, expected_union=s.expected_union, contributors=s.contributors,
+        min_clients=s.min_clients, timeout=s.timeout, expected_union=s.expected_union, contributors=s.contributors,
         levels=CENTRAL_LEVELS if name == "central" else DEFAULT_LEVELS,
         identities=identities if masking != "none" else (),
         noise=s.noise if masking != "none" else 0.0, noise_norm=s.noise_norm, buckets=max(s.scope_buckets, 1),

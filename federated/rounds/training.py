@@ -3,6 +3,7 @@
     FOLDER/runs/SETTING/model.safetensors   rows, dense and the last completed round, replaced by rename after each
     FOLDER/runs/SETTING/best.safetensors    the same of the round with the best validation AUC
     FOLDER/runs/SETTING/history.json        the figures of each round, with its bytes
+    FOLDER/runs/SETTING/run.name            16 random bytes: in another folder all clients begin anew
 
 A round that is abandoned changes nothing and is drawn anew; a server started again goes on after the last completed
 one.
@@ -12,14 +13,17 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from contracts.atomic_write import aside, write_json
+from contracts.atomic_write import aside, durable, write_json
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
 from contracts.summaries.federated import RoundFigures
@@ -27,23 +31,32 @@ from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
 from federated.clients.availability import Availability
 from federated.protocol.byte_count import ByteCount
-from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, Exchange, Message, scalar
+from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
 from federated.protocol.plan import ATTEMPTS, Plan
 from federated.protocol.round_server import OpenedRound, RoundServer
+from federated.secure_aggregation.roster_consistency import quorum
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
-POPULATION = "population.safetensors"
+POPULATION, RUN_NAME = "population.safetensors", "run.name"
 LONGEST_WAIT = 1000  # rounds
+UP_TO_UPLOAD = PHASES[: PHASES.index("train") + 1]
 Evaluate = Callable[[np.ndarray, np.ndarray], Mapping[str, float]]
 """Rows and dense part of a model -> AUCs, as RoundFigures names them."""
 OnRound = Callable[[RoundFigures], None]
+
+
+class Voided(NamedTuple):
+    """An attempt that clients helped to open and that was abandoned all the same, and whose uploads it had."""
+
+    number: int = 0
+    clients: frozenset[int] = frozenset()
 
 
 @dataclass(kw_only=True)
 class FederatedRun:
     """One setting's model as it moves: `rows` [space, width] and `dense` [D]. `exchange` numbers its clients 0 ..
     population - 1; `available` None: all are there. `counted` is what the exchange counts into. `accused` dealt shares
-    that do not open and are asked no more."""
+    that do not open and are asked no more; `voided` clients hear together that an attempt was never summed."""
 
     plan: Plan
     exchange: Exchange
@@ -61,6 +74,16 @@ class FederatedRun:
     mean_samples: float = 0.0
     waited: int = 0
     accused: set[int] = field(default_factory=set)
+    voided: Voided = field(default_factory=Voided)
+    _abandoned: list[int] = field(default_factory=list)
+
+    @cached_property
+    def _run(self) -> bytes:
+        """What the clients' memories of the model and the signatures of this start are bound to."""
+        if not (self.folder / RUN_NAME).exists():
+            with durable(self.folder / RUN_NAME) as draft:
+                draft.write_bytes(secrets.token_bytes(RUN_BYTES // 2))
+        return (self.folder / RUN_NAME).read_bytes() + secrets.token_bytes(RUN_BYTES // 2)
 
     def count_population(self) -> None:
         """Who holds what, where the averaging needs it: one securely counted union of the whole population. Counted
@@ -68,7 +91,7 @@ class FederatedRun:
         if self.plan.rule not in BY_CLIENTS:
             return
         if not (self.folder / POPULATION).exists():
-            server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense)
+            server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense, run=self._run)
             holders, mean_samples = server.holders(range(self.population))
             self.folder.mkdir(parents=True, exist_ok=True)
             _replace(self.folder / POPULATION, {"holders": holders, "mean_samples": np.array([mean_samples])})
@@ -105,7 +128,7 @@ class FederatedRun:
         first = self.resume() + 1
         self.counted.take()
         for number in range(first, rounds + 1):
-            started = time.perf_counter()
+            started, self._abandoned = time.perf_counter(), []
             opened, unique = self._complete(number)
             self._move(opened, unique)
             seconds = time.perf_counter() - started
@@ -115,7 +138,8 @@ class FederatedRun:
                 kept=opened.samples / opened.samples_held if opened.samples_held else None, union=len(opened.union),
                 declared=float(np.mean(list(opened.declared.values()))),
                 lost={phase: len(lost) for phase, lost in opened.lost.items() if lost},
-                seconds_per_phase=opened.seconds, abandoned=unique % ATTEMPTS, bytes=self.counted.take(),
+                seconds_per_phase=opened.seconds, abandoned=unique % ATTEMPTS,
+                abandoned_uploads=tuple(self._abandoned), bytes=self.counted.take(),
                 waited=self.waited, seconds=seconds, **(evaluate(self.rows, self.dense) if evaluated else {}),
             )
             self.history.append(entry)
@@ -126,13 +150,28 @@ class FederatedRun:
         """Draws clients until a round is finished; returns it and its number in the protocol."""
         for unique in range(number * ATTEMPTS, (number + 1) * ATTEMPTS):
             chosen = self._choose(unique, self._there(number))
-            server = RoundServer(self.plan, unique, self.exchange, self.rows, self.dense, self._further(chosen))
+            further = self._further(chosen)
+            server = RoundServer(self.plan, unique, self.exchange, self.rows, self.dense, further, self._run)
             try:
-                return server.run(chosen), unique
+                opened = server.run(chosen)
+                self.voided = Voided() if self._hear(chosen) else self.voided
+                return opened, unique
             except RoundAbandoned as error:
                 reason = error
                 self.accused |= set(error.accused)
+                self._note_abandoned(unique, chosen, server)
         raise RoundAbandoned(f"{ATTEMPTS} rounds in a row were abandoned; the last because: {reason}")
+
+    def _note_abandoned(self, unique: int, chosen: list[int], server: RoundServer) -> None:
+        uploads = frozenset(chosen) - {client for phase in UP_TO_UPLOAD for client in server.phases.lost[phase]}
+        if server.phases.seconds["train"]:
+            self._abandoned.append(len(uploads))
+        if server.phases.seconds["open_update"]:
+            self.voided = Voided(unique, uploads)
+
+    def _hear(self, chosen: list[int]) -> bool:
+        """Whether so many of the voided attempt are chosen that they believe it."""
+        return bool(self.voided.number) and len(self.voided.clients & set(chosen)) >= quorum(len(self.voided.clients))
 
     def _there(self, number: int) -> list[int]:
         """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come."""
@@ -150,7 +189,10 @@ class FederatedRun:
 
     def _choose(self, unique: int, there: list[int]) -> list[int]:
         if self.latest is not None:
-            chosen = self.latest.choose(there, self.plan.clients)
+            together = sorted(self.voided.clients & set(there))
+            together = together if self._hear(together) else []
+            others = [client for client in there if client not in self.voided.clients]
+            chosen = sorted(together + self.latest.choose(others, self.plan.clients - len(together)))
             self.latest.note_seen(unique, chosen)
             return chosen
         drawn = random.Random(self.seed * 1_000_003 + unique)
@@ -159,8 +201,9 @@ class FederatedRun:
     def _further(self, chosen: list[int]) -> Mapping[int, Message]:
         if self.latest is None:
             return {}
-        return {client: {ACCEPTED: scalar(int(self.latest.accepted[client]), np.int64),
-                         MEAN_SAMPLES: np.array(self.mean_samples)} for client in chosen}
+        voided = self.voided.number if self._hear(chosen) else 0
+        to_all = {MEAN_SAMPLES: np.array(self.mean_samples), VOIDED: scalar(voided, np.int64)}
+        return {client: {ACCEPTED: scalar(int(self.latest.accepted[client]), np.int64), **to_all} for client in chosen}
 
     def _move(self, opened: OpenedRound, unique: int) -> None:
         if self.latest is not None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from contracts.errors import ProtocolError
 from federated.secure_aggregation.identity import Identity, require_signed
-from federated.secure_aggregation.neighbour_graph import ring
+from federated.secure_aggregation.neighbour_graph import graph_seed, ring
 from federated.secure_aggregation.round_secrets import Instance
 
 QUORUM = 2 / 3
@@ -46,14 +46,14 @@ def roster_context(number: bytes, fingerprint: bytes, roster: np.ndarray, announ
 
 
 def require_roster(
-    roster: np.ndarray, published: int, me: int, peers: Sequence[int], neighbours: int, seed: int
+    roster: np.ndarray, published: int, me: int, peers: Sequence[int], neighbours: int, context: bytes
 ) -> None:
-    """Raises ProtocolError unless the roster is sorted and these peers are the neighbours that it gives client `me`;
-    `published`: how many clients the list has."""
+    """Raises ProtocolError unless the roster is sorted and these peers are the neighbours that it and its `context`
+    give client `me`; `published`: how many clients the list has."""
     rising = (np.diff(roster.astype(np.int64)) > 0).all()
     if not rising or me not in roster or roster[0] < 0 or roster[-1] >= published:
         raise ProtocolError(f"the roster of the round is not distinct and sorted, or lacks client {me}; refused")
-    expected = ring(roster.tolist(), neighbours, seed)[me]
+    expected = ring(roster.tolist(), neighbours, graph_seed(context))[me]
     if sorted(peers) != expected:
         raise ProtocolError(
             f"client {me} is told neighbours {sorted(peers)}, the roster gives it {expected}, each once; refused")

@@ -32,10 +32,10 @@ def pair_key(
     return sealed_box.agree(mine, theirs, b"pair " + instance.encode() + digest + told + context)
 
 
-def model_hash(dense: np.ndarray, rows: np.ndarray, mean_samples: float) -> bytes:
-    """Of a model as a client is sent it: else a server could send all but one client a model without gradients, and
-    the sum would be that one's update."""
-    digest = hashlib.sha256(np.array([mean_samples], dtype="<f8").tobytes())
+def model_hash(dense: np.ndarray, rows: np.ndarray, beside: tuple[float, int]) -> bytes:
+    """Of a model as a client is sent it, and what all are told `beside` it (mean samples, the voided round): else a
+    server could send all but one client a model without gradients, and the sum would be that one's update."""
+    digest = hashlib.sha256(np.array(beside, dtype="<f8").tobytes())
     for part in (dense, rows):
         digest.update(np.ascontiguousarray(part, dtype="<f4").tobytes())
     return digest.digest()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts import atomic_write
-from contracts.atomic_write import aside, put_in_place, write_json
+from contracts.atomic_write import aside, durable, put_in_place, write_json
 
 
 def folder(path: Path, text: str) -> Path:
@@ -53,3 +53,18 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
         raise RuntimeError
     assert path.read_text() == '{\n "a": 1\n}\n'
     assert os.listdir(path.parent) == ["file.json"]
+
+
+def test_what_must_outlive_a_loss_of_power_is_on_the_disk_and_so_is_its_name(tmp_path, monkeypatch):
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor):
+        real(descriptor)
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with durable(tmp_path / "memory") as draft:
+        draft.write_text("what was promised")
+    assert (tmp_path / "memory").read_text() == "what was promised"
+    assert [str(draft), str(tmp_path)] == synced

@@ -38,10 +38,10 @@ def clients(of: Plan, folder: Path, count: int = CLIENTS) -> dict[int, RoundClie
     return made
 
 
-def run(of: Plan, exchange: LocalExchange, number: int = 1) -> OpenedRound:
-    """A round of all the clients of an exchange, from the same model every time."""
+def run(of: Plan, exchange: LocalExchange, number: int = 1, name: bytes = bytes(32)) -> OpenedRound:
+    """A round of all the clients of an exchange, from the same model every time, in the run of this name."""
     tables = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
-    server = RoundServer(of, number, exchange, tables, np.zeros(DENSE, dtype=np.float32))
+    server = RoundServer(of, number, exchange, tables, np.zeros(DENSE, dtype=np.float32), run=name)
     return server.run(exchange.clients)
 
 

@@ -64,11 +64,23 @@ def test_rows_are_divided_by_those_that_hold_them():
     assert server.dense.tolist() == [-1.0]
 
 
-def test_a_server_that_begins_anew_gets_the_whole_gradient():
+def test_nobody_gets_the_whole_gradient_once_something_was_accepted():
     memory = GradientMemory.empty(1)
     memory.difference(1, Gradient.of_dense(np.array([3.0])))
-    memory.settle(1)
-    memory.settle(0)
+    memory.settle(0)  # the upload was lost
+    memory.difference(2, Gradient.of_dense(np.array([3.0])))
+    memory.settle(2)
+    with pytest.raises(ProtocolError, match="of round 0, it remembers"):
+        memory.settle(0)
+
+
+def test_what_a_client_helped_to_open_is_accepted_unless_it_is_void_for_all():
+    memory = GradientMemory.empty(1)
+    memory.difference(1, Gradient.of_dense(np.array([3.0])))
+    memory.opened = True
+    with pytest.raises(ProtocolError, match="helped to open its upload of round 1"):
+        memory.settle(0)
+    memory.settle(0, voided=True)
     assert memory.difference(2, Gradient.of_dense(np.array([5.0]))).dense.tolist() == [5.0]
 
 

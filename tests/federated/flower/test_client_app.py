@@ -19,7 +19,8 @@ def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_
     """Whoever starts a run names the setting, and baselines are among those of a configuration."""
     config = small_world.config(settings=("cpp5", "fedavg", "central"), served="cpp5")
     prepare.prepare(config, small_world.write(tmp_path / "out"), tmp_path / "federated")
-    greeting: Message = {"round": np.array(5, np.int64), "clients": np.array(9, np.int32)}
+    greeting: Message = {"round": np.array(5, np.int64), "clients": np.array(9, np.int32),
+                          "run": np.zeros(32, np.uint8)}
     for setting, unmasked, refusal in (
         ("cpp5", False, ""), ("fedavg", False, "has no masks"), ("central", False, "has no masks"),
         ("fedavg", True, "signs nothing"),  # past that check: what it refuses is the phase
@@ -45,7 +46,8 @@ def test_what_goes_wrong_on_a_client_stays_there(tmp_path, caplog, monkeypatch):
     grid = InProcessGrid(app, {0: 0}, {"folder": str(folder), "setting": "cpp2"})
     notes: list[str] = []
     assert not FlowerExchange(grid, [0], None, ByteCount(), notes.append)(
-        "keys", {0: {"round": np.array(5, np.int64), "clients": np.array(9, np.int32)}})
+        "keys", {0: {"round": np.array(5, np.int64), "clients": np.array(9, np.int32),
+                          "run": np.zeros(32, np.uint8)}})
     assert "item-007" in caplog.text
     assert "item-007" not in notes[0]
 

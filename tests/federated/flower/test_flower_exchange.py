@@ -112,7 +112,8 @@ def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_p
     grid = InProcessGrid(app_of(made), {node + 5000: node for node in range(CLIENTS)}, {})
     nodes = sorted(grid.get_node_ids())
     exchange = FlowerExchange(grid, nodes, None, ByteCount(), notes.append)
-    keys: dict[str, np.ndarray] = {"round": np.array(1, np.int64), "clients": np.array(CLIENTS, np.int32)}
+    keys: dict[str, np.ndarray] = {"round": np.array(1, np.int64), "clients": np.array(CLIENTS, np.int32),
+                                   "run": np.zeros(32, np.uint8)}
     assert list(exchange("keys", {0: keys})) == [0]
     late = Message(to_records({"a": np.zeros(1)}), nodes[0], "query.keys", group_id="1")
     monkeypatch.setattr(

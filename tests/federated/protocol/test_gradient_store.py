@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from federated.protocol.gradient_store import GradientStore
+from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.local_update import LocalUpdate
 from tests.federated.small_rounds import DENSE, WIDTH, plan
 
@@ -19,7 +19,7 @@ def test_a_row_used_no_more_is_declared_and_taken_back(tmp_path):
     first = LocalUpdate(np.ones((2, WIDTH)), np.ones(2, np.int64), np.ones(DENSE), 1, 1, 0.0)
     store.difference(of, 1, 0, places, succinct, first)
     again = GradientStore(tmp_path / "g.safetensors", DENSE, WIDTH)
-    assert again.places().tolist() == [6, 9]
+    assert again.places(NO_RUN).tolist() == [6, 9]
     nothing = LocalUpdate(np.zeros((2, WIDTH)), np.zeros(2, np.int64), np.zeros(DENSE), 1, 1, 0.0)
     sent = again.difference(of, 2, 1, places, succinct, nothing)
     assert sent.rows == pytest.approx(np.ones((2, WIDTH)), abs=of.fixed.step)  # the gradient was -1: minus that

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from federated.protocol.client_masks import round_context
+from federated.protocol.client_masks import SIGNED_AT, announced_context, round_context
 from federated.protocol.messages import text
 from federated.secure_aggregation.identity import ANNOUNCEMENT
 from federated.secure_aggregation.round_secrets import RoundSecrets
@@ -32,7 +32,8 @@ def without_keys(reply):
     """Well signed, and a public key of small order: whoever agrees on a mask with it fails."""
     announced = reply["announcement"].copy()
     announced[32:64] = 0
-    signature = IDENTITIES[4].sign(ANNOUNCEMENT, announced.tobytes(), round_context(1))
+    signature = IDENTITIES[4].sign(ANNOUNCEMENT, announced.tobytes(), announced_context(
+        plan("union", "cpp5"), round_context(1, bytes(32)), int(reply[SIGNED_AT])))
     return {**reply, "announcement": announced, "signature": text(signature)}
 
 

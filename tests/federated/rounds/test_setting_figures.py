@@ -90,6 +90,18 @@ def test_epsilon_of_the_noise_is_that_of_all_rounds_with_the_smallest_one(tmp_pa
     expected = skellam.epsilon(5 * 1e6, 2000.0, 2000.0 * words**0.5, 3, 1e-6)
     assert noise_epsilon(training(of, tmp_path, history), 1e-6) == pytest.approx(expected)
     assert noise_epsilon(training(plan("union", "cpp5"), tmp_path, history), 1e-6) is None
+    history[1] = entry(2, clients=6, abandoned=3, abandoned_uploads=(2, 5, 9))  # that of two clients no client opens
+    more = skellam.epsilon(4 * 1e6, 2000.0, 2000.0 * words**0.5, 5, 1e-6)
+    assert noise_epsilon(training(of, tmp_path, history), 1e-6) == pytest.approx(more)
+
+
+@pytest.mark.parametrize(("clients", "epsilon"), [(20, 15_800), (200, 161), (2000, 6.0), (20_000, 0.47)])
+def test_what_a_hundred_rounds_cost_is_what_the_documentation_says(clients, epsilon):
+    """docs/federated.md: noise of the mean of 60 thousand words as long as the longest update, at delta 1e-5."""
+    words, norm = 60_000, 2000.0
+    variance = norm**2 * clients / words
+    found = skellam.epsilon((clients - 1) * variance, norm, norm * words**0.5, 100, 1e-5)
+    assert found == pytest.approx(epsilon, rel=0.01)
 
 
 def test_a_line_says_what_is_known_of_a_round():

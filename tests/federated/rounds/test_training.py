@@ -9,10 +9,10 @@ import pytest
 
 from contracts.errors import RoundAbandoned
 from federated.clients.availability import alternating
-from federated.protocol.gradient_store import GradientStore
+from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.plan import ATTEMPTS
 from federated.protocol.round_client import RoundClient
-from federated.rounds.training import FederatedRun
+from federated.rounds.training import RUN_NAME, FederatedRun
 from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
 from tests.federated.meddling import Meddling
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, plan
@@ -66,7 +66,7 @@ def test_the_running_mean_is_that_of_what_the_clients_remember(tmp_path, masking
     dense, rows = np.zeros(DENSE), np.zeros((SPACE, WIDTH))
     for number, client in exchange.clients.items():
         assert client.gradients is not None
-        memory = client.gradients.read()
+        memory = client.gradients.read((tmp_path / "run" / RUN_NAME).read_bytes() if of.masked else NO_RUN)
         memory.settle(int(run.latest.accepted[number]))
         dense += memory.committed.dense
         rows += memory.committed.at(np.arange(SPACE))
@@ -127,3 +127,52 @@ def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
     run.available = lambda slot: [0]
     with pytest.raises(RoundAbandoned, match="could be reached"):
         run.run(4, lambda rows, dense: {}, 99, lambda entry: None)
+
+
+class Replaying(LocalExchange):
+    """A server that sends one model again, and says that it lacks one client's upload."""
+
+    victim = 3
+
+    def __call__(self, phase, messages):
+        if phase == "train" and self.victim in messages:
+            self.dense = getattr(self, "dense", next(iter(messages.values()))["dense"])
+            told = {client: {**message, "dense": self.dense} for client, message in messages.items()}
+            told[self.victim]["accepted"] = np.zeros_like(told[self.victim]["accepted"])
+            messages = told
+        return super().__call__(phase, messages)
+
+
+def test_a_server_that_denies_one_clients_upload_does_not_get_its_gradient(tmp_path):
+    """With all others' differences near zero the sum of the second round was that client's gradient."""
+    of = plan("union", "all", rule="latest", clients=CLIENTS)
+    exchange = Replaying(made(of, tmp_path))
+    run = started(of, exchange, tmp_path)
+    run.available = None
+    run.run(2, lambda rows, dense: {}, 99, lambda entry: None)
+    assert [entry.lost for entry in run.history] == [{}, {"train": 1}]
+    assert "helped to open its upload" in exchange.refusals[-1]
+
+
+def test_a_run_of_another_name_begins_anew_for_all_its_clients(tmp_path):
+    of = plan("union", "all", rule="latest", clients=CLIENTS)
+    for folder in ("first", "second"):
+        exchange = LocalExchange(made(of, tmp_path))
+        run = started(of, exchange, tmp_path / folder)
+        run.available = None
+        run.run(1, lambda rows, dense: {}, 99, lambda entry: None)
+        assert run.history[0].clients == CLIENTS
+        assert not exchange.refusals
+
+
+def test_an_attempt_that_opened_nothing_is_void_for_all_that_were_in_it(tmp_path):
+    """One client's false boxes abandon it after the others revealed shares; together they hear that it is void."""
+    of = plan("union", "all", rule="latest", clients=CLIENTS)
+    exchange = Meddling(made(of, tmp_path), "shares", 4, lambda reply: {"boxes": reply["boxes"] ^ 1})
+    run = FederatedRun(plan=of, exchange=exchange, population=CLIENTS, folder=tmp_path / "run", seed=1,
+                       rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32))
+    exchange.phase = "nothing yet"
+    run.count_population()
+    exchange.phase = "shares"
+    run.run(2, lambda rows, dense: {}, 99, lambda entry: None)
+    assert [(entry.clients, entry.abandoned) for entry in run.history] == [(CLIENTS - 1, 1), (CLIENTS - 1, 0)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contracts.errors import ProtocolError
 from federated.secure_aggregation.identity import Identity
-from federated.secure_aggregation.neighbour_graph import ring
+from federated.secure_aggregation.neighbour_graph import graph_seed, ring
 from federated.secure_aggregation.roster_consistency import (
     HASH_BYTES,
     among,
@@ -81,14 +81,14 @@ def test_a_signature_holds_for_one_sum_of_one_round():
 
 
 def test_neighbours_are_those_of_the_roster():
-    peers = ring(ROSTER.tolist(), 4, 7)[5]
-    require_roster(ROSTER, 12, 5, peers, 4, 7)
+    peers = ring(ROSTER.tolist(), 4, graph_seed(b"round"))[5]
+    require_roster(ROSTER, 12, 5, peers, 4, b"round")
     for roster, me, told in (
         (ROSTER[::-1], 5, peers), (ROSTER, 12, peers), (np.append(ROSTER, 12), 5, peers), (ROSTER, 5, peers[1:]),
         (ROSTER, 5, [*peers[1:], peers[1]]),
     ):
         with pytest.raises(ProtocolError, match="refused"):
-            require_roster(roster.astype(np.int32), 12, me, told, 4, 7)
+            require_roster(roster.astype(np.int32), 12, me, told, 4, b"round")
 
 
 def test_keys_are_bound_to_the_plan_the_roster_and_what_each_announced():
