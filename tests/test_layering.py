@@ -81,6 +81,7 @@ ROOMS = {
     "serving.request": "bundle",
     "serving.server": "bundle request stages",
     "serving.stages": "bundle request",
+    "serving.workers": "server",
     "sluice": "commands report",
     "sluice.airflow_demo": "demo release",
     "sluice.commands": "demo init release report run",

@@ -82,9 +82,27 @@ class Rerank(Section):
 
 
 class Serve(Section):
-    """Limits of one request to the server, and the rows by which it proves its parity with training."""
+    """Limits of one request to the server and of its queue, and the rows that prove its parity with training."""
+
     default_limit: int = Field(10, ge=1)
     max_limit: int = Field(100, ge=1, description="most items of one answer")
     max_candidates: int = Field(2000, ge=1, description="most explicit candidates of one request")
     deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")
+    max_deadline_ms: int = Field(5000, ge=1, description="a longer deadline of a caller counts as this one")
+    reserve_ms: float = Field(
+        3.0, ge=0, description="of every deadline kept for the answer's way back, besides what writing it takes"
+    )
+    max_queue: int = Field(64, ge=1, description="requests that may wait in one process; more are refused at once")
+    queue_ms: int = Field(500, ge=1, description="a request that waits longer is refused")
+    tenant_shares: dict[str, float] = Field(
+        {}, description="turns of a caller who names itself in the metadata `sluice-tenant`; 1 where not given"
+    )
     parity_rows: int = Field(256, ge=1, description="kept in the bundle")
+
+    @model_validator(mode="after")
+    def _positive_shares(self) -> Serve:
+        wrong = next((name for name, share in self.tenant_shares.items() if not share > 0), None)
+        if wrong is not None:
+            raise ValueError(f"serve.tenant_shares.{wrong} is {self.tenant_shares[wrong]}, must be above 0; leave the "
+                             "tenant out for a share of 1")
+        return self

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RankRequest(_message.Message):
-    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons")
+    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list")
     class ContextEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,9 @@ class RankRequest(_message.Message):
     SKIP_RERANK_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_REASONS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    PARTIAL_OK_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_LIST_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     context: _containers.MessageMap[str, Value]
     limit: int
@@ -41,7 +44,16 @@ class RankRequest(_message.Message):
     skip_rerank: bool
     request_id: str
     skip_reasons: bool
-    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ...) -> None: ...
+    reasons: bool
+    partial_ok: bool
+    candidate_list: CandidateList
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ...) -> None: ...
+
+class CandidateList(_message.Message):
+    __slots__ = ("item_ids",)
+    ITEM_IDS_FIELD_NUMBER: _ClassVar[int]
+    item_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Value(_message.Message):
     __slots__ = ("text", "integer", "number", "flag")
@@ -68,7 +80,7 @@ class RecentItems(_message.Message):
     def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RankResponse(_message.Message):
-    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user", "bundle_age_seconds")
+    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user", "bundle_age_seconds", "degraded")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
@@ -76,6 +88,7 @@ class RankResponse(_message.Message):
     UNKNOWN_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     KNOWN_USER_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     bundle_version: str
     items: _containers.RepeatedCompositeFieldContainer[RankedItem]
@@ -83,7 +96,8 @@ class RankResponse(_message.Message):
     unknown_candidates: _containers.RepeatedScalarFieldContainer[str]
     known_user: bool
     bundle_age_seconds: float
-    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ..., bundle_age_seconds: _Optional[float] = ...) -> None: ...
+    degraded: bool
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ..., bundle_age_seconds: _Optional[float] = ..., degraded: _Optional[bool] = ...) -> None: ...
 
 class RankedItem(_message.Message):
     __slots__ = ("item_id", "probability", "score", "price", "channel", "stage_scores", "reasons")
@@ -119,7 +133,7 @@ class Reason(_message.Message):
     def __init__(self, field: _Optional[str] = ..., logit_change: _Optional[float] = ...) -> None: ...
 
 class StageReport(_message.Message):
-    __slots__ = ("name", "candidates_in", "candidates_out", "microseconds", "status", "cause")
+    __slots__ = ("name", "candidates_in", "candidates_out", "microseconds", "status", "cause", "fallback")
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATUS_UNSPECIFIED: _ClassVar[StageReport.Status]
@@ -130,16 +144,32 @@ class StageReport(_message.Message):
     COMPLETE: StageReport.Status
     DEGRADED: StageReport.Status
     SKIPPED: StageReport.Status
+    class Fallback(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[StageReport.Fallback]
+        POPULAR: _ClassVar[StageReport.Fallback]
+        TWO_TOWER_SCORE: _ClassVar[StageReport.Fallback]
+        PREVIOUS_ORDER: _ClassVar[StageReport.Fallback]
+        ORGANIC_ORDER: _ClassVar[StageReport.Fallback]
+        WITHOUT_REASONS: _ClassVar[StageReport.Fallback]
+    NONE: StageReport.Fallback
+    POPULAR: StageReport.Fallback
+    TWO_TOWER_SCORE: StageReport.Fallback
+    PREVIOUS_ORDER: StageReport.Fallback
+    ORGANIC_ORDER: StageReport.Fallback
+    WITHOUT_REASONS: StageReport.Fallback
     NAME_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_IN_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_OUT_FIELD_NUMBER: _ClassVar[int]
     MICROSECONDS_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_FIELD_NUMBER: _ClassVar[int]
     name: str
     candidates_in: int
     candidates_out: int
     microseconds: int
     status: StageReport.Status
     cause: str
-    def __init__(self, name: _Optional[str] = ..., candidates_in: _Optional[int] = ..., candidates_out: _Optional[int] = ..., microseconds: _Optional[int] = ..., status: _Optional[_Union[StageReport.Status, str]] = ..., cause: _Optional[str] = ...) -> None: ...
+    fallback: StageReport.Fallback
+    def __init__(self, name: _Optional[str] = ..., candidates_in: _Optional[int] = ..., candidates_out: _Optional[int] = ..., microseconds: _Optional[int] = ..., status: _Optional[_Union[StageReport.Status, str]] = ..., cause: _Optional[str] = ..., fallback: _Optional[_Union[StageReport.Fallback, str]] = ...) -> None: ...

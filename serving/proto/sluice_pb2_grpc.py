@@ -47,7 +47,9 @@ class RankingServicer:
     """
 
     def Rank(self, request, context):
-        """INVALID_ARGUMENT carries google.rpc.BadRequest; DEADLINE_EXCEEDED comes when not even one stage could finish.
+        """INVALID_ARGUMENT carries google.rpc.BadRequest; RESOURCE_EXHAUSTED comes at once where the server has too much to do
+        (send it again later or elsewhere), DEADLINE_EXCEEDED where time is short of any answer. The metadata key
+        sluice-tenant names the caller whose share of the server this is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

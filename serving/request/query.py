@@ -17,10 +17,29 @@ class StageStatus(Enum):
     SKIPPED = "skipped"
 
 
+class Fallback(Enum):
+    """What stands in for a stage that had no time, or failed.
+
+    popular           for retrieval: the most popular of the items that the filters admit
+    two_tower_score   for pre-ranking: the inner product that retrieval has computed
+    previous_order    for ranking: the order and the probabilities of the stage before
+    organic_order     for re-ranking: by probability alone
+    without_reasons   for explaining
+    """
+
+    NONE = "none"
+    POPULAR = "popular"
+    TWO_TOWER_SCORE = "two_tower_score"
+    PREVIOUS_ORDER = "previous_order"
+    ORGANIC_ORDER = "organic_order"
+    WITHOUT_REASONS = "without_reasons"
+
+
 @dataclass(frozen=True)
 class RankQuery:
-    """`candidates` replaces retrieval; `filters` keeps items whose field has one of the values; `recent_items` (newest
-    first) overrides the stored history; `limit` 0 is an error, not a default."""
+    """`candidates` replaces retrieval, and none in it is an error; `filters` keeps items whose field has one of the
+    values; `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
+    `partial_ok` a request that cannot be answered by every stage in time, fails."""
 
     user: str
     limit: int
@@ -29,12 +48,13 @@ class RankQuery:
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recent_items: tuple[str, ...] | None = None
     rerank: bool = True
-    explain: bool = True
+    explain: bool = False
+    partial_ok: bool = True
 
 
 @dataclass
 class StageReport:
-    """`cause` says why a stage is not complete."""
+    """`cause` says why a stage is not complete, `fallback` what stood in for it."""
 
     name: str
     candidates_in: int
@@ -42,6 +62,7 @@ class StageReport:
     microseconds: int
     status: StageStatus = StageStatus.COMPLETE
     cause: str = ""
+    fallback: Fallback = Fallback.NONE
 
 
 @dataclass
@@ -74,3 +95,9 @@ class RankAnswer:
     bundle_version: str
     unknown_candidates: list[str]
     known_user: bool
+
+    @property
+    def degraded(self) -> bool:
+        """Some stage was cut short, failed, or had no time."""
+        return any(stage.status is StageStatus.DEGRADED or stage.fallback is not Fallback.NONE
+                   for stage in self.stages)

@@ -20,6 +20,9 @@ def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Coll
     """Raises RequestError on the first thing wrong."""
     if not 1 <= query.limit <= serve.max_limit:
         raise RequestError("limit", f"is {query.limit}, must lie between 1 and {serve.max_limit}")
+    if query.candidates is not None and not query.candidates:
+        raise RequestError("candidates", "is an empty list, from which nothing can be ranked; name at least one item, "
+                                         "or leave it out to have items retrieved")
     _at_most("candidates", query.candidates, serve.max_candidates)
     _at_most("recent_items", query.recent_items, MAX_RECENT)
     context_fields = {field.name: field for field in spec.of_side("context")}

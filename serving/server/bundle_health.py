@@ -1,6 +1,7 @@
 """gRPC's health service, which also says what is served: version and age of the bundle, and whether answers are logged.
 
-The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds and, with a response log,
+The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds, sluice-floor-ms (a deadline
+from which on a call gets a search of the items), sluice-waiting (requests in the queue) and, with a response log,
 sluice-answers-waiting, sluice-answers-lost and, while writing fails, sluice-answer-log with the cause. The service name
 `sluice.v1.AnswerLog` is NOT_SERVING while answers cannot be written; requests are answered on, so the others stay.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import grpc
@@ -27,11 +29,13 @@ def bundle_age(manifest: Manifest) -> float:
 
 
 class BundleHealth(health.aio.HealthServicer):
-    """`answers` is the response log, None where nothing is logged."""
+    """`answers` is the response log, None where nothing is logged; `load` tells floor and queue."""
 
-    def __init__(self, manifest: Manifest, answers: ResponseLog | None) -> None:
+    def __init__(
+        self, manifest: Manifest, answers: ResponseLog | None, load: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
         super().__init__()
-        self._manifest, self._answers = manifest, answers
+        self._manifest, self._answers, self._load = manifest, answers, load
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
@@ -44,6 +48,7 @@ class BundleHealth(health.aio.HealthServicer):
         found = {
             "sluice-bundle-version": self._manifest.version,
             "sluice-bundle-age-seconds": f"{bundle_age(self._manifest):.0f}",
+            **self._load(),
         }
         if self._answers is None:
             return found

@@ -18,6 +18,8 @@ from serving.proto import sluice_pb2_grpc
 from serving.request.query import ContextValue
 from serving.server.translation import to_value
 
+TENANT = "sluice-tenant"
+
 
 class RankingFailed(SluiceError):
     """`code` is the name of gRPC's status, `fields` maps offending request fields to what is wrong with them."""
@@ -53,21 +55,25 @@ class RankingClient:
         *,
         limit: int | None = None,
         context: Mapping[str, ContextValue] | None = None,
-        candidates: Sequence[str] = (),
+        candidates: Sequence[str] | None = None,
         filters: Mapping[str, Sequence[str]] | None = None,
         recent_items: Sequence[str] | None = None,
         skip_rerank: bool = False,
-        skip_reasons: bool = False,
+        reasons: bool = False,
+        partial_ok: bool = True,
+        tenant: str = "",
         request_id: str = "",
         seconds: float = 1.0,
     ) -> pb.RankResponse:
-        """`seconds` is the deadline; the other arguments are the request's (docs/grpc.md). Raises RankingFailed."""
+        """`seconds` is the deadline, `tenant` whose share of the server this is; the other arguments are the request's
+        (docs/grpc.md). Raises RankingFailed."""
         request = pb.RankRequest(
             user_id=user,
             limit=limit,
-            candidates=candidates,
+            candidate_list=None if candidates is None else pb.CandidateList(item_ids=candidates),
             skip_rerank=skip_rerank,
-            skip_reasons=skip_reasons,
+            reasons=reasons,
+            partial_ok=partial_ok,
             request_id=request_id,
             context={name: to_value(value) for name, value in (context or {}).items()},
             filters={name: pb.Values(values=values) for name, values in (filters or {}).items()},
@@ -75,7 +81,7 @@ class RankingClient:
         if recent_items is not None:
             request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
         try:
-            return self._stub.Rank(request, timeout=seconds)
+            return self._stub.Rank(request, timeout=seconds, metadata=((TENANT, tenant),) if tenant else None)
         except grpc.RpcError as error:
             raise _failure(error) from None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import socket
 import struct
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from pathlib import Path
 
 from contracts.errors import SluiceError
 
+DRAIN = signal.SIGUSR1  # to a process whose successor listens: let the callers go over, then end
+DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 SO_ATTACH_REUSEPORT_CBPF = 51
 RETURN_CONSTANT = 0x06  # BPF_RET | BPF_K
 OPEN_FILES = Path("/proc/self/fd")

@@ -23,15 +23,15 @@ from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.bundle_health import BundleHealth, bundle_age
-from serving.server.port_takeover import connections, prefer_newest
+from serving.server.port_takeover import DRAIN, DRAIN_GRACE_SECONDS, connections, prefer_newest
 from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
-from serving.server.worker_process import DRAIN, DRAIN_GRACE_SECONDS
 from serving.stages.funnel import Funnel
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
+MOST_CALLS = 4  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
 
 log = logging.getLogger("sluice.serving")
@@ -63,7 +63,7 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     """First calls pay for lazy initialisation; garbage collection then leaves what was loaded alone."""
     users = [bundle.users.key(row) for row in range(min(20, len(bundle.users)))] or ["nobody"]
     for user in users:
-        funnel.rank(RankQuery(user=user, limit=bundle.settings.serve.default_limit), Deadline(None))
+        funnel.rank(RankQuery(user=user, limit=bundle.settings.serve.default_limit, explain=True), Deadline(None))
     gc.collect()
     gc.freeze()
 
@@ -78,12 +78,12 @@ class Server:
 
     def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None) -> None:
         self._settings = settings
-        self._server = grpc.aio.server(options=settings.channel_options)
+        most = MOST_CALLS * bundle.settings.serve.max_queue
+        self._server = grpc.aio.server(options=settings.channel_options, maximum_concurrent_rpcs=most)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
-        serve = bundle.settings.serve
-        self._servicer = RankingServicer(funnel, bundle.manifest, serve.default_limit, serve.deadline_ms, answers)
-        self._health = BundleHealth(bundle.manifest, answers)
+        self._servicer = RankingServicer(funnel, bundle.manifest, bundle.settings.serve, answers)
+        self._health = BundleHealth(bundle.manifest, answers, self._servicer.load)
         self._stopping, self._draining = asyncio.Event(), asyncio.Event()
 
     async def run(self, on_ready: Callable[[int], None]) -> None:

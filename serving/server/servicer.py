@@ -1,7 +1,7 @@
-"""The Ranking service: one thread runs the funnel, the event loop does the rest.
+"""The Ranking service: serving/server/engine.py runs the funnel, the event loop does the rest.
 
-A request that waited until its deadline passed is refused when its turn comes, without work: under overload the
-capacity then goes to requests that can still be answered in time.
+A call's deadline, at most `serve.max_deadline_ms`, is cut by a reserve: `serve.reserve_ms`, and what writing an answer
+has lately taken. Under overload a request is refused when it comes, so that the capacity goes to those in time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 from google.protobuf import any_pb2
@@ -18,12 +17,17 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from contracts.bundle.bundle import Manifest
+from contracts.config.stages import Serve
 from contracts.errors import RequestError, SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.query import RankAnswer, RankQuery
+from serving.request.query import RankAnswer
+from serving.request.stage_clock import RunningQuantile
+from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
+from serving.server.client import TENANT
+from serving.server.engine import Engine
 from serving.server.response_log import ResponseLog
 from serving.server.response_recorder import ResponseRecorder
 from serving.server.translation import to_query, to_response
@@ -40,25 +44,36 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     """`taken` counts the requests that gRPC has handed over, answered or not; while `refusing` none is begun."""
 
     def __init__(
-        self, funnel: Funnel, manifest: Manifest, default_limit: int, deadline_ms: int,
-        answers: ResponseLog | None = None,
+        self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None
     ) -> None:
-        self._funnel, self._manifest = funnel, manifest
-        self._default_limit = default_limit
-        self._default_seconds = deadline_ms / 1000
+        self._funnel, self._manifest, self._serve = funnel, manifest, serve
         self._recorder = ResponseRecorder(answers, manifest)
+        self._writing = RunningQuantile()
+        self._engine = Engine(
+            funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
         self.taken = 0
         self.refusing = False
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="funnel")
+
+    @property
+    def reserve(self) -> float:
+        """Seconds of every deadline that are not for work."""
+        return self._serve.reserve_ms / 1000 + self._writing.value
+
+    @property
+    def floor(self) -> float:
+        """Seconds of a deadline from which on every call is answered in time, by a search of the items at least."""
+        return self.reserve + self._funnel.floor
+
+    def load(self) -> dict[str, str]:
+        """For the health check: the floor in milliseconds, and the requests that wait."""
+        return {"sluice-floor-ms": f"{1000 * self.floor:.2f}", "sluice-waiting": str(self._engine.waiting)}
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
         """One request from arrival to answer; what fails is a status, and either is logged."""
         self.taken += 1
         began, request_id = time.perf_counter(), request.request_id or uuid.uuid4().hex
-        left = context.time_remaining()
-        deadline = Deadline(self._default_seconds if left is None else left)
         try:
-            answer = await self._answer(request, deadline)
+            answer = await self._answer(request, self._deadline(context), tenant_of(context))
         except asyncio.CancelledError:
             self._recorder.record(request, request_id, "CANCELLED", None, began)
             raise
@@ -66,21 +81,33 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             status = _status(error, request_id)
             self._recorder.record(request, request_id, code_pb2.Code.Name(status.code), None, began)
             await context.abort_with_status(rpc_status.to_status(status))
+        written = time.perf_counter()
         self._recorder.record(request, request_id, "OK", answer, began)
-        return to_response(answer, request_id, bundle_age(self._manifest))
+        response = to_response(answer, request_id, bundle_age(self._manifest))
+        self._writing.tell(time.perf_counter() - written)
+        return response
 
-    async def _answer(self, request: pb.RankRequest, deadline: Deadline) -> RankAnswer:
+    def _deadline(self, context: grpc.aio.ServicerContext) -> Deadline:
+        left = context.time_remaining()
+        longest = self._serve.max_deadline_ms / 1000
+        seconds = self._serve.deadline_ms / 1000 if left is None else left
+        return Deadline(min(seconds, longest), self.reserve, watched=True)
+
+    async def _answer(self, request: pb.RankRequest, deadline: Deadline, tenant: str) -> RankAnswer:
         if self.refusing:
             raise Stopping("the server is stopping; ask another one")
-        query = to_query(request, self._default_limit)
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._rank, query, deadline)
-
-    def _rank(self, query: RankQuery, deadline: Deadline) -> RankAnswer:
-        return self._funnel.rank(query, deadline)
+        run = self._funnel.begin(to_query(request, self._serve.default_limit), deadline)
+        return await self._engine.submit(run, tenant)
 
     def close(self) -> None:
         """Waits for the request that is being ranked."""
-        self._worker.shutdown(wait=True)
+        self._engine.close()
+
+
+def tenant_of(context: grpc.aio.ServicerContext) -> str:
+    """As the caller names itself in the metadata; all others are one tenant."""
+    metadata = context.invocation_metadata() or ()
+    return next((str(value) for key, value in metadata if key == TENANT), "")
 
 
 def _status(error: Exception, request_id: str) -> status_pb2.Status:
@@ -89,6 +116,8 @@ def _status(error: Exception, request_id: str) -> status_pb2.Status:
         return _invalid(error)
     if isinstance(error, DeadlineExpired):
         return status_pb2.Status(code=code_pb2.DEADLINE_EXCEEDED, message=str(error))
+    if isinstance(error, Overloaded):
+        return status_pb2.Status(code=code_pb2.RESOURCE_EXHAUSTED, message=str(error))
     if isinstance(error, Stopping):
         return status_pb2.Status(code=code_pb2.UNAVAILABLE, message=str(error))
     log.error("request %s failed", request_id, exc_info=error)

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from contracts.errors import RequestError
 from serving.proto import sluice_pb2 as pb
-from serving.request.query import ContextValue, RankAnswer, RankedItem, RankQuery, StageReport, StageStatus
+from serving.request.query import (
+    ContextValue,
+    Fallback,
+    RankAnswer,
+    RankedItem,
+    RankQuery,
+    StageReport,
+    StageStatus,
+)
 
 STATUS = {
     StageStatus.COMPLETE: pb.StageReport.COMPLETE,
     StageStatus.DEGRADED: pb.StageReport.DEGRADED,
     StageStatus.SKIPPED: pb.StageReport.SKIPPED,
+}
+FALLBACK = {
+    Fallback.NONE: pb.StageReport.NONE,
+    Fallback.POPULAR: pb.StageReport.POPULAR,
+    Fallback.TWO_TOWER_SCORE: pb.StageReport.TWO_TOWER_SCORE,
+    Fallback.PREVIOUS_ORDER: pb.StageReport.PREVIOUS_ORDER,
+    Fallback.ORGANIC_ORDER: pb.StageReport.ORGANIC_ORDER,
+    Fallback.WITHOUT_REASONS: pb.StageReport.WITHOUT_REASONS,
 }
 
 
@@ -21,12 +37,20 @@ def to_query(request: pb.RankRequest, default_limit: int) -> RankQuery:
         user=request.user_id,
         limit=request.limit if request.HasField("limit") else default_limit,
         context={name: _context_value(name, value) for name, value in request.context.items()},
-        candidates=tuple(request.candidates) or None,
+        candidates=_candidates(request),
         filters={name: tuple(values.values) for name, values in request.filters.items()},
         recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
         rerank=not request.skip_rerank,
-        explain=not request.skip_reasons,
+        explain=request.reasons,
+        partial_ok=request.partial_ok if request.HasField("partial_ok") else True,
     )
+
+
+def _candidates(request: pb.RankRequest) -> tuple[str, ...] | None:
+    """None asks for retrieval; an empty list does not."""
+    if request.HasField("candidate_list"):
+        return tuple(request.candidate_list.item_ids)
+    return tuple(request.candidates) or None
 
 
 def _context_value(name: str, value: pb.Value) -> ContextValue:
@@ -57,6 +81,7 @@ def to_response(answer: RankAnswer, request_id: str, bundle_age: float) -> pb.Ra
         unknown_candidates=answer.unknown_candidates,
         known_user=answer.known_user,
         bundle_age_seconds=bundle_age,
+        degraded=answer.degraded,
     )
 
 
@@ -80,4 +105,5 @@ def _stage(stage: StageReport) -> pb.StageReport:
         microseconds=stage.microseconds,
         status=STATUS[stage.status],
         cause=stage.cause,
+        fallback=FALLBACK[stage.fallback],
     )

@@ -11,14 +11,12 @@ from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates, best_first
 from serving.request.deadline import Deadline
-from serving.request.query import StageStatus
 from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.auction import expected_revenue
 from serving.stages.scoring_stage import Stage, cut_status, score_in_chunks
 
-CHUNK = 200
+CHUNK = 50
 NAME = "rank"
-SKIPPED = "the deadline passed before it began; probabilities are the pre-ranker's"
 
 
 class RankStage:
@@ -33,9 +31,7 @@ class RankStage:
         self, candidates: Candidates, requester: Requester, by_value: bool, limit: int, deadline: Deadline
     ) -> Stage:
         """Adds calibrated probabilities under "rank"; best first by bid x probability where `by_value`, by probability
-        otherwise. Without time the candidates stay as they came."""
-        if deadline.expired:
-            return Stage(candidates, StageStatus.SKIPPED, SKIPPED)
+        otherwise."""
         candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids)
         request = block(requester.inputs)
         network = self._bundle.ranker

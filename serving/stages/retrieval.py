@@ -46,6 +46,12 @@ def close(rows: np.ndarray, closed: np.ndarray, quota: int) -> np.ndarray:
     return taken
 
 
+def _joined(channels: list[np.ndarray]) -> Candidates:
+    """Item rows per channel, in the order of CHANNELS."""
+    channel = np.repeat(np.arange(len(channels), dtype=np.int8), [len(rows) for rows in channels])
+    return Candidates(np.concatenate(channels), channel)
+
+
 class RetrievalStage:
     """Fills the quotas of `retrieve` in the bundle's settings, channel after channel."""
 
@@ -61,11 +67,24 @@ class RetrievalStage:
         if query.candidates is not None:
             return self._explicit(query.candidates, allowed, user_vector)
         channels = self._channels(requester, user_vector, allowed, by_value)
-        sizes = [len(rows) for rows in channels]
-        channel = np.repeat(np.arange(len(channels), dtype=np.int8), sizes)
-        rows = np.concatenate(channels)
-        found = Candidates(rows, channel).take(slice(self._settings.candidates))
-        return Retrieved(self._with_tower_score(found, user_vector), [], len(self._item_vectors))
+        found = _joined(channels).take(slice(self._settings.candidates))
+        return Retrieved(self.with_tower_score(found, user_vector), [], len(self._item_vectors))
+
+    def popular(self, query: RankQuery, requester: Requester) -> Retrieved:
+        """Without a search and without scores: the most popular items that the filters admit, or the request's own
+        candidates as they came."""
+        allowed = self._allowed(query)
+        if query.candidates is not None:
+            return self._listed(query.candidates, allowed)
+        closed = self._closed(requester, allowed)
+        found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, closed)])
+        return Retrieved(found, [], len(self._item_vectors))
+
+    def _closed(self, requester: Requester, allowed: np.ndarray | None) -> np.ndarray:
+        """bool [I]: what may not come (any more)."""
+        closed = np.zeros(len(self._item_vectors), dtype=bool) if allowed is None else ~allowed
+        closed[requester.recent] = True
+        return closed
 
     def _channels(
         self, requester: Requester, user_vector: np.ndarray, allowed: np.ndarray | None, by_value: bool
@@ -73,8 +92,7 @@ class RetrievalStage:
         """New item rows per channel, in the order of CHANNELS; `closed` [I] marks what may not come any more."""
         settings, seen = self._settings, requester.recent
         cold = not requester.known and not len(seen)
-        closed = np.zeros(len(self._item_vectors), dtype=bool) if allowed is None else ~allowed
-        closed[seen] = True
+        closed = self._closed(requester, allowed)
         near = similar = popular = NO_ROWS
         if settings.two_tower and not cold:
             near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
@@ -101,15 +119,18 @@ class RetrievalStage:
         return close(self._popularity[:scan], closed, max(quota, 0))
 
     def _explicit(self, keys: tuple[str, ...], allowed: np.ndarray | None, user_vector: np.ndarray) -> Retrieved:
+        listed = self._listed(keys, allowed)
+        return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
+
+    def _listed(self, keys: tuple[str, ...], allowed: np.ndarray | None) -> Retrieved:
         found = self._bundle.items.rows(keys).astype(np.int64)
         unknown = [key for key, row in zip(keys, found.tolist(), strict=True) if row < 0]
         rows = distinct(found[found >= 0])
         rows = rows if allowed is None else rows[allowed[rows]]
         channel = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
-        scored = self._with_tower_score(Candidates(rows, channel), user_vector)
-        return Retrieved(scored, unknown, len(keys))
+        return Retrieved(Candidates(rows, channel), unknown, len(keys))
 
-    def _with_tower_score(self, candidates: Candidates, user_vector: np.ndarray) -> Candidates:
+    def with_tower_score(self, candidates: Candidates, user_vector: np.ndarray) -> Candidates:
         """Inner product for every candidate, whichever channel brought it; the bid plays no part in it."""
         return candidates.scored("retrieve", self._item_vectors[candidates.rows] @ user_vector)
 

@@ -1,11 +1,13 @@
-"""What pre-ranking and ranking share: scoring candidates in chunks between which the deadline may cut in.
+"""What pre-ranking and ranking share: scoring candidates in one go, or in chunks between which the deadline may cut in.
 
 A stage that is cut keeps what it has scored and drops the rest, which its predecessor had placed behind. Chunks are
-never smaller than the slate, so one chunk is enough to answer from.
+never smaller than the slate, so one chunk is enough to answer from. Chunks cost (200 candidates in four take 1.23 times
+as long as at once), so they are cut only where time is short.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ import torch
 
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
-from serving.request.query import StageStatus
+from serving.request.query import Fallback, StageStatus
 
 
 class Stage(NamedTuple):
@@ -23,16 +25,24 @@ class Stage(NamedTuple):
     candidates: Candidates
     status: StageStatus = StageStatus.COMPLETE
     cause: str = ""
+    fallback: Fallback = Fallback.NONE
 
 
 def score_in_chunks(
     count: int, chunk: int, deadline: Deadline, score: Callable[[slice], torch.Tensor]
 ) -> np.ndarray:
-    """Scores [n] of the first n <= count candidates; the deadline is asked before every chunk but the first."""
+    """Scores [n] of the first n <= count candidates. The first chunk is scored in any case, a further one where it
+    fits when it takes as long as the last; a roomy deadline leaves all in one chunk. Raises Cancelled."""
     scores: list[np.ndarray] = []
+    chunk = max(count, 1) if deadline.roomy else chunk
+    begun = time.monotonic()
     for start in range(0, count, chunk):
-        if start and deadline.expired:
-            break
+        if start:
+            now = time.monotonic()
+            if deadline.remaining() <= now - begun:
+                break
+            begun = now
+        deadline.checkpoint()
         scores.append(score(slice(start, min(start + chunk, count))).numpy())
     return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
 

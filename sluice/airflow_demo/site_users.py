@@ -66,7 +66,7 @@ class SiteUsers(SteadyLoad):
         request_id = uuid.uuid4().hex
         self._context[request_id] = codes
         return pb.RankRequest(user_id=self._truth.values["user"][who], context=context, limit=SHOWN_ITEMS,
-                              request_id=request_id, skip_reasons=True)
+                              request_id=request_id)
 
     def answered(self, request: Any, answer: Any) -> None:
         """Clicks on each shown item with its true probability at its position, less what drops off."""

@@ -38,7 +38,7 @@ def serve(
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
     from models.tracking.bundle_registry import SCHEME
-    from serving.server.worker import log_to_stderr
+    from serving.workers.worker import log_to_stderr
 
     log_to_stderr()
     if bundle.startswith(SCHEME):
@@ -61,8 +61,8 @@ def serve_alias(
 ) -> None:
     """Until a signal. Bundles lie in a temporary folder while they are served."""
     from models.tracking.bundle_registry import BundleRegistry, parse_reference, registry_uri
-    from serving.server.registry_source import RegistrySource
-    from serving.server.supervisor import Supervisor, SupervisorSettings
+    from serving.workers.registry_source import RegistrySource
+    from serving.workers.supervisor import Supervisor, SupervisorSettings
 
     name, alias = parse_reference(reference)
     store = BundleRegistry(registry_uri(registry))
@@ -79,6 +79,7 @@ def rank(
     limit: Annotated[int | None, typer.Option(help="number of items")] = None,
     context: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable")] = None,
     recent: Annotated[list[str] | None, typer.Option(help="recent item ids, newest first, repeatable")] = None,
+    reasons: Annotated[bool, typer.Option("--reasons", help="say why, for every item")] = False,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
     as_json: AsJson = False,
 ) -> None:
@@ -94,7 +95,7 @@ def rank(
     values = parse_context(context or [])
     with RankingClient(target) as client:
         try:
-            answer = client.rank(user, limit=limit, context=values, recent_items=recent, seconds=timeout)
+            answer = client.rank(user, limit=limit, context=values, recent_items=recent, reasons=reasons, seconds=timeout)
         except RankingFailed as error:
             raise SluiceError(f"{target} answered {error}") from None
     typer.echo(MessageToJson(answer, indent=None) if as_json else describe(answer))

@@ -46,18 +46,21 @@ def client() -> Iterator[RankingClient]:
 
 def test_everything_given_is_sent(client: RankingClient) -> None:
     client.rank("u1", limit=4, context={"device": "phone", "hour": 7}, candidates=["a", "b"],
-                filters={"category": ["music"]}, recent_items=["c"], skip_rerank=True, skip_reasons=True,
+                filters={"category": ["music"]}, recent_items=["c"], skip_rerank=True, reasons=True,
                 request_id="r1", seconds=20)
     heard = LISTENER.heard
     assert (heard.user_id, heard.limit, heard.request_id) == ("u1", 4, "r1")
     assert (heard.context["device"].text, heard.context["hour"].integer) == ("phone", 7)
-    assert (list(heard.candidates), list(heard.filters["category"].values)) == (["a", "b"], ["music"])
-    assert (list(heard.recent_items.item_ids), heard.skip_rerank, heard.skip_reasons) == (["c"], True, True)
+    assert (list(heard.candidate_list.item_ids), list(heard.filters["category"].values)) == (["a", "b"], ["music"])
+    assert (list(heard.recent_items.item_ids), heard.skip_rerank, heard.reasons) == (["c"], True, True)
 
 
 def test_what_is_left_out_is_told_from_what_is_empty(client: RankingClient) -> None:
     client.rank("u1", seconds=20)
     assert not LISTENER.heard.HasField("limit")
+    assert not LISTENER.heard.HasField("candidate_list")
+    client.rank("u1", candidates=(), seconds=20)
+    assert LISTENER.heard.HasField("candidate_list")
     assert not LISTENER.heard.HasField("recent_items")
     client.rank("u1", limit=0, recent_items=[], seconds=20)
     assert LISTENER.heard.HasField("limit")

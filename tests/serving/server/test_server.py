@@ -55,7 +55,7 @@ def a_user(loaded) -> str:
 
 
 def test_an_answer_has_items_reasons_stages_and_the_version(client, loaded, bundle_folder):
-    answer = client.rank(a_user(loaded), limit=5, seconds=5)
+    answer = client.rank(a_user(loaded), limit=5, reasons=True, seconds=5)
     assert answer.bundle_version == read_manifest(bundle_folder).version
     assert answer.known_user
     assert answer.request_id
@@ -68,8 +68,9 @@ def test_an_answer_has_items_reasons_stages_and_the_version(client, loaded, bund
         assert len(item.reasons) == 3
 
 
-def test_reasons_can_be_left_out(client, loaded):
-    answer = client.rank(a_user(loaded), skip_reasons=True, seconds=5)
+def test_reasons_are_off_unless_asked_for(client, loaded):
+    answer = client.rank(a_user(loaded), seconds=5)
+    assert not answer.degraded
     assert [list(item.reasons) for item in answer.items] == [[]] * len(answer.items)
     assert "explain" not in [stage.name for stage in answer.stages if stage.status == pb.StageReport.COMPLETE]
 
@@ -187,6 +188,8 @@ def test_health_tells_version_and_age_of_the_bundle(channel, loaded):
     assert figures["sluice-bundle-version"] == loaded.version
     assert float(figures["sluice-bundle-age-seconds"]) == pytest.approx(age, abs=5)
     assert figures["sluice-answers-lost"] == "0"
+    assert 0 < float(figures["sluice-floor-ms"]) < 1000
+    assert figures["sluice-waiting"] == "0"
 
 
 def test_answers_that_cannot_be_logged_show_in_health_and_fail_no_request(client, channel, loaded, answers):
@@ -226,8 +229,9 @@ def test_a_second_server_on_the_port_is_refused(server, bundle_folder, tmp_path)
         ServerProcess(bundle_folder, tmp_path / "second.log", port=server.port)
 
 
-def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(bundle_folder, loaded, tmp_path):
-    server = ServerProcess(bundle_folder, tmp_path / "server.log")
+def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(publish_bundle, loaded, tmp_path):
+    patient = {"max_queue": IN_FLIGHT, "queue_ms": 60_000, "max_deadline_ms": 60_000}
+    server = ServerProcess(publish_bundle(serve=patient), tmp_path / "server.log")
     with grpc.insecure_channel(server.target) as channel:
         grpc.channel_ready_future(channel).result(20)
         rank = sluice_pb2_grpc.RankingStub(channel).Rank

@@ -3,32 +3,41 @@ log of either."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import pyarrow.dataset as ds
 import pytest
+import torch
+from torch import nn
 
+from contracts.config.stages import Serve
+from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline
-from serving.request.query import RankAnswer, RankQuery
+from serving.request.query import RankQuery
 from serving.server.client import RankingClient, RankingFailed
 from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
-from serving.stages.funnel import Funnel, Trace
+from serving.stages.funnel import Funnel
+from serving.stages.request_run import RequestRun
 from tests.serving.in_process_server import InProcessServer
+
+SERVE = Serve(default_limit=3, max_limit=10, deadline_ms=5000)
 
 
 class Broken(Funnel):
     """A funnel with a defect that one user finds."""
 
-    def rank(self, query: RankQuery, deadline: Deadline, trace: Trace | None = None) -> RankAnswer:
+    def begin(self, query: RankQuery, deadline: Deadline) -> RequestRun:
         if query.user == "trouble":
             raise ZeroDivisionError("a secret of the inside")
-        return super().rank(query, deadline, trace)
+        return super().begin(query, deadline)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def servicer(loaded: LoadedBundle, folder: Path) -> Iterator[RankingServicer]:
     log = ResponseLog(folder, flush_seconds=0.05)
-    made = RankingServicer(Broken(loaded), loaded.manifest, 3, 60_000, log)
+    made = RankingServicer(Broken(loaded), loaded.manifest, SERVE, log)
     yield made
     made.close()
     log.close()
@@ -80,7 +89,7 @@ def test_the_servers_fault_is_told_without_its_inside(client: RankingClient) -> 
 
 
 def test_without_a_deadline_of_the_callers_the_servers_own_holds(loaded: LoadedBundle) -> None:
-    hasty = RankingServicer(Funnel(loaded), loaded.manifest, 3, 0)
+    hasty = RankingServicer(Funnel(loaded), loaded.manifest, SERVE.model_copy(update={"deadline_ms": 0}))
     with InProcessServer(hasty) as server, grpc.insecure_channel(server.target) as channel:
         rank = sluice_pb2_grpc.RankingStub(channel).Rank
         with pytest.raises(grpc.RpcError, match="had passed before the first stage"):
@@ -111,3 +120,64 @@ def test_every_outcome_is_logged(client: RankingClient, servicer: RankingService
         found = ds.dataset(folder, format="parquet").to_table(columns=["request_id", "status"]).to_pylist()
         rows = {row["request_id"]: row["status"] for row in found}
     assert {name: rows[name] for name in wanted} == wanted
+
+
+SLOW = 0.5
+DEADLINES = (0.1, 0.2, 0.4)
+
+
+class SlowRanker(nn.Module):
+    """The bundle's ranker, later by half a second."""
+
+    def __init__(self, ranker: nn.Module) -> None:
+        super().__init__()
+        self.ranker = ranker
+
+    def forward(self, *blocks: FeatureBlock) -> torch.Tensor:
+        time.sleep(SLOW)
+        return self.ranker(*blocks)
+
+
+def test_a_slow_ranker_costs_the_ranking_and_no_answer(loaded: LoadedBundle) -> None:
+    """Over a real channel, at deadlines far above the floor and below what ranking takes."""
+    made = RankingServicer(Funnel(replace(loaded, ranker=SlowRanker(loaded.ranker))), loaded.manifest, SERVE)
+    in_time: list[bool] = []
+    with InProcessServer(made) as server, RankingClient(server.target) as client:
+        client.wait_ready(20)
+        client.rank("u01", seconds=5)
+        for number in range(90):
+            try:
+                answer = client.rank(f"u{number % 60:02d}", seconds=DEADLINES[number % len(DEADLINES)])
+            except RankingFailed:
+                in_time.append(False)
+                continue
+            ranked = next(stage for stage in answer.stages if stage.name == "rank")
+            assert answer.degraded
+            assert ranked.fallback == pb.StageReport.PREVIOUS_ORDER
+            assert answer.items
+            in_time.append(True)
+    made.close()
+    assert sum(in_time) >= 0.95 * len(in_time)  # a busy machine wakes up late
+
+
+def test_a_flood_of_one_tenant_does_not_starve_another(loaded: LoadedBundle) -> None:
+    made = RankingServicer(Funnel(replace(loaded, ranker=SlowRanker(loaded.ranker))), loaded.manifest,
+                           SERVE.model_copy(update={"max_queue": 4, "queue_ms": 9000}))
+    with InProcessServer(made) as server, grpc.insecure_channel(server.target) as channel:
+        rank = sluice_pb2_grpc.RankingStub(channel).Rank
+        flood = [rank.future(pb.RankRequest(user_id="u01"), timeout=4, metadata=(("sluice-tenant", "flood"),))
+                 for _ in range(20)]
+        answer = rank(pb.RankRequest(user_id="u02"), timeout=4, metadata=(("sluice-tenant", "quiet"),))
+        codes = [one.code() for one in flood]
+    made.close()
+    assert answer.items
+    assert codes.count(grpc.StatusCode.RESOURCE_EXHAUSTED) >= 12
+    assert codes.count(grpc.StatusCode.OK) >= 3
+
+
+def test_a_deadline_beyond_the_limit_counts_as_the_limit(loaded: LoadedBundle) -> None:
+    made = RankingServicer(Funnel(replace(loaded, ranker=SlowRanker(loaded.ranker))), loaded.manifest,
+                           SERVE.model_copy(update={"max_deadline_ms": 200}))
+    with InProcessServer(made) as server, RankingClient(server.target) as client:
+        assert all(client.rank("u01", seconds=20).degraded for _ in range(3))
+    made.close()

@@ -8,8 +8,17 @@ import pytest
 
 from contracts.errors import RequestError
 from serving.proto import sluice_pb2 as pb
-from serving.request.query import ContextValue, RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
-from serving.server.translation import STATUS, to_query, to_response, to_value
+from serving.request.query import (
+    ContextValue,
+    Fallback,
+    RankAnswer,
+    RankedItem,
+    RankQuery,
+    Reason,
+    StageReport,
+    StageStatus,
+)
+from serving.server.translation import FALLBACK, STATUS, to_query, to_response, to_value
 
 ITEM = RankedItem(item="i1", probability=0.25, score=500.0, price=1.5, channel="popularity",
                   stage_scores={"rank": 0.25}, reasons=[Reason("taste", -0.5)])
@@ -22,12 +31,24 @@ def test_the_smallest_request_asks_for_the_defaults() -> None:
 
 def test_a_full_request_goes_over_whole() -> None:
     request = pb.RankRequest(
-        user_id="u1", limit=3, candidates=["a"], skip_rerank=True, skip_reasons=True,
+        user_id="u1", limit=3, candidates=["a"], skip_rerank=True, reasons=True, partial_ok=False,
         context={"hour": pb.Value(integer=7)}, filters={"category": pb.Values(values=["music", "games"])},
         recent_items=pb.RecentItems(item_ids=["b"]))
     assert to_query(request, 10) == RankQuery(
         user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
-        recent_items=("b",), rerank=False, explain=False)
+        recent_items=("b",), rerank=False, explain=True, partial_ok=False)
+
+
+def test_an_empty_list_of_candidates_is_not_the_lack_of_one() -> None:
+    empty = pb.RankRequest(user_id="u1", candidate_list=pb.CandidateList())
+    assert to_query(empty, 10).candidates == ()
+    named = pb.RankRequest(user_id="u1", candidate_list=pb.CandidateList(item_ids=["a"]))
+    assert to_query(named, 10).candidates == ("a",)
+
+
+def test_every_fallback_has_a_word_on_the_wire() -> None:
+    assert set(FALLBACK) == set(Fallback)
+    assert len(set(FALLBACK.values())) == len(Fallback)
 
 
 def test_a_zero_and_an_empty_history_are_not_the_defaults() -> None:

@@ -9,7 +9,7 @@ import pytest
 from contracts.errors import RequestError
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.query import RankAnswer, RankQuery, StageStatus
+from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
 from serving.stages.funnel import Funnel
 
 STAGES = ["retrieve", "prerank", "rank", "rerank", "explain"]
@@ -53,7 +53,7 @@ def test_the_laws_of_every_answer(funnel: Funnel, loaded: LoadedBundle, user: st
 @pytest.mark.parametrize("user", USERS)
 def test_stages_hand_on_what_they_kept(funnel: Funnel, user: str) -> None:
     trace: dict[str, np.ndarray] = {}
-    answer = funnel.rank(RankQuery(user, 5), FOREVER, trace)
+    answer = funnel.rank(RankQuery(user, 5, explain=True), FOREVER, trace)
     assert [stage.name for stage in answer.stages] == STAGES
     for before, after in pairwise(answer.stages):
         assert after.candidates_in == before.candidates_out <= before.candidates_in
@@ -102,6 +102,11 @@ def test_recent_items_are_not_shown_again(funnel: Funnel) -> None:
     assert not set(shown) & {item.item for item in funnel.rank(RankQuery("u11", 5, recent_items=shown), FOREVER).items}
 
 
+def test_an_empty_list_of_candidates_is_refused(funnel: Funnel) -> None:
+    with pytest.raises(RequestError, match="candidates: is an empty list"):
+        funnel.rank(RankQuery("u11", 5, candidates=()), FOREVER)
+
+
 def test_a_wrong_request_is_refused(funnel: Funnel) -> None:
     with pytest.raises(RequestError, match="limit"):
         funnel.rank(RankQuery("u11", 0), FOREVER)
@@ -112,28 +117,26 @@ def test_expired_at_entry_is_an_error(funnel: Funnel) -> None:
         funnel.rank(RankQuery("u11", 5), Deadline(0.0))
 
 
-class Expiring(Deadline):
-    """Good for the first `questions`, so that it is known where the time runs out."""
-
-    def __init__(self, questions: int) -> None:
-        super().__init__(None)
-        self.left = questions
-
-    @property
-    def expired(self) -> bool:
-        self.left -= 1
-        return self.left < 0
-
-
 def statuses(answer: RankAnswer) -> dict[str, StageStatus]:
     return {stage.name: stage.status for stage in answer.stages}
 
 
-def test_time_out_before_ranking_answers_by_the_pre_ranker(funnel: Funnel, loaded: LoadedBundle) -> None:
-    answer = funnel.rank(RankQuery("u11", 5), Expiring(1))
-    found = statuses(answer)
-    assert (found["rank"], found["explain"]) == (StageStatus.SKIPPED, StageStatus.SKIPPED)
-    assert "deadline" in next(stage.cause for stage in answer.stages if stage.name == "rank")
+def lacks_time_for(loaded: LoadedBundle, stage: str, asked: RankQuery) -> RankAnswer:
+    """Of a funnel in which the stage is known to take ten seconds, asked with one."""
+    funnel = Funnel(loaded)
+    funnel.rank(asked, FOREVER)
+    for name in (stage, f"{stage}/chunk") if stage in ("prerank", "rank") else (stage,):
+        for _ in range(2):
+            funnel.clock.tell(name, 10.0)
+    return funnel.rank(asked, Deadline(1.0))
+
+
+def test_no_time_for_ranking_answers_by_the_pre_ranker(loaded: LoadedBundle) -> None:
+    answer = lacks_time_for(loaded, "rank", RankQuery("u11", 5))
+    stages = {stage.name: stage for stage in answer.stages}
+    assert (stages["rank"].status, stages["rank"].fallback) == (StageStatus.SKIPPED, Fallback.PREVIOUS_ORDER)
+    assert "deadline" in stages["rank"].cause
+    assert answer.degraded
     assert len(answer.items) == 5
     for item in answer.items:
         assert item.probability == loaded.prerank_calibration.apply(np.array(item.stage_scores["prerank"]))
@@ -141,15 +144,36 @@ def test_time_out_before_ranking_answers_by_the_pre_ranker(funnel: Funnel, loade
         assert item.reasons == []
 
 
-def test_time_out_after_ranking_costs_the_reasons_alone(funnel: Funnel) -> None:
-    whole, short = (without_times(funnel.rank(RankQuery("u11", 5), deadline)) for deadline in (FOREVER, Expiring(2)))
-    assert statuses(short)["explain"] is StageStatus.SKIPPED
+def test_no_time_for_reasons_costs_the_reasons_alone(funnel: Funnel, loaded: LoadedBundle) -> None:
+    asked = RankQuery("u11", 5, explain=True)
+    answers = funnel.rank(asked, FOREVER), lacks_time_for(loaded, "explain", asked)
+    whole, short = map(without_times, answers)
+    assert short.stages[-1].fallback is Fallback.WITHOUT_REASONS
     assert all(stage.status is StageStatus.COMPLETE for stage in short.stages[:-1])
     assert short.items == [replace(item, reasons=[]) for item in whole.items]
 
 
+@pytest.mark.parametrize(("stage", "fallback"), [
+    ("retrieve", Fallback.POPULAR), ("prerank", Fallback.TWO_TOWER_SCORE), ("rank", Fallback.PREVIOUS_ORDER),
+    ("rerank", Fallback.ORGANIC_ORDER)])
+def test_every_stage_has_its_fallback(loaded: LoadedBundle, stage: str, fallback: Fallback) -> None:
+    answer = lacks_time_for(loaded, stage, RankQuery("u11", 5))
+    found = {report.name: report.fallback for report in answer.stages}
+    assert found == {name: fallback if name == stage else Fallback.NONE for name in STAGES}
+    assert len({item.item for item in answer.items}) == 5
+    assert all(0 < item.probability < 1 for item in answer.items)
+    assert all(item.score == item.probability for item in answer.items) or stage != "rerank"
+
+
+@pytest.mark.parametrize("stage", ["retrieve", "prerank", "rank", "rerank"])
+def test_all_or_nothing_is_nothing_without_time(loaded: LoadedBundle, stage: str) -> None:
+    with pytest.raises(DeadlineExpired, match="partial"):
+        lacks_time_for(loaded, stage, RankQuery("u11", 5, partial_ok=False))
+
+
 def test_without_reasons_the_answer_is_the_same(funnel: Funnel) -> None:
     whole, plain = (without_times(funnel.rank(RankQuery("u11", 5, explain=asked), FOREVER)) for asked in (True, False))
+    assert not plain.degraded
     assert plain.stages[-1].cause == "the request asked for none"
     assert plain.items == [replace(item, reasons=[]) for item in whole.items]
     assert all(item.reasons for item in whole.items)

@@ -51,29 +51,21 @@ def test_best_first(loaded: LoadedBundle, by_value: bool) -> None:
     assert sorted(candidates.rows.tolist()) == sorted(ROWS.tolist())
 
 
-def test_without_time_nothing_is_ranked(loaded: LoadedBundle) -> None:
-    stage = rank(loaded, Deadline(0.0))
-    assert stage.status is StageStatus.SKIPPED
-    assert "probabilities are the pre-ranker's" in stage.cause
-    assert stage.candidates.rows.tolist() == ROWS.tolist()
-
-
 class Countdown(Deadline):
     """Expires after being asked a number of times: the chunk at which a stage stops is then known."""
 
     def __init__(self, questions: int) -> None:
-        super().__init__(None)
+        super().__init__(0.0)
         self.left = questions
 
-    @property
-    def expired(self) -> bool:
+    def remaining(self) -> float:
         self.left -= 1
-        return self.left < 0
+        return -1.0 if self.left < 0 else 1000.0
 
 
 def test_a_cut_keeps_what_is_scored(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rank_stage, "CHUNK", 6)
-    stage = rank(loaded, Countdown(2))
+    stage = rank(loaded, Countdown(1))
     assert stage.status is StageStatus.DEGRADED
     assert stage.cause == "the deadline passed after 12 of 20 candidates"
     assert set(stage.candidates.rows.tolist()) == set(ROWS[:12].tolist())

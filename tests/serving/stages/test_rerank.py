@@ -11,14 +11,17 @@ from models.evaluation.calibration import Calibration
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
-from serving.request.query import StageStatus
+from serving.request.query import Fallback, StageStatus
 from serving.stages.auction import second_price
 from serving.stages.diversity import mmr
 from serving.stages.rerank import RerankStage, Slate
+from serving.stages.tower_probability import TowerProbability
 
 ROWS = np.arange(12)
 PROBABILITIES = np.random.default_rng(4).uniform(0.01, 0.3, len(ROWS))
 RANKED = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8), {"prerank": np.zeros(len(ROWS)), "rank": PROBABILITIES})
+
+TOWERS = TowerProbability(Calibration(np.zeros(1), np.array([-2.0]), 3.0), 0.05)
 
 
 def rerank(
@@ -26,7 +29,7 @@ def rerank(
     **settings: Any,
 ) -> Slate:
     changed = replace(bundle, settings=bundle.settings.model_copy(update={"rerank": Rerank(**settings)}))
-    return RerankStage(changed).run(candidates, 5, wanted, Deadline(seconds))
+    return RerankStage(changed, TOWERS).run(candidates, 5, wanted, Deadline(seconds))
 
 
 def test_auction_where_there_are_bids(loaded: LoadedBundle) -> None:
@@ -60,7 +63,22 @@ def test_without_reranking_by_probability(loaded: LoadedBundle, wanted: bool, ki
 def test_without_time_no_diversity(loaded: LoadedBundle) -> None:
     slate = rerank(loaded, seconds=0.0, kind="mmr", diversity=1.0)
     assert slate.candidates.rows.tolist() == np.argsort(-PROBABILITIES)[:5].tolist()
-    assert slate.status is StageStatus.SKIPPED
+    assert (slate.status, slate.fallback) == (StageStatus.DEGRADED, Fallback.ORGANIC_ORDER)
+
+
+def test_without_any_scorer_probabilities_are_the_towers(loaded: LoadedBundle) -> None:
+    products = np.linspace(-0.5, 0.5, len(ROWS))
+    found = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8), {"retrieve": products})
+    slate = rerank(loaded, found, wanted=False)
+    assert slate.candidates.rows.tolist() == ROWS[::-1][:5].tolist()
+    assert slate.probability == pytest.approx(1 / (1 + np.exp(2.0 - 3.0 * products[::-1][:5])))
+
+
+def test_candidates_of_which_nothing_is_known_stay_in_their_order(loaded: LoadedBundle) -> None:
+    popular = Candidates(ROWS[::-1].copy(), np.zeros(len(ROWS), dtype=np.int8))
+    slate = rerank(replace(loaded, bids=None), popular, kind="none")
+    assert slate.candidates.rows.tolist() == ROWS[::-1][:5].tolist()
+    assert set(slate.probability) == {0.05}
 
 
 def test_without_time_the_auction_still_sets_prices(loaded: LoadedBundle) -> None:

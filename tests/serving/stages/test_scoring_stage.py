@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import time
+
+import pytest
 import torch
 
-from serving.request.deadline import Deadline
+from serving.request.deadline import Cancelled, Deadline
 from serving.request.query import StageStatus
 from serving.stages.scoring_stage import cut_status, score_in_chunks
 
@@ -14,12 +17,52 @@ def test_chunks_cover_every_candidate_once() -> None:
         seen.append((part.start, part.stop))
         return values[part]
 
-    assert score_in_chunks(7, 3, Deadline(None), score).tolist() == values.tolist()
+    assert score_in_chunks(7, 3, Deadline(9.0), score).tolist() == values.tolist()
     assert seen == [(0, 3), (3, 6), (6, 7)]
 
 
+def zeros(part: slice) -> torch.Tensor:
+    return torch.zeros(part.stop - part.start)
+
+
 def test_an_expired_deadline_leaves_the_first_chunk() -> None:
-    assert len(score_in_chunks(7, 3, Deadline(0.0), lambda part: torch.zeros(part.stop - part.start))) == 3
+    assert len(score_in_chunks(7, 3, Deadline(0.0), zeros)) == 3
+
+
+def test_a_chunk_that_would_not_fit_is_not_begun() -> None:
+    """Three chunks of 30 ms within 80 ms less 10: two fit."""
+
+    def slow(part: slice) -> torch.Tensor:
+        time.sleep(0.03)
+        return zeros(part)
+
+    assert len(score_in_chunks(9, 3, Deadline(0.08).before(0.01, 1.0), slow)) == 6
+
+
+def test_with_room_for_twice_what_is_expected_there_is_one_chunk() -> None:
+    seen = []
+
+    def score(part: slice) -> torch.Tensor:
+        seen.append(part)
+        return zeros(part)
+
+    score_in_chunks(7, 3, Deadline(1.0).before(0.0, 0.4), score)
+    assert seen == [slice(0, 7)]
+    score_in_chunks(7, 3, Deadline(1.0).before(0.0, 0.6), score)
+    assert len(seen) == 4
+
+
+def test_a_caller_who_goes_stops_the_work_at_the_next_chunk() -> None:
+    whole, scored = Deadline(10.0), []
+
+    def score(part: slice) -> torch.Tensor:
+        scored.append(part)
+        whole.cancel()
+        return zeros(part)
+
+    with pytest.raises(Cancelled):
+        score_in_chunks(9, 3, whole.before(0.0, 100.0), score)
+    assert scored == [slice(0, 3)]
 
 
 def test_no_candidates() -> None:

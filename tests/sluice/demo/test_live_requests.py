@@ -7,6 +7,7 @@ import pytest
 
 from contracts.artifacts import USER, Artifacts
 from contracts.bundle.bundle import read_manifest
+from contracts.config.stages import Serve
 from serving.server.client import RankingClient
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
@@ -28,7 +29,7 @@ def test_visits_are_of_different_users_each_with_the_context_of_an_own_event(
 
 
 def test_a_visit_that_the_server_refuses_is_an_error_and_no_slate(run: Artifacts, visits: ServedVisits) -> None:
-    servicer = RankingServicer(Funnel(visits.bundle), read_manifest(run.bundle), default_limit=5, deadline_ms=60_000)
+    servicer = RankingServicer(Funnel(visits.bundle), read_manifest(run.bundle), Serve(default_limit=5))
     asked = [*visits.visits[:3], Visit("u20", {"weather": "fine"})]
     with InProcessServer(servicer) as server, RankingClient(server.target) as client:
         found = send(client, asked, skip_rerank=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import BundleError
-from serving.server.worker_messages import WorkerSettings
-from serving.server.worker_process import WorkerProcess
+from serving.workers.worker_messages import WorkerSettings
+from serving.workers.worker_process import WorkerProcess
 
 
 def started(folder: Path) -> WorkerProcess:

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 
-from serving.server.worker_messages import WorkerReport, WorkerSettings
+from serving.workers.worker_messages import WorkerReport, WorkerSettings
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(message)s"
 

@@ -99,7 +99,7 @@ def version_of(server) -> str:
 
 
 def workers(server) -> list[int]:
-    command = ["pgrep", "-P", str(server.process.pid), "-f", "serving.server.worker"]
+    command = ["pgrep", "-P", str(server.process.pid), "-f", "serving.workers.worker"]
     found = subprocess.run(command, capture_output=True, text=True)
     return [int(pid) for pid in found.stdout.split()]
 

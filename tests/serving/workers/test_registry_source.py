@@ -12,7 +12,7 @@ import pytest
 
 from contracts.errors import BundleError
 from models.tracking.bundle_registry import VERSION, BundleRegistry, RegisteredBundle
-from serving.server.registry_source import RegistrySource
+from serving.workers.registry_source import RegistrySource
 
 
 class Shelf(BundleRegistry):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
 
 from contracts.errors import BundleError
-from serving.server.worker_messages import WorkerReport, WorkerSettings
+from serving.server.port_takeover import DRAIN
+from serving.workers.worker_messages import WorkerReport, WorkerSettings
 
 START_SECONDS = 600.0
-DRAIN = signal.SIGUSR1
-DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 POLL = 0.05
 
 
@@ -24,7 +22,7 @@ class WorkerProcess:
     def __init__(self, version: str, settings: WorkerSettings) -> None:
         self.folder, self.version, self.drain_began = settings.folder, version, 0.0
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "serving.server.worker", settings.model_dump_json()],
+            [sys.executable, "-m", "serving.workers.worker", settings.model_dump_json()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )

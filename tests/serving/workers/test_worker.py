@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from contracts.bundle.bundle import read_manifest
-from serving.server.worker import report
-from serving.server.worker_messages import WorkerReport, WorkerSettings
+from serving.workers.worker import report
+from serving.workers.worker_messages import WorkerReport, WorkerSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,7 +22,7 @@ def test_a_report_is_a_line_on_standard_output(capsys: pytest.CaptureFixture[str
 
 def test_it_says_which_bundle_is_served_and_ends_with_its_supervisor(bundle_folder: Path) -> None:
     settings = WorkerSettings(folder=bundle_folder, host="127.0.0.1", port=0, connection_seconds=1)
-    worker = subprocess.Popen([sys.executable, "-m", "serving.server.worker", settings.model_dump_json()],
+    worker = subprocess.Popen([sys.executable, "-m", "serving.workers.worker", settings.model_dump_json()],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert worker.stdout is not None
     assert worker.stdin is not None

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Protocol
 
 from contracts.errors import BundleError
-from serving.server.port_takeover import reserved
-from serving.server.worker_messages import WorkerSettings
-from serving.server.worker_process import DRAIN_GRACE_SECONDS, WorkerProcess
+from serving.server.port_takeover import DRAIN_GRACE_SECONDS, reserved
+from serving.workers.worker_messages import WorkerSettings
+from serving.workers.worker_process import WorkerProcess
 
 STOP_SECONDS = 15.0
 RETRY_SECONDS = 300.0

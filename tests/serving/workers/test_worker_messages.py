@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from serving.server.worker_messages import WorkerReport, WorkerSettings
+from serving.workers.worker_messages import WorkerReport, WorkerSettings
 
 SETTINGS = WorkerSettings(folder=Path("/b"), host="::1", port=7, connection_seconds=0.5, answers=Path("/a"))
 

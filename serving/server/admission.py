@@ -1,0 +1,118 @@
+"""Who may wait for the funnel, and who is next.
+
+    refused at entry    the queue is full, or what is ahead would eat the time that the request has
+    next                tenants take turns, by their shares; within a tenant first come first served, and newest first
+                        while the oldest has waited for more than OVERLOADED_SECONDS: under overload the old ones are
+                        lost anyway (Nichols and Jacobson, "Controlling Queue Delay", 2012, on standing queues)
+    refused later       waited longer than the age limit, or too late for any answer when the turn comes
+
+A full queue makes room for a tenant with less than its share by dropping the newest of the one with the most. Knows
+neither gRPC nor threads; callers hold the lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from contracts.errors import SluiceError
+
+OVERLOADED_SECONDS = 0.02
+
+
+class Overloaded(SluiceError):
+    """The server has more to do than it can; the request may be sent again later, or elsewhere."""
+
+
+@dataclass(eq=False)
+class Waiting:
+    """`remaining` tells the seconds of work it has left; `refuse` is called when it has to go after all."""
+
+    tenant: str
+    remaining: Callable[[], float]
+    refuse: Callable[[SluiceError], None]
+    since: float = field(default_factory=time.monotonic)
+
+
+class Admission:
+    """At most `most` wait, each at most `oldest` seconds. `shares` are weights by tenant, 1 where not named."""
+
+    def __init__(self, most: int, oldest: float, shares: Mapping[str, float] | None = None) -> None:
+        self._most, self._oldest, self._shares = most, oldest, dict(shares or {})
+        self._queues: dict[str, deque[Waiting]] = {}
+        self._spent: dict[str, float] = {}  # turns over share, of those that wait
+        self.waiting = 0
+
+    def enter(self, one: Waiting, service: float, floor: float) -> None:
+        """`service` seconds pass per request; below `floor` none can be answered. Raises Overloaded."""
+        self.expire()
+        ahead = self._ahead(one.tenant) * service
+        if ahead > min(one.remaining() - floor, self._oldest):
+            raise Overloaded(f"the queue alone takes {1000 * ahead:.0f} ms, more than the request has; send it again "
+                             "later or elsewhere, or with more time")
+        if self.waiting >= self._most and not self._make_room(one.tenant):
+            raise Overloaded(f"{self.waiting} requests wait, as many as may (serve.max_queue); send it again later or "
+                             "elsewhere")
+        if not self._queues.get(one.tenant):
+            self._queues[one.tenant] = deque()
+            self._spent[one.tenant] = min(self._spent.values(), default=0.0)
+        self._queues[one.tenant].append(one)
+        self.waiting += 1
+
+    def next(self, floor: float) -> Waiting | None:
+        """Whose turn it is; those that have less than `floor` seconds left are refused on the way."""
+        self.expire()
+        while self.waiting:
+            tenant = min(self._queues, key=lambda name: self._spent[name])
+            queue = self._queues[tenant]
+            late = time.monotonic() - queue[0].since > OVERLOADED_SECONDS
+            one = queue.pop() if late else queue.popleft()
+            self._spent[tenant] += 1.0 / self._shares.get(tenant, 1.0)
+            self._left(tenant)
+            if one.remaining() > floor:
+                return one
+            one.refuse(Overloaded("the queue has eaten the time of the request; send it again with more"))
+        return None
+
+    def leave(self, one: Waiting) -> None:
+        """Of its own accord; nothing happens where it does not wait."""
+        queue = self._queues.get(one.tenant)
+        if queue and one in queue:
+            queue.remove(one)
+            self._left(one.tenant)
+
+    def expire(self) -> None:
+        """Refuses those that have waited too long."""
+        limit = time.monotonic() - self._oldest
+        for tenant in list(self._queues):
+            while self._queues.get(tenant) and self._queues[tenant][0].since < limit:
+                one = self._queues[tenant].popleft()
+                self._left(tenant)
+                one.refuse(Overloaded("it has waited longer than requests may; send it again later or elsewhere"))
+
+    def _ahead(self, tenant: str) -> float:
+        """Turns that others and the tenant itself have before a newcomer's."""
+        own = len(self._queues.get(tenant, ())) + 1
+        rounds = own / self._shares.get(tenant, 1.0)
+        return own - 1 + sum(min(len(queue), rounds * self._shares.get(name, 1.0))
+                             for name, queue in self._queues.items() if name != tenant)
+
+    def _make_room(self, tenant: str) -> bool:
+        def weight(name: str) -> float:
+            return len(self._queues[name]) / self._shares.get(name, 1.0)
+
+        largest = max(self._queues, key=weight)
+        own = (len(self._queues.get(tenant, ())) + 1) / self._shares.get(tenant, 1.0)
+        if largest == tenant or weight(largest) <= own:
+            return False
+        dropped = self._queues[largest].pop()
+        self._left(largest)
+        dropped.refuse(Overloaded("others have waited for their share; send it again later or elsewhere"))
+        return True
+
+    def _left(self, tenant: str) -> None:
+        self.waiting -= 1
+        if not self._queues[tenant]:
+            del self._queues[tenant], self._spent[tenant]

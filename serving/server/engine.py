@@ -1,0 +1,187 @@
+"""Runs requests through the funnel: one at a time, beside the event loop, and with an answer in time in any case.
+
+    submit ▶ admission ▶ a thread completes the run ▶ answer
+                              └ overdue: the run is answered from what it holds, a spare thread goes on with the queue
+
+One thread computes: more would only share the core. A spare steps in where a stage hangs, so that one slow call does
+not hold up the queue; with all spares hanging the queue waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from contracts.errors import SluiceError
+from serving.request.deadline import DeadlineExpired
+from serving.request.query import RankAnswer
+from serving.server.admission import Admission, Overloaded, Waiting
+from serving.stages.funnel import Funnel
+from serving.stages.request_run import RequestRun
+
+SPARES = 4
+SMOOTHING = 0.05  # of the mean time of service
+STOPPING_SECONDS = 0.02  # in which a run whose caller has gone comes to a question
+GRACE = 0.5  # of the reserve, after which an overdue run is answered for
+
+
+@dataclass(eq=False, kw_only=True)
+class Job(Waiting):
+    """A run and who waits for it. `overdue`: nobody does any more, and a spare has taken its thread's place."""
+
+    run: RequestRun
+    answer: asyncio.Future[RankAnswer]
+    running: bool = False
+    finished: bool = False
+    overdue: bool = False
+
+
+class Engine:
+    """`submit` belongs to one event loop. `reserve` seconds lie between a run's deadline and the caller's."""
+
+    def __init__(
+        self, funnel: Funnel, most: int, oldest: float, reserve: float, shares: Mapping[str, float] | None = None
+    ) -> None:
+        self._funnel, self._reserve = funnel, reserve
+        self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
+        self._threads = ThreadPoolExecutor(max_workers=1 + SPARES, thread_name_prefix="funnel")
+        self._busy, self._hanging, self._service = 0, 0, 0.0
+
+    @property
+    def waiting(self) -> int:
+        return self._admission.waiting
+
+    @property
+    def service(self) -> float:
+        """Mean seconds of one run."""
+        return self._service or self._funnel.whole
+
+    async def submit(self, run: RequestRun, tenant: str) -> RankAnswer:
+        """Raises Overloaded, DeadlineExpired, and what the run raises. A cancelled caller stops the run."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[RankAnswer] = loop.create_future()
+
+        def settle(error: SluiceError) -> None:
+            loop.call_soon_threadsafe(_fail, answer, error)
+
+        job = Job(tenant=tenant, remaining=run.deadline.remaining, refuse=settle, run=run, answer=answer)
+        self._enter(job)
+        left = run.deadline.remaining()
+        timer = None if left == float("inf") else loop.call_later(left + GRACE * self._reserve, self._overdue, job)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._abandon(job)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def close(self) -> None:
+        """Waits for the requests that are being ranked."""
+        self._threads.shutdown(wait=True)
+
+    def _enter(self, job: Job) -> None:
+        with self._lock:
+            if self._free:
+                self._begin(job)
+                return
+            self._admission.enter(job, self.service, self._funnel.floor)
+
+    @property
+    def _free(self) -> bool:
+        return self._busy == 0 and not self._admission.waiting
+
+    def _begin(self, job: Job) -> None:
+        self._busy += 1
+        job.running = True
+        self._threads.submit(self._work, job)
+
+    def _work(self, job: Job) -> None:
+        """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
+        following: Job | None = job
+        while following is not None:
+            following = self._completed(following)
+
+    def _completed(self, job: Job) -> Job | None:
+        begun, loop = time.monotonic(), job.answer.get_loop()
+        try:
+            found = job.run.complete()
+        except BaseException as error:
+            loop.call_soon_threadsafe(_fail, job.answer, error)
+        else:
+            loop.call_soon_threadsafe(_succeed, job.answer, found)
+        with self._lock:
+            job.finished = True
+            spent = time.monotonic() - begun
+            self._service += SMOOTHING * (spent - self._service) if self._service else spent
+            if job.overdue:
+                self._hanging -= 1
+                return None
+            following = self._next()
+            if following is None:
+                self._busy -= 1
+            return following
+
+    def _next(self) -> Job | None:
+        following = self._admission.next(self._funnel.floor)
+        assert following is None or isinstance(following, Job)
+        if following is not None:
+            following.running = True
+        return following
+
+    def _overdue(self, job: Job) -> None:
+        """In the loop, when a run's time is over: it is answered from what it holds, or refused where it only waits."""
+        if job.answer.done():
+            return
+        with self._lock:
+            if not job.running:
+                self._admission.leave(job)
+                _fail(job.answer, Overloaded("the queue has eaten the time of the request; send it again later"))
+                return
+        job.run.deadline.cancel()
+        self._replace(job)
+        _settle_from(job)
+
+    def _abandon(self, job: Job) -> None:
+        """Its caller has gone: it stops at its next question, or is replaced where none comes soon."""
+        job.run.deadline.cancel()
+        with self._lock:
+            self._admission.leave(job)
+        if job.running:
+            job.answer.get_loop().call_later(STOPPING_SECONDS, self._replace, job)
+
+    def _replace(self, job: Job) -> None:
+        """A spare goes on with the queue where the job still occupies its thread."""
+        with self._lock:
+            if not job.finished and not job.overdue and self._hanging < SPARES:
+                job.overdue = True
+                self._hanging += 1
+                self._busy -= 1
+                following = self._next()
+                if following is not None:
+                    self._begin(following)
+
+
+def _settle_from(job: Job) -> None:
+    try:
+        if not job.run.partial_ok:
+            raise DeadlineExpired("a stage overran the time of the request, and it takes no partial answer; send it "
+                                  "with more time, or with partial_ok")
+        _succeed(job.answer, job.run.salvage())
+    except Exception as error:
+        _fail(job.answer, error)
+
+
+def _succeed(answer: asyncio.Future[RankAnswer], found: RankAnswer) -> None:
+    if not answer.done():
+        answer.set_result(found)
+
+
+def _fail(answer: asyncio.Future[RankAnswer], error: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(error)

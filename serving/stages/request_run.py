@@ -1,0 +1,291 @@
+"""One request on its way through the funnel: what it holds after every stage, and what stands in for one.
+
+    stage       begins when there is time for it and what follows     else, or when it raises
+    retrieve    search, answer                                        popular items that the filters admit
+    prerank     score, answer                                         the two-tower score
+    rank        score, answer; in chunks where time is short          the previous order and its probabilities
+    rerank      always (an ad without a price cannot be shown)        organic order, without prices
+    explain     reasons, answer                                       no reasons
+
+Times are running quantiles (serving/request/stage_clock.py). What a run holds is replaced as a whole after each stage,
+so that another thread can answer from it (`salvage`) while a stage overruns: an overrun costs stages, not the answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from contracts.errors import SluiceError
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.candidates import CHANNELS, Candidates
+from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
+from serving.request.query import Fallback, RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
+from serving.request.request_features import Requester, RequestFeatures, block
+from serving.request.stage_clock import StageClock
+from serving.stages.prerank import CHUNK as PRERANK_CHUNK
+from serving.stages.prerank import PrerankStage
+from serving.stages.rank import CHUNK as RANK_CHUNK
+from serving.stages.rank import RankStage
+from serving.stages.reasons import Reasons
+from serving.stages.rerank import NO_TIME, RerankStage, Slate
+from serving.stages.retrieval import RetrievalStage, Retrieved
+from serving.stages.scoring_stage import Stage
+
+Result = TypeVar("Result")
+Trace = dict[str, np.ndarray]
+ANSWER, CHUNK = "answer", "/chunk"
+CLOCKED = ("retrieve", "prerank", "prerank/chunk", "rank", "rank/chunk", "rerank", "explain", ANSWER)
+FLOOR = ("retrieve", "rerank", ANSWER)
+CHUNKS = {"prerank": PRERANK_CHUNK, "rank": RANK_CHUNK}
+SLOW_RERANK = 0.005  # seconds; up to these it is always done
+OVERRAN = "it overran the time of the request"
+log = logging.getLogger("sluice.serving")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """What runs share: the stages of one bundle, and the clock that knows what they take."""
+
+    bundle: LoadedBundle
+    features: RequestFeatures
+    retrieval: RetrievalStage
+    prerank: PrerankStage
+    rank: RankStage
+    rerank: RerankStage
+    reasons: Reasons
+    clock: StageClock
+
+
+class Held(NamedTuple):
+    """What a request has so far. `vector` [1, d] is the user's, None where it could not be computed."""
+
+    requester: Requester
+    vector: torch.Tensor | None
+    candidates: Candidates
+    unknown: list[str]
+    reports: tuple[StageReport, ...]
+
+    def after(self, stage: Stage, name: str, microseconds: int) -> Held:
+        report = StageReport(name, len(self.candidates), len(stage.candidates), microseconds, stage.status,
+                             stage.cause, stage.fallback)
+        return self._replace(candidates=stage.candidates, reports=(*self.reports, report))
+
+
+class RequestRun:
+    """`complete` is called once; `salvage` at any time, also by another thread meanwhile."""
+
+    def __init__(self, stages: Stages, query: RankQuery, deadline: Deadline) -> None:
+        self._stages, self._query, self.deadline = stages, query, deadline
+        self._by_value = query.rerank and stages.rerank.kind == "auction"
+        self._held: Held | None = None
+        self._reranking = False
+
+    @property
+    def partial_ok(self) -> bool:
+        """As the request says."""
+        return self._query.partial_ok
+
+    @torch.inference_mode()
+    def complete(self, trace: Trace | None = None) -> RankAnswer:
+        """Every stage that time allows. Raises DeadlineExpired, Cancelled, and without `partial_ok` a stage's error."""
+        held = self._held = self._retrieve()
+        if trace is not None:
+            trace["retrieve"] = held.candidates.rows
+        for name in ("prerank", "rank"):
+            held = self._held = self._scored(name, held)
+            if trace is not None:
+                trace[name] = held.candidates.rows
+        self.deadline.checkpoint()
+        self._reranking = True
+        slate, held = self._reranked(held)
+        if trace is not None:
+            trace["rerank"] = slate.candidates.rows
+        reasons, report = self._explained(slate.candidates, held.requester)
+        return self._answer(slate, held, reasons, report)
+
+    @torch.inference_mode()
+    def salvage(self) -> RankAnswer:
+        """An answer from what is there now: the stages that are not done are replaced by their fallbacks."""
+        held = self._held or self._popular(None, 0, OVERRAN)
+        done = {report.name for report in held.reports}
+        for name, fallback in (("prerank", Fallback.TWO_TOWER_SCORE), ("rank", Fallback.PREVIOUS_ORDER)):
+            if name not in done:
+                held = held.after(self._previous(held, fallback, OVERRAN), name, 0)
+        slate, held = self._organic(held, 0, OVERRAN) if self._reranking else self._reranked(held)
+        return self._answer(slate, held, *self._unexplained(slate.candidates, NO_TIME, self._query.explain))
+
+    def _retrieve(self) -> Held:
+        stages, query, begun = self._stages, self._query, time.perf_counter()
+        requester = stages.features.requester(query)
+        vector = self._user_vector(requester)
+        cause = "the user's vector could not be computed"
+        if vector is not None:
+            if not stages.clock.fits("retrieve", self._last, self.deadline):
+                self._insist("retrieve")
+                return self._popular((requester, vector), begun, NO_TIME)
+            found, cause = self._attempt(
+                lambda: stages.retrieval.run(query, requester, vector[0].numpy(), self._by_value), "retrieve")
+            if found is not None:
+                spent = time.perf_counter() - begun
+                stages.clock.tell("retrieve", spent)
+                report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6))
+                return Held(requester, vector, found.candidates, found.unknown, (report,))
+        return self._popular((requester, vector), begun, cause)
+
+    def _user_vector(self, requester: Requester) -> torch.Tensor | None:
+        return self._attempt(lambda: self._stages.bundle.towers.user_vector(block(requester.inputs)), "retrieve")[0]
+
+    def _popular(
+        self, known: tuple[Requester, torch.Tensor | None] | None, begun: float, cause: str
+    ) -> Held:
+        requester, vector = known or (self._stages.features.requester(self._query), None)
+        found: Retrieved = self._stages.retrieval.popular(self._query, requester)
+        candidates = found.candidates
+        if vector is not None:
+            candidates = self._stages.retrieval.with_tower_score(candidates, vector[0].numpy())
+        spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
+        report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
+                             Fallback.POPULAR)
+        return Held(requester, vector, candidates, found.unknown, (report,))
+
+    def _scored(self, name: str, held: Held) -> Held:
+        """Pre-ranking or ranking: whole, in chunks, or not at all."""
+        clock, begun = self._stages.clock, time.perf_counter()
+        fallback = Fallback.TWO_TOWER_SCORE if name == "prerank" else Fallback.PREVIOUS_ORDER
+        if held.vector is None and name == "prerank":
+            return held.after(self._previous(held, fallback, "the user's vector could not be computed"), name, 0)
+        size, chunk, last = CHUNKS[name], name + CHUNK, self._last
+        whole = clock.fits(name, last, self.deadline)
+        if not whole and (len(held.candidates) <= size or not clock.fits(chunk, last, self.deadline)):
+            self._insist(name)
+            return held.after(self._previous(held, fallback, NO_TIME), name, 0)
+        deadline = self.deadline.before(last, clock.estimate(name))
+        try:
+            stage, cause = self._attempt(lambda: self._work(name, held, deadline), name)
+        except Cancelled:
+            clock.tell(name if whole else chunk, time.perf_counter() - begun)
+            raise
+        spent = time.perf_counter() - begun
+        if stage is None:
+            return held.after(self._previous(held, fallback, cause), name, round(spent * 1e6))
+        if stage.status is StageStatus.COMPLETE:
+            clock.tell(name, spent)
+        else:
+            self._insist(name)
+            clock.tell(chunk, spent * size / max(len(stage.candidates), 1))
+        return held.after(stage, name, round(spent * 1e6))
+
+    def _work(self, name: str, held: Held, deadline: Deadline) -> Stage:
+        query = self._query
+        if name == "rank":
+            return self._stages.rank.run(held.candidates, held.requester, self._by_value, query.limit, deadline)
+        assert held.vector is not None
+        return self._stages.prerank.run(
+            held.candidates, held.requester, held.vector, self._by_value, query.limit, deadline)
+
+    def _previous(self, held: Held, fallback: Fallback, cause: str) -> Stage:
+        """The candidates as they are, cut to what the stage would have kept."""
+        status = StageStatus.DEGRADED if cause is not NO_TIME else StageStatus.SKIPPED
+        kept = held.candidates
+        if fallback is Fallback.TWO_TOWER_SCORE:
+            kept = self._stages.prerank.by_towers(kept, self._by_value)
+        return Stage(kept, status, cause, fallback)
+
+    def _reranked(self, held: Held) -> tuple[Slate, Held]:
+        """The slate; its report is the last of those held."""
+        query, clock, begun = self._query, self._stages.clock, time.perf_counter()
+        after = clock.estimate(ANSWER)
+        if clock.estimate("rerank") > SLOW_RERANK and not clock.fits("rerank", after, self.deadline):
+            self._insist("rerank")
+            return self._organic(held, 0, NO_TIME)
+        slate, cause = self._attempt(lambda: self._stages.rerank.run(
+            held.candidates, query.limit, query.rerank, self.deadline.before(after)), "rerank")
+        spent = time.perf_counter() - begun
+        if slate is None:
+            return self._organic(held, spent, cause)
+        clock.tell("rerank", spent)
+        return slate, _after_rerank(held, slate, spent)
+
+    def _organic(self, held: Held, spent: float, cause: str) -> tuple[Slate, Held]:
+        slate = self._stages.rerank.organic(held.candidates, self._query.limit, cause)
+        return slate, _after_rerank(held, slate, spent)
+
+    @property
+    def _last(self) -> float:
+        """Seconds that are needed after any stage that scores."""
+        clock = self._stages.clock
+        return min(clock.estimate("rerank"), SLOW_RERANK) + clock.estimate(ANSWER)
+
+    def _explained(self, slate: Candidates, requester: Requester) -> tuple[list[list[Reason]], StageReport]:
+        """Explains the ranker's logits; where the ranker did not run there is nothing to explain."""
+        if not self._query.explain:
+            return self._unexplained(slate, "the request asked for none", False)
+        if "rank" not in slate.scores:
+            return self._unexplained(slate, "there are no scores of the ranker to explain", len(slate) > 0)
+        if not self._stages.clock.fits("explain", self._stages.clock.estimate(ANSWER), self.deadline):
+            self._insist("explain")
+            return self._unexplained(slate, NO_TIME, True)
+        begun = time.perf_counter()
+        reasons, cause = self._attempt(lambda: self._stages.reasons.top(slate.rows, requester), "explain")
+        spent = time.perf_counter() - begun
+        if reasons is None:
+            return self._unexplained(slate, cause, True)
+        self._stages.clock.tell("explain", spent)
+        return reasons, StageReport("explain", len(slate), len(slate), round(spent * 1e6))
+
+    def _unexplained(self, slate: Candidates, cause: str, wanted: bool) -> tuple[list[list[Reason]], StageReport]:
+        fallback = Fallback.WITHOUT_REASONS if wanted else Fallback.NONE
+        report = StageReport("explain", len(slate), len(slate), 0, StageStatus.SKIPPED, cause, fallback)
+        return [[] for _ in range(len(slate))], report
+
+    def _attempt(self, work: Callable[[], Result], name: str) -> tuple[Result | None, str]:
+        """What the work returns, or None and why not. Raises what it raises where the request wants all or nothing."""
+        try:
+            return work(), ""
+        except SluiceError:
+            raise
+        except Exception as error:
+            if not self._query.partial_ok:
+                raise
+            log.error("stage %s failed, its fallback answers", name, exc_info=error)
+            return None, f"it failed: {type(error).__name__}"
+
+    def _insist(self, name: str) -> None:
+        if not self._query.partial_ok:
+            raise DeadlineExpired(f"no time for the whole stage {name!r}, and the request takes no partial answer; "
+                                  "send it with more time, or with partial_ok")
+
+    def _answer(
+        self, slate: Slate, held: Held, reasons: Sequence[list[Reason]], explained: StageReport
+    ) -> RankAnswer:
+        begun = time.perf_counter()
+        items = self._items(slate, reasons)
+        bundle = self._stages.bundle
+        answer = RankAnswer(items, [*held.reports, explained], bundle.version, held.unknown, held.requester.known)
+        self._stages.clock.tell(ANSWER, time.perf_counter() - begun)
+        return answer
+
+    def _items(self, slate: Slate, reasons: Sequence[list[Reason]]) -> list[RankedItem]:
+        candidates, key = slate.candidates, self._stages.bundle.items.key
+        prices = [None] * len(candidates) if slate.price is None else slate.price.tolist()
+        scores = {stage: values.tolist() for stage, values in candidates.scores.items()}
+        return [
+            RankedItem(
+                item=key(row), probability=float(slate.probability[n]), score=float(slate.score[n]),
+                price=prices[n], channel=CHANNELS[candidates.channels[n]],
+                stage_scores={stage: values[n] for stage, values in scores.items()}, reasons=reasons[n],
+            )
+            for n, row in enumerate(candidates.rows.tolist())
+        ]
+
+
+def _after_rerank(held: Held, slate: Slate, seconds: float) -> Held:
+    stage = Stage(slate.candidates, slate.status, slate.cause, slate.fallback)
+    return held.after(stage, "rerank", round(seconds * 1e6))

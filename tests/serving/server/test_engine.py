@@ -1,0 +1,135 @@
+"""Runs beside an event loop: one at a time, an answer in time though a stage hangs, and no work for who has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.query import Fallback, RankAnswer, RankQuery
+from serving.server.admission import Overloaded
+from serving.server.engine import Engine
+from serving.stages.funnel import Funnel
+from serving.stages.rank import RankStage
+
+RESERVE = 0.01
+
+
+@pytest.fixture
+def funnel(loaded: LoadedBundle) -> Funnel:
+    made = Funnel(loaded)
+    for _ in range(3):
+        made.rank(RankQuery("u11", 5), Deadline(None))
+    return made
+
+
+def answers(
+    funnel: Funnel, deadlines: list[Deadline], most: int = 64, **asked: Any
+) -> list[RankAnswer | BaseException]:
+    """Of requests that come together."""
+
+    async def ask() -> list[RankAnswer | BaseException]:
+        engine = Engine(funnel, most, 10.0, RESERVE)
+        calls = [engine.submit(funnel.begin(RankQuery("u11", 5, **asked), one), "") for one in deadlines]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        engine.close()
+        return found
+
+    return asyncio.run(ask())
+
+
+def slowed(monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[float]:
+    """Ranking takes longer by so much; returns when it began, each time."""
+    work, begun = RankStage.run, list[float]()
+
+    def run(self: RankStage, *arguments: Any) -> Any:
+        begun.append(time.monotonic())
+        time.sleep(seconds)
+        return work(self, *arguments)
+
+    monkeypatch.setattr(RankStage, "run", run)
+    return begun
+
+
+def test_all_are_answered_and_none_differs(funnel: Funnel) -> None:
+    alone = funnel.rank(RankQuery("u11", 5), Deadline(None))
+    for found in answers(funnel, [Deadline(None) for _ in range(20)]):
+        assert isinstance(found, RankAnswer)
+        assert [item.item for item in found.items] == [item.item for item in alone.items]
+
+
+def test_a_hanging_stage_costs_its_result_and_not_the_answer(
+    funnel: Funnel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slowed(monkeypatch, 1.0)
+    begun = time.monotonic()
+    [found] = answers_within(funnel, 0.2)
+    assert isinstance(found, RankAnswer)
+    assert {stage.name: stage.fallback for stage in found.stages}["rank"] is Fallback.PREVIOUS_ORDER
+    assert len(found.items) == 5
+    assert time.monotonic() - begun < 3.0
+
+
+def answers_within(funnel: Funnel, seconds: float, **asked: Any) -> list[RankAnswer | BaseException]:
+    return answers(funnel, [Deadline(seconds, watched=True)], **asked)
+
+
+def test_all_or_nothing_is_an_error_when_a_stage_hangs(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    slowed(monkeypatch, 0.5)
+    [found] = answers_within(funnel, 0.1, partial_ok=False)
+    assert isinstance(found, DeadlineExpired)
+
+
+def test_a_spare_goes_on_while_a_stage_hangs(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two that come together each would hang for two seconds: both are answered before one is done."""
+    begun = slowed(monkeypatch, 2.0)
+
+    async def ask() -> tuple[float, list[RankAnswer]]:
+        engine, start = Engine(funnel, 64, 10.0, RESERVE), time.monotonic()
+        calls = [engine.submit(funnel.begin(RankQuery("u11", 5), Deadline(0.3 * (n + 1), watched=True)), "")
+                 for n in range(2)]
+        found = await asyncio.gather(*calls)
+        spent = time.monotonic() - start
+        engine.close()
+        return spent, found
+
+    spent, found = asyncio.run(ask())
+    assert all(one.degraded for one in found)
+    assert spent < 2.0
+    assert len(begun) == 2
+
+
+def test_who_cannot_be_answered_in_time_is_refused_at_entry(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    slowed(monkeypatch, 0.02)
+    answers(funnel, [Deadline(None)])  # the engine below starts from what the stages are known to take
+    found = answers(funnel, [Deadline(5.0, watched=True) for _ in range(10)], most=4)
+    refused = [one for one in found if isinstance(one, Overloaded)]
+    assert len(refused) == 5
+    assert all("requests wait" in str(one) for one in refused)
+
+
+def test_a_caller_who_goes_is_not_worked_for(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = slowed(monkeypatch, 0.05)
+
+    async def ask() -> None:
+        engine = Engine(funnel, 64, 10.0, RESERVE)
+        calls = [asyncio.ensure_future(engine.submit(funnel.begin(RankQuery("u11", 5), Deadline(9.0)), ""))
+                 for _ in range(10)]
+        await asyncio.sleep(0.02)
+        for call in calls[:9]:
+            call.cancel()
+        assert (await calls[9]).items
+        assert engine.waiting == 0
+        engine.close()
+
+    run(ask())
+    assert len(begun) <= 2
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)

@@ -1,0 +1,114 @@
+"""What an answer is made of when a stage raises, hangs, or the caller goes; the wire plays no part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Cancelled, Deadline
+from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
+from serving.stages.funnel import Funnel
+from serving.stages.prerank import PrerankStage
+from serving.stages.rank import RankStage
+from serving.stages.rerank import RerankStage
+from serving.stages.retrieval import RetrievalStage
+
+STAGES: dict[str, tuple[type, Fallback]] = {
+    "retrieve": (RetrievalStage, Fallback.POPULAR), "prerank": (PrerankStage, Fallback.TWO_TOWER_SCORE),
+    "rank": (RankStage, Fallback.PREVIOUS_ORDER), "rerank": (RerankStage, Fallback.ORGANIC_ORDER)}
+ASKED = RankQuery("u11", 5)
+
+
+def instead(monkeypatch: pytest.MonkeyPatch, stage: str, act: Callable[[], None]) -> None:
+    """`act` comes before the stage's work."""
+    owner = STAGES[stage][0]
+    work = owner.run  # type: ignore[attr-defined]
+
+    def run(self: Any, *arguments: Any, **named: Any) -> Any:
+        act()
+        return work(self, *arguments, **named)
+
+    monkeypatch.setattr(owner, "run", run)
+
+
+def broken() -> None:
+    raise ZeroDivisionError
+
+
+def fallbacks(answer: RankAnswer) -> dict[str, Fallback]:
+    return {stage.name: stage.fallback for stage in answer.stages if stage.fallback is not Fallback.NONE}
+
+
+@pytest.mark.parametrize("stage", list(STAGES))
+def test_a_stage_that_raises_is_replaced_and_says_so(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    funnel = Funnel(loaded)
+    instead(monkeypatch, stage, broken)
+    answer = funnel.rank(ASKED, Deadline(None))
+    assert fallbacks(answer) == {stage: STAGES[stage][1]}
+    report = next(one for one in answer.stages if one.name == stage)
+    assert (report.status, report.cause) == (StageStatus.DEGRADED, "it failed: ZeroDivisionError")
+    assert len(answer.items) == 5
+
+
+@pytest.mark.parametrize("stage", list(STAGES))
+def test_who_wants_all_or_nothing_gets_the_error(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    funnel = Funnel(loaded)
+    instead(monkeypatch, stage, broken)
+    with pytest.raises(ZeroDivisionError):
+        funnel.rank(RankQuery("u11", 5, partial_ok=False), Deadline(None))
+
+
+@pytest.mark.parametrize("stage", list(STAGES))
+def test_while_a_stage_hangs_the_run_answers_with_what_it_holds(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Everything from the hanging stage on is replaced; what was done before stays."""
+    funnel, salvaged = Funnel(loaded), []
+    run = funnel.begin(ASKED, Deadline(None))
+    instead(monkeypatch, stage, lambda: salvaged.append(run.salvage()) if not salvaged else None)
+    whole = run.complete()
+    names = list(STAGES)
+    late = names[names.index(stage) :]
+    wanted = {name: STAGES[name][1] for name in late if name != "rerank" or stage == "rerank"}
+    assert fallbacks(salvaged[0]) == wanted
+    assert not whole.degraded
+    assert len(salvaged[0].items) == 5
+    assert all(0 < item.probability < 1 for item in salvaged[0].items)
+
+
+def test_a_caller_who_has_gone_ends_the_run(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    funnel, deadline, ranked = Funnel(loaded), Deadline(None), []
+    instead(monkeypatch, "prerank", deadline.cancel)
+    instead(monkeypatch, "rank", lambda: ranked.append(True))
+    with pytest.raises(Cancelled):
+        funnel.begin(ASKED, deadline).complete()
+    assert not ranked
+
+
+def test_the_clock_knows_every_stage_after_one_request(loaded: LoadedBundle) -> None:
+    funnel = Funnel(loaded)
+    assert funnel.whole == 0.0
+    for _ in range(2):
+        funnel.rank(ASKED, Deadline(None))
+    assert 0.0 < funnel.floor < funnel.whole < 5.0
+
+
+def test_popular_items_keep_the_filters_and_leave_out_what_was_seen(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    funnel = Funnel(loaded)
+    instead(monkeypatch, "retrieve", broken)
+    answer = funnel.rank(RankQuery("u11", 5, filters={"category": ("music",)}, recent_items=("i02",)), Deadline(None))
+    allowed = loaded.filters["category"].passing(("music",))
+    rows = loaded.items.rows([item.item for item in answer.items])
+    assert len(rows)
+    assert allowed[rows].all()
+    assert "i02" not in {item.item for item in answer.items}
+    assert {item.channel for item in answer.items} == {"popularity"}
