@@ -33,5 +33,5 @@ def index_recall(
     """Recall of what the two-tower channel asks for, mean and worst over up to 200 users."""
     queries = user_vectors(users, encoder, towers, QUERIES)
     if encoder.spec.has_bid:
-        queries = with_bid_weight(queries)
+        queries = with_bid_weight(queries, width=index.vectors.shape[1])
     return recall(index, queries, settings.retrieve.two_tower or settings.retrieve.candidates)

@@ -1,17 +1,25 @@
-"""One item column that requests may filter by: a code per item and the sorted values the codes stand for."""
+"""One item column that requests may filter by: a code per item and the sorted values the codes stand for.
+
+The set of a value's items is computed when it is first asked for (a third of a millisecond at a million items); the
+MOST_KEPT last ones are kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from operator import or_
 from pathlib import Path
 
 import numpy as np
 
 from contracts.bundle.bundle import load_array, save_array
 from contracts.errors import DataError
+from serving.bundle.item_set import ItemSet
 
 MISSING = -1
+MOST_KEPT = 256  # values, 32 MB at a million items
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +28,26 @@ class FilterColumn:
 
     codes: np.ndarray
     values: np.ndarray
+    _kept: Callable[[int], ItemSet] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        codes = np.asarray(self.codes)
+        kept = lru_cache(MOST_KEPT)(lambda code: ItemSet.of(codes == code))
+        object.__setattr__(self, "_kept", kept)
+
+    def items(self, wanted: Sequence[str]) -> ItemSet:
+        """Those whose value is one of `wanted`; a value that no item has matches nothing."""
+        keys = [value.encode() for value in wanted if "\0" not in value]
+        found = [int(place) for key, place in zip(keys, np.searchsorted(self.values, np.array(keys, dtype=np.bytes_)),
+                                                  strict=True)
+                 if place < len(self.values) and self.values[place] == key]
+        return reduce(or_, map(self._kept, found), ItemSet.of(np.zeros(len(self.codes), dtype=bool)))
 
     def passing(self, wanted: Sequence[str]) -> np.ndarray:
         """bool [I]: items whose value is one of `wanted`; a value that no item has matches nothing."""
-        keys = np.array([value.encode() for value in wanted if "\0" not in value], dtype=np.bytes_)
-        return np.isin(self.codes, np.flatnonzero(np.isin(self.values, keys)))
+        members = np.zeros(len(self.codes), dtype=bool)
+        members[self.items(wanted).rows()] = True
+        return members
 
     def save(self, folder: Path, name: str) -> None:
         save_array(folder / f"filter_{name}_codes.npy", self.codes)

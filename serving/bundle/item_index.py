@@ -8,7 +8,8 @@
 
 With bids, the objective is the expected value bid x p. Its logarithm is (u . v) / temperature + ln(bid) + constant, one
 inner product when each item vector gets one more dimension, temperature x ln(bid), and each query a 1 there (a 0 where
-clicks alone count). The weight of ln(bid) on the scale of log-odds is thus 1; towers and vectors stay as trained.
+clicks alone count). The weight of ln(bid) on the scale of log-odds is thus 1; towers and vectors stay as trained. Zeros
+fill the vectors up to whole blocks of ALIGNED: the scan of 8-bit codes takes 1.6 ms with 65 dimensions, 0.5 with 72.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ import numpy as np
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
 from contracts.summaries.bundle import IndexRecall
+from serving.bundle.best_first import best_first
+from serving.bundle.item_set import ItemSet
 
 EXACT_BELOW_PASS_RATE = 0.05
 MAX_LISTS_READ = 512
 GPU_MAX_K = 2048
+ALIGNED = 8  # dimensions
 TRAINING_VECTORS_PER_LIST = 64
 # An item with bid 0 is worth nothing; the floor keeps its coordinate finite, far below the smallest real bid.
 ZERO_BID_SHARE = 1e-3
@@ -64,16 +68,25 @@ class ItemIndex:
 
 
 def with_bids(vectors: np.ndarray, bids: np.ndarray, temperature: float) -> np.ndarray:
-    """[I, d] and bids [I] -> [I, d + 1]; the last dimension is temperature x ln(bid)."""
+    """[I, d] and bids [I] -> [I, d + 1 and zeros up to whole blocks]; dimension d is temperature x ln(bid)."""
     positive = bids[bids > 0]
     floor = float(positive.min()) * ZERO_BID_SHARE if len(positive) else 1.0
-    value = temperature * np.log(np.maximum(bids, floor))
-    return np.concatenate([vectors, value[:, None]], axis=1).astype(np.float32)
+    width = vectors.shape[1]
+    found = np.zeros((len(vectors), _aligned(width + 1)), dtype=np.float32)
+    found[:, :width], found[:, width] = vectors, temperature * np.log(np.maximum(bids, floor))
+    return found
 
 
-def with_bid_weight(queries: np.ndarray) -> np.ndarray:
-    """[Q, d] -> [Q, d + 1], the other half of `with_bids`; a 0 in place of the 1 would leave the bid out."""
-    return np.concatenate([queries, np.ones((len(queries), 1))], axis=1).astype(np.float32)
+def with_bid_weight(queries: np.ndarray, weight: float = 1.0, width: int | None = None) -> np.ndarray:
+    """[Q, d] -> [Q, as wide as `with_bids` makes d, or `width`]; weight 0 leaves the bid out of the search."""
+    dim = queries.shape[1]
+    found = np.zeros((len(queries), _aligned(dim + 1) if width is None else width), dtype=np.float32)
+    found[:, :dim], found[:, dim] = queries, weight
+    return found
+
+
+def _aligned(width: int) -> int:
+    return -(-width // ALIGNED) * ALIGNED
 
 
 def build(vectors: np.ndarray, settings: Retrieve, seed: int = 0) -> ItemIndex:
@@ -115,17 +128,17 @@ def _on_gpu(index: Any) -> Any:
     return faiss.index_cpu_to_all_gpus(index) if faiss.get_num_gpus() else None
 
 
-def search(index: ItemIndex, query: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Hits:
-    """The k best items for one query [d]; `allowed` bool [I] restricts the search. Fewer come back when fewer may."""
-    passing = len(index) if allowed is None else int(np.count_nonzero(allowed))
+def search(index: ItemIndex, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits:
+    """The k best items for one query [d]; `allowed` restricts the search. Fewer come back when fewer may."""
+    passing = len(index) if allowed is None else allowed.count
     k, rate = min(k, passing), passing / max(len(index), 1)
     if k == 0:
         return Hits(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
     if allowed is not None and rate < EXACT_BELOW_PASS_RATE:
-        return exact_search(index.vectors, query, k, np.flatnonzero(allowed))
+        return exact_search(index.vectors, query, k, allowed.rows())
     selector = None
     if allowed is not None and rate < 1.0:
-        selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[arg-type, call-arg]
+        selector = faiss.IDSelectorBitmap(allowed.bits)  # type: ignore[arg-type, call-arg]
     scores, rows = search_many(index, query.reshape(1, -1), k, selector, rate)
     found = rows[0] >= 0
     return Hits(scores[0][found], rows[0][found])
@@ -149,7 +162,7 @@ def search_many(
 def exact_search(vectors: np.ndarray, query: np.ndarray, k: int, rows: np.ndarray) -> Hits:
     """The k best of `rows` [R], every one of them scored; ties go to the smaller row."""
     scores = vectors[rows] @ query
-    best = np.lexsort((rows, -scores))[:k]
+    best = best_first(scores, rows, k)
     return Hits(scores[best].astype(np.float32), rows[best].astype(np.int64))
 
 

@@ -31,13 +31,3 @@ class Candidates:
     def scored(self, stage: str, values: np.ndarray) -> Candidates:
         """The same candidates with one more column of scores."""
         return Candidates(self.rows, self.channels, {**self.scores, stage: values})
-
-
-def best_first(values: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
-    """Positions of the `keep` largest values, best first; equal values in the order of their item rows."""
-    if keep < len(values):
-        threshold = np.partition(values, len(values) - keep)[len(values) - keep]
-        pool = np.flatnonzero(values >= threshold)
-    else:
-        pool = np.arange(len(values))
-    return pool[np.lexsort((rows[pool], -values[pool]))][:keep]

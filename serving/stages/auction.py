@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.request.candidates import best_first
+from serving.bundle.best_first import best_first
 
 PER_THOUSAND = 1000.0
 

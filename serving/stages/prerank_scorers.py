@@ -50,11 +50,12 @@ class TowersScorer:
     """An MLP over the requester's and each candidate's tower vector (models/networks/tower_pre_ranker.py)."""
 
     def __init__(self, bundle: LoadedBundle) -> None:
+        # Indexed, not `take`n: of a view, as it is beside a bid's dimension, numpy's take copies all items first.
         self._item_vectors, self.calibration = np.asarray(bundle.item_vectors), bundle.prerank_calibration
         self._network = bundle.pre_ranker
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
-        vectors = torch.from_numpy(self._item_vectors.take(candidates.rows, axis=0))
+        vectors = torch.from_numpy(self._item_vectors[candidates.rows])
         return lambda part: self._network(user_vector, vectors[part])  # type: ignore[misc]
 
 

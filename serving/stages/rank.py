@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.features.encoding import Encoded
+from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.candidates import Candidates, best_first
+from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.auction import expected_revenue

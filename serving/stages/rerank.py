@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 
 from models.evaluation.calibration import Calibration
+from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.candidates import Candidates, best_first
+from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import Fallback, StageStatus
 from serving.stages.auction import second_price

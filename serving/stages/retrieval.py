@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.bundle.item_index import search
+from serving.bundle.item_index import search, with_bid_weight
+from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.query import RankQuery
@@ -39,11 +40,23 @@ def distinct(rows: np.ndarray) -> np.ndarray:
     return rows[first]
 
 
-def close(rows: np.ndarray, closed: np.ndarray, quota: int) -> np.ndarray:
-    """The first `quota` of the distinct `rows` that are open; they are closed for the channels that follow."""
-    taken = rows[~closed[rows]][:quota].astype(np.int64)
-    closed[taken] = True
-    return taken
+class OpenItems:
+    """Items that may still come: those admitted, less those that were seen or have come."""
+
+    def __init__(self, size: int, allowed: ItemSet | None, seen: np.ndarray) -> None:
+        self._closed, self._allowed = np.zeros(size, dtype=bool), allowed
+        self._closed[seen] = True
+
+    def has(self, rows: np.ndarray) -> np.ndarray:
+        """bool [len(rows)]."""
+        open_ = ~self._closed[rows]
+        return open_ if self._allowed is None else open_ & self._allowed.contains(rows)
+
+    def take(self, rows: np.ndarray, quota: int) -> np.ndarray:
+        """The first `quota` of the distinct `rows` that are open; they are closed for the channels that follow."""
+        taken = rows[self.has(rows)][:quota].astype(np.int64)
+        self._closed[taken] = True
+        return taken
 
 
 def _joined(channels: list[np.ndarray]) -> Candidates:
@@ -76,57 +89,52 @@ class RetrievalStage:
         allowed = self._allowed(query)
         if query.candidates is not None:
             return self._listed(query.candidates, allowed)
-        closed = self._closed(requester, allowed)
-        found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, closed)])
+        items = OpenItems(len(self._item_vectors), allowed, requester.recent)
+        found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, items)])
         return Retrieved(found, [], len(self._item_vectors))
 
-    def _closed(self, requester: Requester, allowed: np.ndarray | None) -> np.ndarray:
-        """bool [I]: what may not come (any more)."""
-        closed = np.zeros(len(self._item_vectors), dtype=bool) if allowed is None else ~allowed
-        closed[requester.recent] = True
-        return closed
-
     def _channels(
-        self, requester: Requester, user_vector: np.ndarray, allowed: np.ndarray | None, by_value: bool
+        self, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool
     ) -> list[np.ndarray]:
-        """New item rows per channel, in the order of CHANNELS; `closed` [I] marks what may not come any more."""
+        """New item rows per channel, in the order of CHANNELS."""
         settings, seen = self._settings, requester.recent
         cold = not requester.known and not len(seen)
-        closed = self._closed(requester, allowed)
+        items = OpenItems(len(self._item_vectors), allowed, seen)
         near = similar = popular = NO_ROWS
         if settings.two_tower and not cold:
             near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
-            near = close(near, closed, settings.two_tower)
+            near = items.take(near, settings.two_tower)
         if settings.item_to_item and len(seen):
             similar = self._neighbours[seen].T.ravel()
-            similar = close(distinct(similar[similar >= 0]), closed, settings.item_to_item)
+            similar = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
         if settings.popularity or cold:
-            popular = self._popular(settings.candidates - len(near) - len(similar), closed)
+            popular = self._popular(settings.candidates - len(near) - len(similar), items)
         return [near, similar, popular]
 
-    def _near(self, user_vector: np.ndarray, count: int, allowed: np.ndarray | None, by_value: bool) -> np.ndarray:
-        """An auction's index has one dimension more, the bid's; its weight is 1, or 0 where clicks count."""
+    def _near(self, user_vector: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool) -> np.ndarray:
+        """An auction's index has the bid's dimension besides; its weight is 1, or 0 where clicks count."""
         index = self._bundle.index
-        has_bid = index.vectors.shape[1] > len(user_vector)
-        query = np.append(user_vector, np.float32(by_value)) if has_bid else user_vector
+        width, query = index.vectors.shape[1], user_vector
+        if width > len(user_vector):
+            query = with_bid_weight(user_vector[None], float(by_value), width)[0]
         return search(index, query, count, allowed).rows
 
-    def _popular(self, quota: int, closed: np.ndarray) -> np.ndarray:
+    def _popular(self, quota: int, items: OpenItems) -> np.ndarray:
         """Reads the popularity list only as far as needed."""
         scan = 2 * max(quota, 0)
-        while scan < len(self._popularity) and np.count_nonzero(~closed[self._popularity[:scan]]) < quota:
+        while scan < len(self._popularity) and np.count_nonzero(items.has(self._popularity[:scan])) < quota:
             scan *= 4
-        return close(self._popularity[:scan], closed, max(quota, 0))
+        return items.take(self._popularity[:scan], max(quota, 0))
 
-    def _explicit(self, keys: tuple[str, ...], allowed: np.ndarray | None, user_vector: np.ndarray) -> Retrieved:
+    def _explicit(self, keys: tuple[str, ...], allowed: ItemSet | None, user_vector: np.ndarray) -> Retrieved:
         listed = self._listed(keys, allowed)
         return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
 
-    def _listed(self, keys: tuple[str, ...], allowed: np.ndarray | None) -> Retrieved:
+    def _listed(self, keys: tuple[str, ...], allowed: ItemSet | None) -> Retrieved:
         found = self._bundle.items.rows(keys).astype(np.int64)
         unknown = [key for key, row in zip(keys, found.tolist(), strict=True) if row < 0]
         rows = distinct(found[found >= 0])
-        rows = rows if allowed is None else rows[allowed[rows]]
+        rows = rows if allowed is None else rows[allowed.contains(rows)]
         channel = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
         return Retrieved(Candidates(rows, channel), unknown, len(keys))
 
@@ -134,10 +142,10 @@ class RetrievalStage:
         """Inner product for every candidate, whichever channel brought it; the bid plays no part in it."""
         return candidates.scored("retrieve", self._item_vectors[candidates.rows] @ user_vector)
 
-    def _allowed(self, query: RankQuery) -> np.ndarray | None:
-        """bool [I]; None when the request filters nothing."""
+    def _allowed(self, query: RankQuery) -> ItemSet | None:
+        """None when the request filters nothing."""
         allowed = None
         for name, values in query.filters.items():
-            mask = self._bundle.filters[name].passing(values)
+            mask = self._bundle.filters[name].items(values)
             allowed = mask if allowed is None else allowed & mask
         return allowed

@@ -95,7 +95,8 @@ def rank(
     values = parse_context(context or [])
     with RankingClient(target) as client:
         try:
-            answer = client.rank(user, limit=limit, context=values, recent_items=recent, reasons=reasons, seconds=timeout)
+            answer = client.rank(
+                user, limit=limit, context=values, recent_items=recent, reasons=reasons, seconds=timeout)
         except RankingFailed as error:
             raise SluiceError(f"{target} answered {error}") from None
     typer.echo(MessageToJson(answer, indent=None) if as_json else describe(answer))

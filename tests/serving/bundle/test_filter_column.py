@@ -41,3 +41,11 @@ def test_saved_column_is_mapped(tmp_path: Path) -> None:
     found = FilterColumn.load(tmp_path, "x")
     assert isinstance(found.codes, np.memmap)
     assert found.passing(["a"]).tolist() == [False, False, True]
+
+
+@given(st.lists(st.none() | TEXTS, min_size=1, max_size=20), st.lists(TEXTS, max_size=5))
+def test_items_equal_passing(values: list[str | None], wanted: list[str]) -> None:
+    column = from_raw(values, "x")
+    asked = [*wanted, *[value for value in values[:3] if value is not None]]
+    for _ in range(2):  # a kept set is the same
+        assert column.items(asked).rows().tolist() == np.flatnonzero(column.passing(asked)).tolist()

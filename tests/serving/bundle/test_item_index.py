@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
 from serving.bundle import item_index
+from serving.bundle.item_set import ItemSet
 
 FLAT = Retrieve()
 IVF = Retrieve(flat_below=100, max_codes=2000)
@@ -85,8 +86,8 @@ def test_filter_is_kept(flat: item_index.ItemIndex, ivf: item_index.ItemIndex, r
     found = []
     for query in VECTORS[:20]:
         expected = brute_force(VECTORS, query, 50, allowed)
-        assert set(item_index.search(flat, query, 50, allowed).rows.tolist()) == expected
-        rows = item_index.search(ivf, query, 50, allowed).rows
+        assert set(item_index.search(flat, query, 50, ItemSet.of(allowed)).rows.tolist()) == expected
+        rows = item_index.search(ivf, query, 50, ItemSet.of(allowed)).rows
         assert allowed[rows].all()
         found.append(len(expected & set(rows.tolist())) / 50)
     assert np.mean(found) > 0.9
@@ -95,21 +96,22 @@ def test_filter_is_kept(flat: item_index.ItemIndex, ivf: item_index.ItemIndex, r
 def test_tiny_pass_rate_is_exact(ivf: item_index.ItemIndex) -> None:
     allowed = np.random.default_rng(4).random(len(VECTORS)) < 0.01
     for query in VECTORS[:20]:
-        assert set(item_index.search(ivf, query, 30, allowed).rows.tolist()) == brute_force(VECTORS, query, 30, allowed)
+        found = item_index.search(ivf, query, 30, ItemSet.of(allowed)).rows
+        assert set(found.tolist()) == brute_force(VECTORS, query, 30, allowed)
 
 
 def test_nothing_and_everything_allowed(flat: item_index.ItemIndex, ivf: item_index.ItemIndex) -> None:
     nobody, everybody = np.zeros(len(VECTORS), dtype=bool), np.ones(len(VECTORS), dtype=bool)
     for index in (flat, ivf):
-        assert len(item_index.search(index, VECTORS[0], 10, nobody).rows) == 0
+        assert len(item_index.search(index, VECTORS[0], 10, ItemSet.of(nobody)).rows) == 0
         expected = item_index.search(index, VECTORS[0], 10).rows
-        assert item_index.search(index, VECTORS[0], 10, everybody).rows.tolist() == expected.tolist()
+        assert item_index.search(index, VECTORS[0], 10, ItemSet.of(everybody)).rows.tolist() == expected.tolist()
 
 
 def test_fewer_allowed_than_asked(flat: item_index.ItemIndex) -> None:
     allowed = np.zeros(len(VECTORS), dtype=bool)
     allowed[[3, 99]] = True
-    assert set(item_index.search(flat, VECTORS[0], 10, allowed).rows.tolist()) == {3, 99}
+    assert set(item_index.search(flat, VECTORS[0], 10, ItemSet.of(allowed)).rows.tolist()) == {3, 99}
 
 
 @settings(deadline=None, max_examples=30)
@@ -131,6 +133,17 @@ def test_a_bid_of_zero_is_finite_and_last() -> None:
     assert np.isfinite(item_index.with_bids(np.zeros((2, 2)), np.zeros(2), 0.1)).all()
 
 
+@pytest.mark.parametrize(("dim", "width"), [(2, 8), (7, 8), (8, 16), (64, 72)])
+def test_vectors_with_bids_fill_whole_blocks(dim: int, width: int) -> None:
+    """And the filling adds nothing to a score; a weight of 0 leaves the bid out."""
+    vectors, query = clustered(5, dim, 1), clustered(1, dim, 2)
+    stored = item_index.with_bids(vectors, np.full(5, 2.0, dtype=np.float32), 0.5)
+    assert stored.shape == (5, width)
+    scores = vectors @ query[0]
+    assert stored @ item_index.with_bid_weight(query)[0] == pytest.approx(scores + 0.5 * np.log(2), abs=1e-5)
+    assert stored @ item_index.with_bid_weight(query, 0.0)[0] == pytest.approx(scores, abs=1e-5)
+
+
 @pytest.mark.parametrize("settings", [FLAT, IVF])
 def test_saved_index_answers_the_same(settings: Retrieve, tmp_path: Path) -> None:
     index = item_index.build(VECTORS, settings)
@@ -138,7 +151,7 @@ def test_saved_index_answers_the_same(settings: Retrieve, tmp_path: Path) -> Non
     again = item_index.load(tmp_path / "index.faiss", VECTORS, settings)
     allowed = np.arange(len(VECTORS)) % 3 == 0
     for query in VECTORS[:5]:
-        for choice in (None, allowed):
+        for choice in (None, ItemSet.of(allowed)):
             expected = item_index.search(index, query, 20, choice).rows.tolist()
             assert item_index.search(again, query, 20, choice).rows.tolist() == expected
 

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.bundle.item_set import ItemSet
+
+MEMBERS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40)
+
+
+@given(MEMBERS)
+def test_bits_say_what_the_members_say(pairs: list[tuple[bool, bool]]) -> None:
+    left, right = np.array(pairs).T
+    sets = {"left": (ItemSet.of(left), left), "both": (ItemSet.of(left) & ItemSet.of(right), left & right),
+            "either": (ItemSet.of(left) | ItemSet.of(right), left | right)}
+    for found, expected in sets.values():
+        assert found.rows().tolist() == np.flatnonzero(expected).tolist()
+        assert found.contains(np.arange(len(expected))).tolist() == expected.tolist()
+        assert found.count == expected.sum()
+        assert found.size == len(expected)
+
+
+def test_nobody() -> None:
+    assert ItemSet.of(np.zeros(9, dtype=bool)).rows().tolist() == []
+    assert ItemSet.of(np.zeros(9, dtype=bool)).contains(np.empty(0, dtype=np.int64)).tolist() == []
