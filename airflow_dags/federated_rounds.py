@@ -17,7 +17,8 @@ from airflow_dags.sluice_command import run, setting
 NIGHT = """
 A cohort is a configuration file of its own: its log, its clients, its settings. The Variable `sluice_cohorts` is a JSON
 list of such files; without it there is one cohort, that of `sluice_config`. Each writes a bundle to
-`RUNS/federated/DAY/NAME`, which nobody serves until somebody registers and promotes it.
+`RUNS/federated/DAY/NAME`, which nobody serves until somebody registers and promotes it. What a client has answered and
+spent stays in `RUNS/federated/memory/NAME` from day to day, and is never to be removed.
 
 Nothing here matters at night. `federate` failed for one cohort: the others are not touched; a round that lost too many
 clients changed nothing, so clear the mapped task. Exit code 2 is the cohort's file: ask its owner.
@@ -49,7 +50,8 @@ def federate(config: str, day: str) -> None:
     """The rounds of one cohort, whose configuration's name is that of its folder."""
     get_current_context()["cohort"] = name = Path(config).stem  # type: ignore[typeddict-unknown-key]
     out = f"{setting('sluice_runs')}/federated/{day}/{name}"
-    run(["federate", config, "--out", out, "--data", Variable.get("sluice_data"), "--until", day], spark=True)
+    run(["federate", config, "--out", out, "--data", Variable.get("sluice_data"), "--until", day,
+         "--memory", f"{setting('sluice_runs')}/federated/memory/{name}"], spark=True)
 
 
 @dag(

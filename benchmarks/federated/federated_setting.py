@@ -106,7 +106,8 @@ class KnownTrainer:
 
 
 def client_app(plan: Plan, sets: list[np.ndarray], identities: list[Identity], folder: Path) -> ClientApp:
-    clients = [RoundClient(plan, KnownTrainer(rows), FirstAnswers(folder / str(number), len(plan.private_places)),
+    names = plan.private_places.astype(np.uint64)
+    clients = [RoundClient(plan, KnownTrainer(rows), FirstAnswers(folder / str(number), names),
                            identity=identities[number]) for number, rows in enumerate(sets)]
     app = ClientApp()
     for phase in PHASES:

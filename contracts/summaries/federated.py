@@ -86,6 +86,18 @@ class FederatedFigures(Record):
     served: str
 
 
+class LedgerFigures(Record):
+    """The most that a client has spent, over all runs that its memory knows of: `levels` at which it answered and the
+    sum of their epsilons per row (None where nothing bounds it), `rows` asked about, noisy `sums` entered and their
+    epsilon together (None without noise)."""
+
+    levels: tuple[str, ...]
+    epsilon_per_row: float | None = None
+    rows: int
+    sums: int
+    epsilon_noise: float | None = None
+
+
 class FederateSummary(Summary):
     """FEDERATED/summary.json of `sluice federate`; `clients` of the whole population."""
 
@@ -93,6 +105,7 @@ class FederateSummary(Summary):
     clients: int
     settings: dict[str, SettingFigures]
     seconds: float
+    ledger: LedgerFigures | None = None
 
 
 class ServerAppSummary(Summary):

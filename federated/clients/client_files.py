@@ -1,13 +1,16 @@
 """What lies on one client's disk, and what every client knows.
 
-    FOLDER/public/           config.json, feature_spec.json, identities.json (public keys by client): the same for all
+    FOLDER/public/           config.json, feature_spec.json, vocabularies/, identities.json (public keys by client): the
+                             same for all
     FOLDER/clients/N/        samples.safetensors: the client's rows, encoded; later.safetensors: rows of the validation
-                             window, which train nothing; answers/: its first answers, for ever;
-                             identity.pem: the private key that signs what it announces
+                             window, which train nothing; identity.pem: the private key that signs what it announces;
+                             memory/: its first answers and ledger, for ever, whatever run or day comes next (a link to
+                             MEMORY/USER where one process plays all clients)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from contracts.atomic_write import aside, write_json
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.config import Config
 from contracts.errors import DataError
+from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from federated.secure_aggregation.identity import Identity
 from models.examples.batches import Batch, FeatureBlock
@@ -46,11 +50,27 @@ def client(folder: Path, number: int) -> Path:
     return folder / "clients" / f"{number:06d}"
 
 
-def write_public(folder: Path, config: Config, spec: FeatureSpec) -> None:
-    """The configuration and the spec, not yet the identities."""
+def memory(folder: Path, number: int) -> Path:
+    """What one client keeps from run to run."""
+    return client(folder, number) / "memory"
+
+
+def link_memory(folder: Path, number: int, kept: Path) -> None:
+    """The memory of the client of that number lies in `kept`, which outlives the folder."""
+    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+    memory(folder, number).unlink(missing_ok=True)
+    memory(folder, number).symlink_to(kept.resolve(), target_is_directory=True)
+
+
+def write_public(
+    folder: Path, config: Config, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray] | None = None
+) -> None:
+    """The configuration, the spec and its vocabularies, not yet the identities."""
     public(folder).mkdir(parents=True, exist_ok=True)
     (public(folder) / CONFIG).write_text(config.model_dump_json(), encoding="utf-8")
     spec.write(public(folder))
+    for name in sorted({field.vocabulary for field in spec.fields if field.vocabulary} & set(vocabularies or {})):
+        vocabulary.write(public(folder), name, np.asarray((vocabularies or {})[name]))
 
 
 def read_public(folder: Path) -> tuple[Config, FeatureSpec]:

@@ -19,6 +19,7 @@ import torch
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
+from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from federated.clients import client_files
 from federated.clients.row_space import require_federable
@@ -70,10 +71,11 @@ class SamplesByUser:
         return self._whole.take(torch.from_numpy(rows if latest is None else rows[-latest:]))
 
 
-def prepare(config: Config, out: Artifacts, folder: Path) -> int:
+def prepare(config: Config, out: Artifacts, folder: Path, memory: Path | None = None) -> int:
     """Writes public files and one folder per client; returns how many clients there are.
 
-    The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows.
+    The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows. `memory`: where
+    users keep what they answered and spent from run to run; None: in the folder, for runs of this one alone.
     """
     spec = federated_spec(config, FeatureSpec.read(out.encoding))
     samples = SamplesByUser(ExampleSet(out.examples("train"), spec))
@@ -86,18 +88,19 @@ def prepare(config: Config, out: Artifacts, folder: Path) -> int:
             f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
         )
     _clear_unless_same(folder, config, spec, chosen)
-    client_files.write_public(folder, config, spec)
+    client_files.write_public(folder, config, spec, vocabulary.read_all(out.encoding))
     for number, user in enumerate(chosen):
         client_files.write_client(folder, number, samples.of(user, config.federated.max_samples))
         client_files.write_client(folder, number, later.of(user), client_files.LATER)
+        client_files.link_memory(folder, number, (memory or folder / "memory") / f"{user % 2**64:016x}")
     client_files.write_identities(folder)
     return len(chosen)
 
 
 def _clear_unless_same(folder: Path, config: Config, spec: FeatureSpec, users: list[int]) -> None:
-    """First answers and identities are for ever, unless the client of that number or what its rows are is another; what
-    was trained goes when anything that training depends on changes. How many rounds there are and which settings run
-    may change between two starts."""
+    """Rows and identities stay unless the client of that number or what its rows are is another, first answers whatever
+    changes; what was trained goes when anything that training depends on changes. How many rounds there are and which
+    settings run may change between two starts."""
     free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
             "overrides": {"__all__": {"rounds"}}}
     federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ def client_of(folder: Path, setting: str, number: int) -> RoundClient:
         return RoundClient(plan, HistogramTrainer(setup.networks, setup.space.spec, later), None, identity=identity)
     trainer = ClientTrainer(
         setup.space, config, local_settings(setting, config), client_files.read_client(folder, number), number)
-    answers = FirstAnswers(client_files.client(folder, number) / "answers", len(plan.private_places))
+    answers = FirstAnswers(client_files.memory(folder, number) / "answers", setup.names)
     memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
     gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
     return RoundClient(plan, trainer, answers, gradients, identity)

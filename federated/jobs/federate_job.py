@@ -26,7 +26,7 @@ from federated.protocol.byte_count import ByteCount
 from federated.protocol.round_server import RoundServer
 from federated.rounds.public_setup import public_setup
 from federated.rounds.score_histograms import Histograms, item_count, model_as_vector
-from federated.rounds.setting_figures import side_by_side
+from federated.rounds.setting_figures import ledger_figures, side_by_side
 from federated.rounds.settings import HISTOGRAMS
 from federated.rounds.training import BEST
 from models.tracking.tracking import Tracker
@@ -36,10 +36,11 @@ TRACKED = {"loss", "auc", "auc_validation", "kept", "seconds"}
 
 
 def federate(
-    config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True, wire: bool = True
+    config: Config, out: Artifacts, on_progress: OnProgress, bundle: bool = True, wire: bool = True,
+    memory: Path | None = None,
 ) -> FederateSummary:
     """Returns what it writes to FEDERATED/summary.json. Raises ConfigError where a bundle is wanted of settings that
-    give none."""
+    give none. `memory`: see federated/clients/prepare.py."""
     started = time.perf_counter()
     if bundle and not config.federated.retrieval:
         raise ConfigError("federated.retrieval is false, so nothing is trained to retrieve with and there is no "
@@ -48,7 +49,7 @@ def federate(
         raise ConfigError("federated.masked is false, which opens every client's update to the server and is for "
                           "experiments; set it to true, or run `sluice bench federated --auc`")
     folder = out.out / FOLDER
-    clients = prepare.prepare(config, out, folder)
+    clients = prepare.prepare(config, out, folder, memory)
     settings = simulate_settings(config, out, folder, on_progress, wire)
     _track(config, out, settings)
     if bundle:
@@ -57,6 +58,7 @@ def federate(
     made = FederateSummary(
         federated=side_by_side(config, settings), clients=clients, settings=settings,
         seconds=round(time.perf_counter() - started, 1),
+        ledger=ledger_figures(folder, config.federated.delta),
     )
     summary.write(folder, made)
     return made

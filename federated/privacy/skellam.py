@@ -48,13 +48,22 @@ def _table(variance: float) -> tuple[np.ndarray, int]:
 
 def epsilon(variance: float, l2: float, l1: float, rounds: int, delta: float) -> float:
     """Of `rounds` opened sums whose noise has this variance altogether; sensitivities in steps."""
+    return from_renyi([rounds * cost for cost in renyi(variance, l2, l1)], delta)
 
-    def renyi(order: int) -> float:
-        first = order * l2**2 / (2 * variance)
+
+def renyi(variance: float, l2: float, l1: float) -> list[float]:
+    """What one opened sum costs at each of ORDERS."""
+
+    def cost(order: int) -> float:
         exact = ((2 * order - 1) * l2**2 + 6 * l1) / (4 * variance**2)
-        return first + min(exact, 3 * l1 / (2 * variance))
+        return order * l2**2 / (2 * variance) + min(exact, 3 * l1 / (2 * variance))
 
-    return from_renyi([rounds * renyi(order) for order in ORDERS], delta)
+    return [cost(order) for order in ORDERS]
+
+
+def sensitivities(norm: float, words: int) -> tuple[float, float]:
+    """(L2, L1) of one client's `words` integers whose L2 norm is at most `norm`."""
+    return norm, min(norm * math.sqrt(words), norm**2)
 
 
 def from_renyi(costs: Sequence[float], delta: float) -> float:

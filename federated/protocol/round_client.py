@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from contracts.errors import ProtocolError
+from federated.privacy import skellam
 from federated.privacy.private_set_union import WORD, DirectCode, membership, to_digits
 from federated.privacy.randomized_response import FirstAnswers, round_answers
 from federated.privacy.skellam import noise_words
@@ -33,7 +34,7 @@ from federated.protocol.messages import (
 from federated.protocol.plan import Plan
 from federated.secure_aggregation.identity import Identity
 from federated.secure_aggregation.masking import Layout
-from federated.secure_aggregation.roster_consistency import among
+from federated.secure_aggregation.roster_consistency import among, quorum
 from federated.secure_aggregation.unmasking import model_hash
 
 SPENT: dict[Phase, tuple[str, ...]] = {  # what no later phase needs is forgotten: a stolen context tells less
@@ -144,9 +145,17 @@ class RoundClient:
         values = update_words(self.plan, layout, succinct, update)
         if self.plan.noise:
             values = shortened(values, self.plan.noise_norm) + noise_words(self.plan.noise, values.size)
+            self._note_cost(values.size, memory)
         told = self._told(rows, dense, message)
         return {"words": self.masks.upload(
             "update", layout, values, memory, self._rows_with(message, memory, places), told)}
+
+    def _note_cost(self, words: int, memory: Message) -> None:
+        """No sum is opened without the uploads, and the noise, of more than two thirds of the roster."""
+        others = max(quorum(len(memory["roster"])), self.plan.min_clients) - 1
+        if self.answers is not None:
+            self.answers.ledger.note_sum(
+                skellam.renyi(others * self.plan.noise, *skellam.sensitivities(self.plan.noise_norm, words)))
 
     def _told(self, rows: np.ndarray, dense: np.ndarray, message: Message) -> Callable[[np.ndarray], bytes]:
         """Hash of the model on the rows that a pair shares; on all of them it is computed once."""

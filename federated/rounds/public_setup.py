@@ -5,14 +5,19 @@ configuration and spec ▶ row space ▶ networks, whose weights the configured 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from contracts.config.config import Config
+from contracts.features import vocabulary
 from federated.clients import client_files
 from federated.clients.networks import FederatedNetworks
+from federated.clients.row_names import row_names
 from federated.clients.row_space import RowSpace
 from federated.protocol.plan import Plan
 from federated.rounds.score_histograms import histogram_plan
@@ -21,12 +26,18 @@ from federated.rounds.settings import HISTOGRAMS, plan_of
 
 @dataclass(frozen=True)
 class PublicSetup:
-    """`networks` hold the weights that a run starts from."""
+    """`networks` hold the weights that a run starts from; `vocabularies` are those of the prepared folder."""
 
     config: Config
     space: RowSpace
     networks: FederatedNetworks
     plan: Plan
+    vocabularies: Mapping[str, np.ndarray]
+
+    @cached_property
+    def names(self) -> np.ndarray:
+        """uint64 per private row: what answers about it are kept by."""
+        return row_names(self.space, self.vocabularies)
 
 
 def public_setup(folder: Path, setting: str, config: Config | None = None) -> PublicSetup:
@@ -40,4 +51,4 @@ def public_setup(folder: Path, setting: str, config: Config | None = None) -> Pu
     networks = FederatedNetworks(spec, config)
     plan = (histogram_plan(config, spec, networks, client_files.count(folder), identities) if setting == HISTOGRAMS
             else plan_of(setting, config, space, networks, identities))
-    return PublicSetup(config, space, networks, plan)
+    return PublicSetup(config, space, networks, plan, vocabulary.read_all(client_files.public(folder)))

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from contracts.config.config import Config
-from contracts.summaries.federated import FederatedFigures, RoundFigures, SettingFigures
+from contracts.summaries.federated import FederatedFigures, LedgerFigures, RoundFigures, SettingFigures
 from federated.clients import client_files
 from federated.clients.row_space import RowSpace
 from federated.privacy import privacy_cost, skellam
+from federated.privacy.epsilon_ledger import EpsilonLedger
 from federated.protocol.byte_count import both_ways, mean_of_rounds, predicted
 from federated.protocol.messages import PHASES
 from federated.protocol.plan import TAIL
@@ -93,8 +94,23 @@ def noise_epsilon(training: FederatedRun, delta: float) -> float | None:
                  if uploads >= plan.min_clients]
     fewest = min([*abandoned, *(entry.clients for entry in training.history)]) - 1
     words = plan.dense + TAIL + plan.space * (plan.width + 1)
-    l1 = min(plan.noise_norm * np.sqrt(words), plan.noise_norm**2)
-    return skellam.epsilon(fewest * plan.noise, plan.noise_norm, l1, len(training.history) + len(abandoned), delta)
+    l2, l1 = skellam.sensitivities(plan.noise_norm, words)
+    return skellam.epsilon(fewest * plan.noise, l2, l1, len(training.history) + len(abandoned), delta)
+
+
+def ledger_figures(folder: Path, delta: float) -> LedgerFigures:
+    """The largest of what the clients have spent, over all runs that their memories know of."""
+    spent = [EpsilonLedger(client_files.memory(folder, number) / "answers" / "ledger.json").read()
+             for number in range(client_files.count(folder))]
+    per_row = [each.epsilon_per_row for each in spent]
+    known = [epsilon for epsilon in per_row if epsilon is not None]
+    noise = [epsilon for each in spent if (epsilon := each.epsilon_noise(delta)) is not None]
+    return LedgerFigures(
+        levels=tuple(sorted({level for each in spent for level in each.levels})),
+        epsilon_per_row=max(known, default=0.0) if len(known) == len(spent) else None,
+        rows=max((each.rows for each in spent), default=0), sums=max((each.sums for each in spent), default=0),
+        epsilon_noise=max(noise, default=None),
+    )
 
 
 def rows_held(space: RowSpace, folder: Path) -> float:

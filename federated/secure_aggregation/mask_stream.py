@@ -23,3 +23,11 @@ def words(key: bytes, count: int, dtype: type[np.unsignedinteger]) -> np.ndarray
     return np.frombuffer(cipher.update(bytes(count * size)), dtype=np.dtype(dtype).newbyteorder("<")).astype(
         dtype, copy=False
     )
+
+
+def pseudo_random(key: bytes, names: np.ndarray) -> np.ndarray:
+    """One uniform uint64 for each uint64 name, the same for the same key and name: AES-256 of the name as a block."""
+    blocks = np.zeros((len(names), 2), dtype="<u8")
+    blocks[:, 0] = names
+    cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
+    return np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8").reshape(-1, 2)[:, 0].astype(np.uint64)

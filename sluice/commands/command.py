@@ -36,6 +36,9 @@ Out = Annotated[
 Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands for in the configuration")]
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
 Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
+Memory = Annotated[
+    Path | None, typer.Option(help="where clients keep what they answered and spent, whatever the run or day")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object as the last line")]
 Registry = Annotated[
     str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI, else the data base in the run's folder")

@@ -14,6 +14,7 @@ from sluice.commands.command import (
     Cold,
     ConfigPath,
     Data,
+    Memory,
     Out,
     Registry,
     Seed,
@@ -250,7 +251,8 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
 
 @command()
 def federate(
-    config: ConfigPath, out: Out = None, data: Data = None, until: Until = None, as_json: AsJson = False
+    config: ConfigPath, out: Out = None, data: Data = None, until: Until = None, memory: Memory = None,
+    as_json: AsJson = False,
 ) -> None:
     """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
 
@@ -260,7 +262,7 @@ def federate(
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_federate(loaded, data, artifacts, console(), until)
+    result = jobs.run_federate(loaded, data, artifacts, console(), until, memory)
     if result.federated:
         print_federated(result.federated, console())
     show(result, as_json)

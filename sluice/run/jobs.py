@@ -119,7 +119,8 @@ def run_prerank(
 
 
 def run_federate(
-    config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None
+    config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None,
+    memory: Path | None = None,
 ) -> RunSummary:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
     from federated.jobs import federate_job
@@ -127,7 +128,7 @@ def run_federate(
     if not out.encoding.exists():
         run_features(config, data, out, console, until=until)
     with show_progress(console, "federate") as progress:
-        made = federate_job.federate(config, out, progress.advance)
+        made = federate_job.federate(config, out, progress.advance, memory=memory)
     parts = Artifacts(out.out / federate_job.FOLDER / "parts")
     run = RunSummary(
         name=config.name, federated=made.federated, settings=made.settings, clients=made.clients, seconds=made.seconds,

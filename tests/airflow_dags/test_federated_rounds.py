@@ -66,5 +66,6 @@ def test_a_run_that_no_search_started_needs_a_day(context: dict[str, Any], event
 def test_a_cohort_writes_to_a_folder_of_its_own(context: dict[str, Any], platform: FakePlatform) -> None:
     module.federate.function("/cohorts/north.toml", "2026-01-18")
     assert platform.calls == [["federate", "/cohorts/north.toml", "--out", "/runs/federated/2026-01-18/north",
-                               "--data", "/data", "--until", "2026-01-18"]]
+                               "--data", "/data", "--until", "2026-01-18", "--memory",
+                               "/runs/federated/memory/north"]]
     assert context["cohort"] == "north"  # names the mapped task

@@ -33,7 +33,8 @@ def clients(of: Plan, folder: Path, count: int = CLIENTS) -> dict[int, RoundClie
     for number in range(count):
         held = np.sort(np.random.default_rng(number).choice(of.private_places, 9, replace=False))
         trainer = FixedTrainer(held, WIDTH, DENSE, number)
-        made[number + 100] = RoundClient(of, trainer, FirstAnswers(folder / str(number), len(of.private_places)),
+        answers = FirstAnswers(folder / str(number), of.private_places.astype(np.uint64))
+        made[number + 100] = RoundClient(of, trainer, answers,
                                          identity=IDENTITIES[number] if of.identities else None)
     return made
 

@@ -45,8 +45,9 @@ def trainers(world):
 def one_round(world, plan):
     _, _, networks, _ = world
     rows, dense = networks.read()
+    names = plan.private_places.astype(np.uint64)
     clients = {
-        number: RoundClient(plan, trainer, FirstAnswers(world[3] / "answers" / str(number), len(plan.private_places)))
+        number: RoundClient(plan, trainer, FirstAnswers(world[3] / "answers" / str(number), names))
         for number, trainer in enumerate(trainers(world)[:8])
     }
     run = FederatedRun(plan=plan, exchange=LocalExchange(clients), population=8, folder=world[3] / plan.policy.name,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
+import numpy as np
 import pytest
 
 from contracts.config.federated import FederatedOverrides
 from contracts.errors import ConfigError
 from federated.clients import client_files, prepare
 from federated.clients.prepare import federated_spec
+from federated.privacy.randomized_response import FirstAnswers
+from federated.rounds.public_setup import public_setup
 from tests.federated import small_world
 
 
@@ -29,23 +30,55 @@ def test_the_users_identity_is_no_field_whatever_its_side(side):
         prepare.federated_spec(config, moved)
 
 
-def test_first_answers_and_identities_outlive_another_learning_rate_but_not_other_clients(tmp_path):
+def test_identities_outlive_another_learning_rate_but_not_other_clients(tmp_path):
     out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
 
     def of(**changes):
         prepare.prepare(small_world.config(settings=("cpp2",), served="cpp2", **changes), out, folder)
-        secret = client_files.client(folder, 2) / "answers" / "secret"
-        secret.parent.mkdir(exist_ok=True)
-        secret.write_bytes(secret.read_bytes() if secret.exists() else os.urandom(32))
         (folder / "runs").mkdir(exist_ok=True)
-        return client_files.identities(folder), secret.read_bytes(), list((folder / "runs").iterdir())
+        return client_files.identities(folder), list((folder / "runs").iterdir())
 
     first = of()
     (folder / "runs" / "cpp2").mkdir()
-    assert of()[:2] == first[:2]
+    assert of()[0] == first[0]
     assert (folder / "runs" / "cpp2").exists()
     assert of(learning_rate=0.7) == first
-    assert of(population=20)[:2] != first[:2]
+    assert of(population=20)[0] != first[0]
+
+
+def all_answers(folder):
+    """Secret of a user -> what it answers about every item, by the item's name."""
+    setup = public_setup(folder, "cpp2")
+    start, policy = setup.space.private_tables.index("item"), setup.plan.policy
+    at = sum(stop - first for first, stop in setup.space.private_ranges()[:start])
+    asked, found = np.arange(at, at + small_world.ITEMS), {}
+    for number in range(client_files.count(folder)):
+        answers = FirstAnswers(client_files.memory(folder, number) / "answers", setup.names)
+        held = np.isin(setup.plan.private_places, setup.space.held(client_files.read_client(folder, number)))
+        secret = (client_files.memory(folder, number) / "answers" / "secret").read_bytes()
+        found[secret] = answers.answers(asked, held, policy).tolist()
+    return found
+
+
+def test_answers_given_once_are_given_again_by_the_next_days_run_in_another_folder(tmp_path):
+    """Redrawn every day, they would cost their epsilon every day."""
+    config, memory = small_world.config(), tmp_path / "memory"
+    found = []
+    for day, changes in (("monday", {}), ("tuesday", {"public_up_to": 9}), ("wednesday", {"population": 25})):
+        one = config.model_copy(update={"federated": config.federated.model_copy(update=changes)})
+        prepare.prepare(one, small_world.write(tmp_path / day), tmp_path / day / "federated", memory)
+        found.append(all_answers(tmp_path / day / "federated"))
+    assert found[0] == found[1]
+    assert len(found[2]) == 25
+    assert found[2].items() <= found[0].items()
+
+
+def test_a_run_in_place_keeps_answers_when_its_clients_change(tmp_path):
+    out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
+    prepare.prepare(small_world.config(), out, folder)
+    before = all_answers(folder)
+    prepare.prepare(small_world.config(population=20), out, folder)
+    assert all_answers(folder).items() <= before.items()
 
 
 def test_more_rounds_of_one_setting_keep_what_was_trained(tmp_path):
