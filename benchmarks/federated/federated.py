@@ -80,7 +80,7 @@ def one_round(setting: CostSetting, level: str, dropout_rate: float, seed: int) 
         started = time.perf_counter()
         found = RoundServer(plan, 1, exchange, tables, np.zeros(setting.dense, dtype=np.float32)).run(range(clients))
         seconds = time.perf_counter() - started
-    rows = float(np.mean(list(found.declared.values())))
+    rows = float(np.mean([len(mine) for mine in found.places.values()]))
     formula = predicted(
         code=plan.code.size, private=setting.space, union=len(found.union), rows=rows, dense=setting.dense, width=WIDTH,
         neighbours=setting.neighbours, clients=clients, per_row=plan.masking == "per_row",

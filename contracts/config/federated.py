@@ -51,7 +51,11 @@ class Federated(Section):
     )
     rounds: int = Field(50, ge=1, description="of each setting")
     population: int = Field(0, ge=0, description="most users that become clients; 0: all")
-    clients: int = Field(20, ge=3, description="of one round")
+    clients: int = Field(40, ge=3, description="of one round")
+    cohorts: bool = Field(
+        True, description="clients come in groups that stay the same, else each round draws them anew: differences "
+                          "between rounds then tell more of each; not under averaging 'latest'"
+    )
     availability: Literal["always", "alternating", "day_cycle", "random", "trace"] = Field(
         "always", description="who can be reached in a round"
     )

@@ -42,11 +42,23 @@ class RoundFigures(Record):
     auc_validation: float | None = None
 
 
+class LeakCurve(Record):
+    """Share of the pairs (client, private row it holds) that a server proves after so many `rounds`, from `unions`
+    alone, from opened `sums` alone, from `both` (federated/privacy/leak_curve.py)."""
+
+    rounds: tuple[int, ...]
+    unions: tuple[float, ...]
+    sums: tuple[float, ...]
+    both: tuple[float, ...]
+
+
 class SettingFigures(Record):
     """One setting: quality is that of `best_round`, the one with the best validation AUC, whose model is served.
 
     `bytes_by_formula_per_phase`: payload up and down. `epsilon` per row over any number of rounds, `epsilon_composed`
     over the `held` rows of a mean client, None where nothing bounds them; `epsilon_noise` of the opened sums.
+    `single_holder_seen`: odds that a row with one holder in the smallest round is named by it alone (None without
+    masks); `leak`: what the rounds of this start proved.
     """
 
     auc: float | None = None
@@ -62,6 +74,8 @@ class SettingFigures(Record):
     held: float
     epsilon_one_round: float | None = None
     epsilon_noise: float | None = None
+    single_holder_seen: float | None = None
+    leak: LeakCurve | None = None
     rounds: int
     seconds_per_round: float
     seconds_per_phase: dict[str, float]

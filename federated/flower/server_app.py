@@ -54,7 +54,7 @@ def started(setup: PublicSetup, grid: Grid, nodes: list[int], folder: Path) -> F
     training = FederatedRun(
         plan=setup.plan, exchange=FlowerExchange(grid, nodes, federated.timeout, counted, LOG.warning),
         population=len(nodes), folder=folder, seed=seed, rows=rows, dense=dense, largest_heat=federated.largest_heat,
-        available=of_config(federated, list(range(len(nodes))), seed), counted=counted,
+        cohorts=federated.cohorts, available=of_config(federated, list(range(len(nodes))), seed), counted=counted,
     )
     training.count_population()
     return training

@@ -34,8 +34,9 @@ class OpenedRound:
 
     With noise every update has weight 1, and samples and loss are 0: nothing but updates is sent.
 
-    `union` are the private places in scope, `declared` how many rows each client named; `lost` per phase, `seconds`
-    per phase, `finished` are the clients whose uploads are in the sums.
+    `union` are the private places in scope and `in_union` the clients whose words it was made of; `places`: client ->
+    the rows that it named; `lost` per phase, `seconds` per phase, `finished` are the clients whose uploads are in the
+    sums.
     """
 
     rows: np.ndarray
@@ -47,7 +48,8 @@ class OpenedRound:
     loss: float
     finished: list[int]
     union: np.ndarray
-    declared: dict[int, int]
+    in_union: list[int]
+    places: Mapping[int, np.ndarray]
     lost: dict[str, list[int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -69,14 +71,14 @@ class RoundServer:
     def run(self, clients: Iterable[int]) -> OpenedRound:
         """Raises RoundAbandoned when the round cannot be finished."""
         alive = self._with_keys(clients)
-        union = np.empty(0, dtype=np.int64)
+        union, in_union = np.empty(0, dtype=np.int64), list[int]()
         if self.plan.policy.public_rows:
             places = dict.fromkeys(alive, self.plan.public_scope(self.number))
         else:
-            union, alive = private_union(self._keys, alive)
+            union, in_union, alive = private_union(self._keys, alive)
             places = choices(self._keys, alive, union)
         total, finished = self._update.run(places)
-        return self._opened(total, union, places, finished)
+        return self._opened(total, union, in_union, places, finished)
 
     def holders(self, clients: Iterable[int]) -> tuple[np.ndarray, float]:
         """How many of these clients hold each private row, and the mean of their samples (0 where the rule needs none),
@@ -95,7 +97,8 @@ class RoundServer:
         return self._keys.share_keys(alive) if self.plan.masked else alive
 
     def _opened(
-        self, total: Total, union: np.ndarray, places: Mapping[int, np.ndarray], clients: list[int]
+        self, total: Total, union: np.ndarray, in_union: list[int], places: Mapping[int, np.ndarray],
+        clients: list[int],
     ) -> OpenedRound:
         fixed, dense = self.plan.fixed, self.plan.dense
         sent = signed(total.common[dense : dense + TAIL])
@@ -104,6 +107,5 @@ class RoundServer:
             rows=fixed.decode(total.rows[:, :-1]), row_weights=signed(total.rows[:, -1]),
             dense=fixed.decode(total.common[:dense]), dense_weight=float(tail[0]), samples=int(tail[1]),
             samples_held=int(tail[2]), loss=float(tail[3]) / LOSS_SCALE / max(int(tail[1]), 1), finished=clients,
-            union=union, declared={client: len(mine) for client, mine in places.items()}, lost=self.phases.lost,
-            seconds=self.phases.seconds,
+            union=union, in_union=in_union, places=places, lost=self.phases.lost, seconds=self.phases.seconds,
         )

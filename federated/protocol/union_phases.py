@@ -13,11 +13,13 @@ from federated.secure_aggregation.masking import Layout
 from federated.secure_aggregation.unmasking import SecureSum
 
 
-def private_union(keys: KeyAgreement, clients: list[int]) -> tuple[np.ndarray, list[int]]:
-    """Sorted private places in scope, and the clients still there. Raises RoundAbandoned."""
+def private_union(keys: KeyAgreement, clients: list[int]) -> tuple[np.ndarray, list[int], list[int]]:
+    """Sorted private places in scope, the clients whose words they are, and those still there. Raises RoundAbandoned.
+    """
     secure, code = memberships(keys, clients)
     total, alive = open_sum(keys, secure, {})
-    return keys.plan.private_places[code.decode(total.common[: code.size], keys.plan.contributors)], alive
+    scope = keys.plan.private_places[code.decode(total.common[: code.size], keys.plan.contributors)]
+    return scope, sorted(secure.layouts), alive
 
 
 def memberships(keys: KeyAgreement, clients: list[int]) -> tuple[SecureSum, Code]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.config.config import Config
-from contracts.summaries.federated import FederatedFigures, LedgerFigures, RoundFigures, SettingFigures
+from contracts.summaries.federated import FederatedFigures, LeakCurve, LedgerFigures, RoundFigures, SettingFigures
 from federated.clients import client_files
 from federated.clients.row_space import RowSpace
 from federated.privacy import privacy_cost, skellam
@@ -21,8 +21,11 @@ from federated.rounds.training import FederatedRun
 from federated.secure_aggregation.neighbour_graph import degree
 
 
-def figures_of(training: FederatedRun, config: Config, folder: Path) -> SettingFigures:
-    """Quality is that of the round with the best validation AUC, whose model is served."""
+def figures_of(
+    training: FederatedRun, config: Config, folder: Path, leak: LeakCurve | None = None
+) -> SettingFigures:
+    """Quality is that of the round with the best validation AUC, whose model is served; `leak`: what its rounds proved.
+    """
     history, policy, best = training.history, training.plan.policy, training.best()
     _, spec = client_files.read_public(folder)
     held = rows_held(RowSpace(spec, config.federated.public_up_to), folder)
@@ -39,7 +42,8 @@ def figures_of(training: FederatedRun, config: Config, folder: Path) -> SettingF
         bytes_by_formula=sum(map(sum, formula.values())), bytes_by_formula_per_phase=formula,
         epsilon=_finite(per_row), epsilon_composed=_finite(per_row * held) if per_row else 0.0, held=held,
         epsilon_one_round=_finite(privacy_cost.one_round(policy)) if masked else None,
-        epsilon_noise=noise_epsilon(training, config.federated.delta),
+        epsilon_noise=noise_epsilon(training, config.federated.delta), leak=leak,
+        single_holder_seen=single_holder_seen(training),
         rounds=len(history), seconds_per_round=_mean(entry.seconds for entry in history),
         seconds_per_phase={phase: _mean(entry.seconds_per_phase[phase] for entry in history) for phase in PHASES},
         kept=_mean_of_known(entry.kept for entry in history), dropouts=dict(dropouts),
@@ -81,6 +85,15 @@ def bytes_by_formula(training: FederatedRun) -> dict[str, tuple[float, float]]:
         dense=plan.dense, width=plan.width, neighbours=degree(clients, plan.neighbours), clients=clients,
         per_row=plan.masking == "per_row", masked=plan.masked, choose=not plan.policy.public_rows,
     )
+
+
+def single_holder_seen(training: FederatedRun) -> float | None:
+    """That a row with one holder in the smallest round is named by that one alone, whose update is then opened by name;
+    None without masks, which show all of them."""
+    if not training.plan.masked:
+        return None
+    others = min(entry.clients for entry in training.history) - 1
+    return privacy_cost.single_holder_seen(training.plan.policy, 1, others)
 
 
 def noise_epsilon(training: FederatedRun, delta: float) -> float | None:

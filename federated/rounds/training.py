@@ -56,7 +56,9 @@ class Voided(NamedTuple):
 class FederatedRun:
     """One setting's model as it moves: `rows` [space, width] and `dense` [D]. `exchange` numbers its clients 0 ..
     population - 1; `available` None: all are there. `counted` is what the exchange counts into. `accused` dealt shares
-    that do not open and are asked no more; `voided` clients hear together that an attempt was never summed."""
+    that do not open and are asked no more; with `cohorts` a round takes a whole group of clients, always the same ones:
+    sums and unions of sets that differ by few would tell them apart (federated/privacy/leak_curve.py); `voided` clients
+    hear together that an attempt was never summed."""
 
     plan: Plan
     exchange: Exchange
@@ -71,6 +73,8 @@ class FederatedRun:
     counted: ByteCount = field(default_factory=ByteCount)
     history: list[RoundFigures] = field(default_factory=list)
     latest: LatestAverage | None = None
+    cohorts: bool = False
+    on_opened: Callable[[OpenedRound], None] = lambda opened: None
     mean_samples: float = 0.0
     waited: int = 0
     accused: set[int] = field(default_factory=set)
@@ -131,12 +135,13 @@ class FederatedRun:
             started, self._abandoned = time.perf_counter(), []
             opened, unique = self._complete(number)
             self._move(opened, unique)
+            self.on_opened(opened)
             seconds = time.perf_counter() - started
             evaluated = number % evaluate_every == 0 or number == rounds
             entry = RoundFigures(
                 round=number, clients=len(opened.finished), loss=opened.loss if opened.samples else None,
                 kept=opened.samples / opened.samples_held if opened.samples_held else None, union=len(opened.union),
-                declared=float(np.mean(list(opened.declared.values()))),
+                declared=float(np.mean([len(mine) for mine in opened.places.values()])),
                 lost={phase: len(lost) for phase, lost in opened.lost.items() if lost},
                 seconds_per_phase=opened.seconds, abandoned=unique % ATTEMPTS,
                 abandoned_uploads=tuple(self._abandoned), bytes=self.counted.take(),
@@ -196,7 +201,19 @@ class FederatedRun:
             self.latest.note_seen(unique, chosen)
             return chosen
         drawn = random.Random(self.seed * 1_000_003 + unique)
+        if self.cohorts:
+            present = [[client for client in each if client in set(there)]
+                       for each in drawn.sample(self._cohorts, len(self._cohorts))]
+            enough = [each for each in present if 2 * len(each) >= self.plan.clients]
+            return enough[0] if enough else max(present, key=len)
         return drawn.sample(there, min(self.plan.clients, len(there)))
+
+    @cached_property
+    def _cohorts(self) -> list[list[int]]:
+        """Drawn once for all rounds and of nearly equal sizes, none above a round's clients."""
+        order = random.Random(self.seed).sample(range(self.population), self.population)
+        count = -(-self.population // self.plan.clients)
+        return [sorted(order[at::count]) for at in range(count)]
 
     def _further(self, chosen: list[int]) -> Mapping[int, Message]:
         if self.latest is None:

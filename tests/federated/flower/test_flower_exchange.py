@@ -131,7 +131,7 @@ def test_payloads_are_what_the_formulas_say(tmp_path, masking, policy):
     found = run(of, exchange)
     for phase, number, asked, answered in exchange.sent:
         formula = predicted(
-            code=of.code.size, private=len(of.private_places), union=len(found.union), rows=found.declared[number],
+            code=of.code.size, private=len(of.private_places), union=len(found.union), rows=len(found.places[number]),
             dense=DENSE, width=WIDTH, neighbours=8, clients=CLIENTS, per_row=masking == "per_row", masked=of.masked,
             choose=not of.policy.public_rows,
         )[phase]
@@ -142,7 +142,7 @@ def test_payloads_are_what_the_formulas_say(tmp_path, masking, policy):
 def test_the_wire_adds_framing_alone(tmp_path):
     of = plan("per_row", "cpp1")
     found, counted = flower_round(of, clients(of, tmp_path))
-    rows = np.mean(list(found.declared.values()))
+    rows = float(np.mean([len(mine) for mine in found.places.values()]))
     formula = predicted(
         code=of.code.size, private=len(of.private_places), union=len(found.union), rows=rows, dense=DENSE, width=WIDTH,
         neighbours=8, clients=CLIENTS, per_row=True,

@@ -52,6 +52,14 @@ def test_the_summary_says_what_the_run_cost_and_reached(finished):
     assert 0 < figures.bytes_by_formula["cpp2"] < figures.bytes_per_client_round["cpp2"]
     assert [entry.round for entry in written.settings["cpp2"].history] == [1, 2, 3]
     assert 0.5 < kept < 1
+    leak = written.settings["cpp2"].leak
+    assert leak is not None
+    assert leak.rounds == (1, 2, 3)
+    assert 0 < leak.both[-1] < 1
+    assert written.settings["central"].leak is None
+    assert written.ledger is not None
+    assert written.ledger.levels == ("cpp2",)
+    assert written.ledger.epsilon_per_row == pytest.approx(2.708, abs=1e-3)  # both settings answer alike
 
 
 def test_histograms_count_every_later_row_of_every_client(finished):
@@ -86,7 +94,7 @@ def test_a_bundle_of_the_parts_holds_no_row_of_any_client(finished, published):
     assert not any(small_world.key("user", number).encode() in raw for number in range(small_world.USERS))
     folder = out.out / "federated"
     private = [path.read_bytes() for path in folder.glob("clients/*/*.pem")]
-    private += [path.read_bytes() for path in folder.glob("clients/*/answers/secret")]
+    private += [path.read_bytes() for path in folder.glob("memory/*/answers/secret")]
     assert len(private) == 2 * client_files.count(folder)
     assert not any(secret in raw for secret in private)
     histories = {row.tobytes() for n in range(client_files.count(folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contracts.config.federated import Federated
 from contracts.summaries.federated import BothWays, RoundFigures
 from federated.clients import prepare
 from federated.clients.row_space import RowSpace
@@ -64,6 +65,16 @@ def test_nothing_bounds_what_true_answers_or_open_updates_say(prepared, masking,
     figures = figures_of(training(plan(masking, policy), folder, [entry(1)]), config, folder)
     assert figures.epsilon == epsilon
     assert figures.epsilon_composed == epsilon
+
+
+def test_the_default_round_ties_less_than_one_row_in_a_hundred_to_its_only_holder(prepared):
+    config, folder = prepared
+    default = Federated()
+    history = [entry(1, clients=default.clients)]
+    figures = figures_of(training(plan("per_row", "cpp2"), folder, history), config, folder)
+    assert figures.single_holder_seen == pytest.approx(0.0068, abs=1e-4)
+    assert figures_of(training(plan("union", "cpp5"), folder, history), config, folder).single_holder_seen == 0.0
+    assert figures_of(training(plan("none", "all"), folder, history), config, folder).single_holder_seen is None
 
 
 def test_rows_held_are_those_that_a_mean_client_uses(prepared):
