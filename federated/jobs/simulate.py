@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +21,12 @@ from federated.clients.row_space import RowSpace
 from federated.flower.client_app import UNMASKED, app, client_of
 from federated.flower.flower_exchange import FlowerExchange, Note
 from federated.flower.in_process_grid import InProcessGrid, Lose
-from federated.privacy.leak_curve import LeakWatch
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.direct_exchange import DirectExchange
 from federated.protocol.messages import PHASES, Exchange
-from federated.protocol.plan import Plan
 from federated.protocol.round_client import RoundClient
-from federated.protocol.round_server import OpenedRound
 from federated.rounds.public_setup import PublicSetup, public_setup
+from federated.rounds.round_watch import RoundWatch
 from federated.rounds.setting_figures import figures_of, round_line
 from federated.rounds.settings import local_settings
 from federated.rounds.training import FederatedRun
@@ -54,33 +51,15 @@ def _figures(
     name: str, config: Config, out: Artifacts, folder: Path, on_progress: OnProgress, wire: bool
 ) -> SettingFigures:
     setup = public_setup(folder, name, config)
-    watch = None
-    if setup.plan.masked and name != CENTRAL:
-        watch = LeakWatch(_held(setup, folder), config.federated.of(name).rounds)
+    watched = setup.plan.masked and name != CENTRAL
+    watch = RoundWatch(setup, folder, config.federated.of(name).rounds) if watched else None
     training = run_setting(name, config, out, folder, on_progress, wire=wire, watch=watch)
     return figures_of(training, config, folder, watch.curve() if watch is not None else None)
 
 
-def _held(setup: PublicSetup, folder: Path) -> np.ndarray:
-    """bool [clients, private rows]: the truth that an attack is measured by."""
-    private = setup.plan.private_places
-    batches = (client_files.read_client(folder, number) for number in range(client_files.count(folder)))
-    return np.stack([np.isin(private, setup.space.held(batch), assume_unique=True) for batch in batches])
-
-
-def _shown(watch: LeakWatch, plan: Plan, opened: OpenedRound) -> None:
-    """What the server sees of a round, in private rows."""
-    def rows(places: np.ndarray) -> np.ndarray:
-        return np.searchsorted(plan.private_places, np.intersect1d(places, plan.private_places, assume_unique=True))
-
-    counted = None if plan.noise else rows(np.flatnonzero(opened.row_weights))
-    named = {client: rows(opened.places[client]) for client in opened.finished}
-    watch.observe(opened.in_union, rows(opened.union), named, counted)
-
-
 def run_setting(
     name: str, config: Config, out: Artifacts, folder: Path, on_progress: OnProgress,
-    windows: Sequence[str] = WINDOWS, wire: bool = True, watch: LeakWatch | None = None,
+    windows: Sequence[str] = WINDOWS, wire: bool = True, watch: RoundWatch | None = None,
 ) -> FederatedRun:
     """All rounds of one setting; the model is evaluated on `windows` as it goes. What is chosen by figures may look at
     validation alone. `watch` sees what the server does. Without the `wire` messages are handed over instead of
@@ -94,7 +73,7 @@ def run_setting(
         available=_availability(name, setup, folder), cohorts=config.federated.cohorts and name != CENTRAL,
     )
     if watch is not None:
-        training.on_opened = partial(_shown, watch, setup.plan)
+        training.on_opened = watch
     if name != CENTRAL:
         training.count_population()
     examples = {window: ExampleSet(out.examples(window), setup.space.spec) for window in windows}
