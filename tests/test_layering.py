@@ -74,6 +74,7 @@ ROOMS = {
     "pipelines.jobs": "cooccurrence encoding engine features ingest quality windows",
     "pipelines.marketplace": "",
     "pipelines.quality": "",
+    "pipelines.sql": "",
     "pipelines.windows": "engine",
     "serving.assembly": "bundle",
     "serving.bundle": "",

@@ -1,0 +1,72 @@
+"""What an engine answers to SQL expressions over the sample table: types and digests of values, a handful of queries.
+
+    python -m tests.pipelines.sql.engine_answers tests/pipelines/sql/apache_spark.json       (needs Java)
+
+writes Apache Spark's answers to all cases anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+RECORD = Path(__file__).with_name("apache_spark.json")
+A_QUERY = 60
+_MINUS_ZERO = re.compile(r"(?<![\w.])-0\.0(?![\w.])")
+
+
+def cases() -> list[str]:
+    from pipelines.sql.functions import EQUAL, SYNTAX
+
+    return list(dict.fromkeys(text for table in (EQUAL, SYNTAX) for texts in table.values() for text in texts))
+
+
+def values(spark: Any, table: Path, expressions: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """(type, the values as text in the order of `id`) of each expression; -0.0 counts as 0.0, which it equals."""
+    frame = spark.read.parquet(str(table))
+    found: list[tuple[str, list[str]]] = []
+    for at in range(0, len(expressions), A_QUERY):
+        some = expressions[at:at + A_QUERY]
+        made = frame.selectExpr("id AS __id", *[f"{text} AS `c{k}`" for k, text in enumerate(some)])
+        kinds = [field.dataType.simpleString() for field in made.schema.fields]
+        rows = made.toArrow().sort_by("__id")
+        for k in range(1, len(kinds)):
+            found.append((kinds[k], [_MINUS_ZERO.sub("0.0", repr(value)) for value in rows.column(k).to_pylist()]))
+    return found
+
+
+def answers(spark: Any, table: Path, expressions: Sequence[str]) -> list[list[str]]:
+    """[type, digest] of each expression."""
+    return [[kind, hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]]
+            for kind, texts in values(spark, table, expressions)]
+
+
+def record(target: Path) -> None:
+    """Apache Spark's answers to all cases, as JSON: {expression: [type, digest]}."""
+    from contracts.config.log import SparkSettings
+    from pipelines.engine.session import open_session
+    from tests.pipelines.sql.sql_sample import sample
+
+    settings = {"spark.driver.memory": "1g", "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    spark = open_session(SparkSettings(master="local[1]", settings=settings), "sql-cases")
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "sample.parquet"
+        pq.write_table(sample(), table)
+        found = dict(zip(cases(), answers(spark, table, cases()), strict=True))
+    spark.stop()
+    lines = [f"{json.dumps(text, ensure_ascii=False)}: {json.dumps(answer)}" for text, answer in found.items()]
+    target.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    record(Path(sys.argv[1]))
