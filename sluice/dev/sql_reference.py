@@ -13,7 +13,7 @@ HEAD = f"""# SQL functions
 
 `derive`, `label.expression` and `windows.test_where` are Spark SQL. On Apache Spark they run as they are. The embedded
 engine answers some calls otherwise; such a call is rewritten so that its answer is the same, or refused with what to
-write instead. The functions below, and casts, comparisons and arithmetic ({sum(map(len, SYNTAX.values()))} expressions),
+write instead. The functions below, and casts and operators in {sum(map(len, SYNTAX.values()))} expressions,
 have been compared on both engines, values and types, with nulls, edge values and random ones. A function that is not
 here runs with a notice; `sluice features CONFIG --compare-engines ROWS` compares all that a configuration does, on your
 own data.
