@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,9 @@ from sluice.commands.command import (
     opened,
     show,
 )
+
+if TYPE_CHECKING:
+    from contracts.config.config import Config
 
 
 @command()
@@ -90,6 +93,10 @@ def features(
         str | None, typer.Option(help="re-run exactly this day (YYYY-MM-DD), with the fitted encoding")
     ] = None,
     until: Until = None,
+    compare_engines: Annotated[
+        int | None, typer.Option(metavar="ROWS", help="instead: compare the embedded engine with Apache Spark on ROWS "
+                                 "rows of the log, in throw-away folders; exit code 3 where they differ")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ingest, labels, point-in-time features, encoded examples, online tables.
@@ -99,8 +106,26 @@ def features(
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
+    if compare_engines is not None:
+        compare_on_engines(config, loaded, data, compare_engines, as_json)
+        return
     made, leaks = jobs.run_features(loaded, data, artifacts, console(), day, until)
     show({**made.plain(), **({"leaks": leaks.plain()} if leaks else {})}, as_json)
+
+
+def compare_on_engines(path: Path, config: Config, data: Path | None, rows: int, as_json: bool) -> None:
+    """Prints table by table; GateRefused where the engines differ."""
+    from contracts.errors import GateRefused
+    from sluice.engines import comparison
+
+    found = comparison.compare_engines(path, config, data, rows, comparison.measure_of(config))
+    for line in comparison.lines(found):
+        typer.echo(line)
+    show(found, as_json)
+    if not found.equal:
+        names = ", ".join(table.table for table in found.tables if not table.equal)
+        raise GateRefused(f"the engines differ in {names}; what is first in the list is where it begins: change its "
+                          "expression, or set spark.master to that Apache Spark")
 
 
 @command()
