@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,35 @@ def test_apache_sparks_answers_are_those_of_these_cases() -> None:
     assert list(json.loads(RECORD.read_text(encoding="utf-8"))) == cases()
 
 
-def test_the_embedded_engine_answers_as_apache_spark_did(spark: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Any]:
+    """A session of its own, beside whatever the process has: its server needs no Java and is there at once."""
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql.connect.session import SparkSession
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{server.listening_address[1]}").create()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    yield session
+    session.stop()
+    server.stop()
+
+
+def test_the_embedded_engine_answers_as_apache_spark_did(embedded: Any, tmp_path: Path) -> None:
     pq.write_table(sample(), tmp_path / "sample.parquet")
-    types = dict(spark.read.parquet(str(tmp_path / "sample.parquet")).dtypes)
+    types = dict(embedded.read.parquet(str(tmp_path / "sample.parquet")).dtypes)
     rewritten = [checked(text, "embedded", types=types).expression for text in cases()]
-    found = dict(zip(cases(), answers(spark, tmp_path / "sample.parquet", rewritten), strict=True))
+    found = dict(zip(cases(), answers(embedded, tmp_path / "sample.parquet", rewritten), strict=True))
     kept = json.loads(RECORD.read_text(encoding="utf-8"))
     assert {text: found[text] for text in kept if found[text] != kept[text]} == {}
 
 
-def test_another_answer_is_found(spark: Any, tmp_path: Path) -> None:
+def test_another_answer_is_found(embedded: Any, tmp_path: Path) -> None:
     pq.write_table(sample(), tmp_path / "sample.parquet")
     kept = json.loads(RECORD.read_text(encoding="utf-8"))
-    assert answers(spark, tmp_path / "sample.parquet", ["hour(tz)"]) != [kept["hour(ts)"]]
+    assert answers(embedded, tmp_path / "sample.parquet", ["hour(tz)"]) != [kept["hour(ts)"]]
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 
 from sluice.engines.table_comparison import compare_table
 
-ROWS: dict[str, list[Any]] = {"_row": [1, 2, 3], "v": [0.0, float("nan"), None], "list": [[1, None], [], None], "t": ["a", "ü", None]}
+ROWS: dict[str, list[Any]] = {
+    "_row": [1, 2, 3], "v": [0.0, float("nan"), None], "list": [[1, None], [], None], "t": ["a", "ü", None]}
 
 
 def written(folder: Path, columns: dict[str, Any], parts: int = 1) -> Path:
