@@ -123,9 +123,15 @@ class FederateSummary(Summary):
 
 
 class ServerAppSummary(Summary):
-    """FEDERATED/runs/SETTING-flower/summary.json of one setting that a Flower ServerApp trained."""
+    """FEDERATED/runs/SETTING-flower/summary.json of one setting that a Flower ServerApp trained. The best round is that
+    of the best AUC on the nodes' own later rows; `auc_by_cohort` and predicted over observed clicks are of its model.
+    """
 
     rounds: int
     history: tuple[RoundFigures, ...]
     bytes_per_client_round: float
     bytes_per_phase: dict[str, BothWays]
+    best_round: int
+    auc_validation: float | None = None
+    auc_by_cohort: tuple[float | None, ...] = ()
+    predicted_over_observed: float | None = None

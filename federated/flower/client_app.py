@@ -2,7 +2,7 @@
 
 The run's settings say where the prepared folder is (`folder`, unless the node's settings say it) and which setting is
 trained (`setting`); the node's settings say which client it is (`partition-id`) and whether it trains without masks. A
-message names the setting too, so that one grid can run several.
+message that names a setting is about counting scores (HISTOGRAMS), in any run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contracts.errors import ProtocolError
 from federated.clients import client_files
 from federated.clients.local_training import ClientTrainer
 from federated.flower.array_records import ARRAYS, from_records, to_records
-from federated.flower.flower_exchange import QUERY, message_type
+from federated.flower.flower_exchange import QUERY, SETTING, message_type
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.gradient_store import GradientStore
 from federated.protocol.messages import PHASES, Phase
@@ -68,14 +68,18 @@ def _handle(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMes
 
 def _reply(phase: Phase, message: FlowerMessage, context: Context) -> FlowerMessage:
     folder = Path(str(context.node_config.get("folder", context.run_config["folder"])))
-    setting = str(context.run_config["setting"])
+    received, of_run = from_records(message.content), str(context.run_config["setting"])
+    setting = received.pop(SETTING).tobytes().decode() if SETTING in received else of_run
+    if setting not in (of_run, HISTOGRAMS):
+        raise ProtocolError(f"a message is about setting {setting!r}, the run about {of_run!r}; refused")
+    remembered = MEMORY if setting == of_run else f"{MEMORY} {setting}"
     client = client_of(folder, setting, int(context.node_config["partition-id"]))
     if not client.plan.masked and not context.node_config.get(UNMASKED, False):
         raise ProtocolError(f"setting {setting!r} has no masks, and whoever starts a run names the setting; this node "
                             f"takes part in it with --node-config '{UNMASKED}=true' alone; refused")
-    memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
-    reply, memory = client.handle(phase, from_records(message.content), memory)
-    context.state[MEMORY] = to_records(memory).array_records[ARRAYS]
+    memory = from_records(context.state, remembered) if remembered in context.state else {}
+    reply, memory = client.handle(phase, received, memory)
+    context.state[remembered] = to_records(memory).array_records[ARRAYS]
     return FlowerMessage(to_records(reply), reply_to=message)
 
 

@@ -15,9 +15,9 @@ from flwr.serverapp import Grid
 from contracts.errors import ProtocolError
 from federated.flower.array_records import from_records, to_records
 from federated.protocol.byte_count import ByteCount
-from federated.protocol.messages import ROUND, Message, Phase
+from federated.protocol.messages import ROUND, Message, Phase, text
 
-TRAIN, QUERY = "train", "query"
+TRAIN, QUERY, SETTING = "train", "query", "setting"
 Note = Callable[[str], None]
 
 
@@ -32,17 +32,21 @@ def wire_bytes(message: FlowerMessage) -> int:
 
 
 class FlowerExchange:
-    """Clients are Flower's node ids; the protocol numbers them from 0 in the order of `nodes`."""
+    """Clients are Flower's node ids; the protocol numbers them from 0 in the order of `nodes`. `setting`: what messages
+    are about, where it is not the run's setting."""
 
     def __init__(
-        self, grid: Grid, nodes: list[int], timeout: float | None, counted: ByteCount, note: Note = lambda text: None
+        self, grid: Grid, nodes: list[int], timeout: float | None, counted: ByteCount, note: Note = lambda text: None,
+        setting: str = "",
     ) -> None:
+        self._named = {SETTING: text(setting.encode())} if setting else {}
         self.grid, self.nodes, self.timeout, self.counted, self.note = grid, nodes, timeout, counted, note
         self._number = {node: number for number, node in enumerate(nodes)}
 
     def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
         sent = []
-        for number, message in messages.items():
+        for number, phase_message in messages.items():
+            message = {**phase_message, **self._named}
             flower = FlowerMessage(
                 content=to_records(message), message_type=message_type(phase), dst_node_id=self.nodes[number],
                 group_id=str(message[ROUND]),

@@ -10,10 +10,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, DataError
 from contracts.summaries import summary
 from contracts.summaries.federated import FederateSummary, SettingFigures
 from federated.clients import client_files, prepare
@@ -23,9 +25,9 @@ from federated.flower.in_process_grid import InProcessGrid
 from federated.jobs import model_parts
 from federated.jobs.simulate import OnProgress, simulate_settings
 from federated.protocol.byte_count import ByteCount
-from federated.protocol.round_server import RoundServer
-from federated.rounds.public_setup import public_setup
-from federated.rounds.score_histograms import Histograms, item_count, model_as_vector
+from federated.rounds.client_evaluation import count_scores, together
+from federated.rounds.public_setup import PublicSetup, public_setup
+from federated.rounds.score_histograms import COUNTED, Histograms
 from federated.rounds.setting_figures import ledger_figures, side_by_side
 from federated.rounds.settings import HISTOGRAMS
 from federated.rounds.training import BEST
@@ -71,18 +73,34 @@ def served_config(config: Config) -> Config:
 
 def write_parts(config: Config, out: Artifacts, folder: Path) -> Artifacts:
     """From the best round of the served setting; calibration comes from one more round over all clients."""
-    setup, clients = public_setup(folder, HISTOGRAMS, config), client_files.count(folder)
-    spec, networks = setup.space.spec, setup.networks
+    setup, clients = public_setup(folder, HISTOGRAMS, config), range(client_files.count(folder))
     stored = load_weights(folder / "runs" / config.federated.served / BEST)
-    rows, dense = stored["rows"], stored["dense"]
-    grid = InProcessGrid(app, {node: node for node in range(clients)}, {"folder": str(folder), "setting": HISTOGRAMS})
-    exchange = FlowerExchange(grid, list(range(clients)), config.federated.timeout, ByteCount())
-    nothing = rows[:0, :1]
-    model = model_as_vector(rows, dense, setup.plan.dense)
-    opened = RoundServer(setup.plan, 1, exchange, nothing, model).run(range(clients))
-    networks.write(rows, dense)
-    counted = Histograms.of_flat(opened.dense, item_count(spec))
-    return model_parts.write(config, out, spec, networks, counted, folder / "parts")
+    grid = InProcessGrid(app, {node: node for node in clients}, {"folder": str(folder), "setting": HISTOGRAMS})
+    exchange = FlowerExchange(grid, list(clients), config.federated.timeout, ByteCount())
+    counted = count_scores(setup, exchange, clients, stored["rows"], stored["dense"], 1)
+    return _parts(setup, stored, together(counted), out, folder)
+
+
+def deployed_parts(config: Config, out: Artifacts, setting: str) -> Artifacts:
+    """From the best round that a Flower ServerApp has trained in OUT/federated, and what its nodes counted. Raises
+    DataError where there is none, ConfigError on a setting that the folder was not prepared for."""
+    folder = out.out / FOLDER
+    run = folder / "runs" / f"{setting}-flower"
+    for file in (BEST, COUNTED):
+        if not (run / file).exists():
+            raise DataError(f"{run / file} is not there; `flwr run .` writes it at its end, with "
+                            f"setting=\"{setting}\", federated.retrieval = true and enough nodes")
+    if setting not in config.federated.settings:
+        raise ConfigError(f"setting {setting!r} is not among federated.settings {list(config.federated.settings)}")
+    counted = Histograms(**{name: np.array(each) for name, each in load_weights(run / COUNTED).items()})
+    return _parts(public_setup(folder, HISTOGRAMS, config), load_weights(run / BEST), counted, out, folder)
+
+
+def _parts(
+    setup: PublicSetup, model: Mapping[str, np.ndarray], counted: Histograms, out: Artifacts, folder: Path
+) -> Artifacts:
+    setup.networks.write(np.array(model["rows"]), np.array(model["dense"]))
+    return model_parts.write(setup.config, out, setup.space.spec, setup.networks, counted, folder / "parts")
 
 
 def _track(config: Config, out: Artifacts, settings: Mapping[str, SettingFigures]) -> None:

@@ -49,6 +49,6 @@ def public_setup(folder: Path, setting: str, config: Config | None = None) -> Pu
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(spec, config)
-    plan = (histogram_plan(config, spec, networks, client_files.count(folder), identities) if setting == HISTOGRAMS
+    plan = (histogram_plan(config, spec, networks, identities) if setting == HISTOGRAMS
             else plan_of(setting, config, space, networks, identities))
     return PublicSetup(config, space, networks, plan, vocabulary.read_all(client_files.public(folder)))

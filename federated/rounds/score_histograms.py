@@ -26,6 +26,8 @@ from models.networks.tower_pre_ranker import TowersPreRanker
 
 LIMIT, BINS = 10.0, 400
 SCORES = ("ranker", "pre_ranker")
+COUNTED = "histograms.safetensors"
+TOGETHER = 1000  # most clients of one round of counting
 
 
 def middles() -> np.ndarray:
@@ -54,6 +56,29 @@ class Histograms:
         rows, clicks, shown, clicked, _ = np.split(counts, np.cumsum([2 * BINS, 2 * BINS, items, items]))
         return cls(rows.reshape(2, BINS), clicks.reshape(2, BINS), shown, clicked)
 
+    def plus(self, other: Histograms) -> Histograms:
+        """Of both together."""
+        return Histograms(self.rows + other.rows, self.clicks + other.clicks, self.shown + other.shown,
+                          self.clicked + other.clicked)
+
+    def auc(self, which: str = "ranker") -> float | None:
+        """Probability that a click's bin is above another row's, half where they share one; None with one class."""
+        place = SCORES.index(which)
+        clicks, others = self.clicks[place], self.rows[place] - self.clicks[place]
+        pairs = float(clicks.sum()) * float(others.sum())
+        below = np.cumsum(others) - others
+        return float((clicks * (below + others / 2)).sum() / pairs) if pairs else None
+
+    def predicted_over_observed(self, which: str = "ranker") -> float | None:
+        """Clicks that the scores say, at the middle of each bin, over clicks there were; None without any."""
+        place = SCORES.index(which)
+        clicks = int(self.clicks[place].sum())
+        return float((self.rows[place] / (1 + np.exp(-middles()))).sum() / clicks) if clicks else None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """As a file keeps them."""
+        return {"rows": self.rows, "clicks": self.clicks, "shown": self.shown, "clicked": self.clicked}
+
     def as_rows(self, which: str) -> tuple[np.ndarray, np.ndarray]:
         """Logits and labels of as many rows as were counted. Raises DataError when there are none."""
         place = SCORES.index(which)
@@ -71,14 +96,15 @@ def item_count(spec: FeatureSpec) -> int:
 
 
 def histogram_plan(
-    config: Config, spec: FeatureSpec, networks: FederatedNetworks, clients: int, identities: tuple[bytes, ...]
+    config: Config, spec: FeatureSpec, networks: FederatedNetworks, identities: tuple[bytes, ...]
 ) -> Plan:
     """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up."""
     rows, dense = networks.read()
     size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
     return Plan(
         space=0, private=(), width=1, dense=size, policy=POLICIES["all"], masking="union", rule="heat",
-        clip=FixedPoint(1.0).largest, max_samples=1, clients=clients, neighbours=config.federated.neighbours,
+        clip=FixedPoint(1.0).largest, max_samples=1, clients=min(len(identities), TOGETHER),
+        neighbours=config.federated.neighbours,
         min_clients=config.federated.min_clients, timeout=config.federated.timeout, identities=identities,
     )
 

@@ -277,6 +277,9 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
 @command()
 def federate(
     config: ConfigPath, out: Out = None, data: Data = None, until: Until = None, memory: Memory = None,
+    deployed: Annotated[
+        str, typer.Option(metavar="SETTING", help="no rounds: a bundle of what `flwr run .` trained in OUT/federated")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
@@ -287,7 +290,10 @@ def federate(
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_federate(loaded, data, artifacts, console(), until, memory)
+    if deployed:
+        result = jobs.run_deployed(loaded, deployed, artifacts, console())
+    else:
+        result = jobs.run_federate(loaded, data, artifacts, console(), until, memory)
     if result.federated:
         print_federated(result.federated, console())
     show(result, as_json)

@@ -138,6 +138,16 @@ def run_federate(
     return run
 
 
+def run_deployed(config: Config, setting: str, out: Artifacts, console: Console) -> RunSummary:
+    """What `flwr run .` trained and counted in OUT/federated -> a bundle."""
+    from federated.jobs import federate_job
+
+    parts = federate_job.deployed_parts(config, out, setting)
+    run = RunSummary(name=config.name, bundle=build_bundle(federate_job.served_config(config), parts, console, out))
+    summary.write(out.out, run)
+    return run
+
+
 def run_all(
     config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pyarrow.parquet as pq
 import pytest
 from flwr.app import Context, RecordDict
 
-from contracts.errors import FederatedError
+from contracts.artifacts import Artifacts
+from contracts.errors import DataError, FederatedError
 from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
-from federated.clients import prepare
+from federated.clients import client_files, prepare
 from federated.flower.client_app import app as client_app
 from federated.flower.in_process_grid import InProcessGrid
 from federated.flower.server_app import main, started, wait_for_nodes
+from federated.jobs.federate_job import deployed_parts
 from federated.rounds.public_setup import public_setup
 from tests.federated import small_world
 
@@ -35,8 +38,26 @@ def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     written = summary.required(folder / "runs" / "cpp5-flower", ServerAppSummary, "flwr run .")
     assert written.rounds == 2
     assert [entry.clients for entry in written.history] == [3, 3]  # six nodes are two cohorts of at most four
+    assert written.best_round == 2
+    assert written.auc_validation == written.history[1].auc_validation
+    assert written.auc_by_cohort == (written.auc_validation,)
+    assert written.predicted_over_observed == pytest.approx(1, abs=0.5)
     assert written.bytes_per_client_round == pytest.approx(
         sum(sent.up + sent.down for sent in written.bytes_per_phase.values()))
+
+
+def test_what_was_deployed_becomes_parts_of_a_bundle(folder):
+    """The item table and the vocabularies lie beside the prepared folder, on the server."""
+    config = small_world.config(clients=4, population=6, neighbours=4, settings=("cpp5", "fedlaavg"), served="cpp5")
+    out = Artifacts(folder.parent / "out")
+    (folder.parent / "out" / "federated").symlink_to(folder)
+    parts = deployed_parts(config, out, "cpp5")
+    assert (parts.model("din") / "weights.safetensors").exists()
+    later = sum(len(client_files.read_client(folder, number, client_files.LATER).label) for number in range(6))
+    shown = pq.read_table(parts.online_items).column("_shown").to_pylist()
+    assert 0 < sum(shown) <= later
+    with pytest.raises(DataError, match="writes it at its end"):
+        deployed_parts(config, out, "fedlaavg")
 
 
 def test_holders_are_counted_before_the_first_round_where_the_averaging_divides_by_them(folder, tmp_path):

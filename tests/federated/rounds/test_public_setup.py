@@ -37,7 +37,7 @@ def test_the_plan_is_that_of_the_space_and_of_the_networks(folder):
     assert setup.plan.identities == client_files.identities(folder)
 
 
-def test_the_last_round_is_of_the_whole_population_and_has_no_rows(folder):
+def test_a_round_of_counting_is_of_the_whole_population_and_has_no_rows(folder):
     plan = public_setup(folder, HISTOGRAMS).plan
     assert plan.space == 0
     assert plan.masked

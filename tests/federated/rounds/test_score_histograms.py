@@ -21,6 +21,7 @@ from federated.rounds.score_histograms import (
     model_as_vector,
     model_of,
 )
+from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.embedding import item_slot
 from tests.federated import small_world
@@ -72,7 +73,7 @@ def test_a_bins_rows_stand_at_its_middle():
 
 def test_a_model_goes_down_as_a_vector_and_counts_come_up(world):
     config, spec, networks, batch = world
-    plan = histogram_plan(config, spec, networks, 8, PUBLISHED[:8])
+    plan = histogram_plan(config, spec, networks, PUBLISHED[:8])
     rows, dense = networks.read()
     vector = model_as_vector(rows, dense, plan.dense)
     other = FederatedNetworks(spec, config)
@@ -87,9 +88,22 @@ def test_a_model_goes_down_as_a_vector_and_counts_come_up(world):
 def test_a_client_without_later_rows_sends_zeros(world):
     config, spec, networks, batch = world
     nothing = batch.take(torch.empty(0, dtype=torch.int64))
-    plan = histogram_plan(config, spec, networks, 8, PUBLISHED[:8])
+    plan = histogram_plan(config, spec, networks, PUBLISHED[:8])
     rows, dense = networks.read()
     vector = model_as_vector(rows, dense, plan.dense)
     update = HistogramTrainer(networks, spec, nothing).train(1, np.empty(0, int), np.empty((0, 1)), vector)
     assert not update.dense.any()
     assert update.kept == 0
+
+
+def test_auc_of_histograms_is_that_of_their_rows_and_calibration_that_of_their_middles(world):
+    _, spec, networks, batch = world
+    counted = count(networks, spec, batch)
+    doubled = counted.plus(counted)
+    logits, labels = counted.as_rows("ranker")
+    assert counted.auc() == pytest.approx(auc(labels, logits))
+    assert doubled.auc() == counted.auc()
+    assert doubled.rows.sum() == 2 * counted.rows.sum()
+    assert counted.predicted_over_observed() == pytest.approx((1 / (1 + np.exp(-logits))).sum() / labels.sum())
+    nothing = Histograms(np.zeros((2, BINS), int), np.zeros((2, BINS), int), np.zeros(1), np.zeros(1))
+    assert (nothing.auc(), nothing.predicted_over_observed()) == (None, None)
