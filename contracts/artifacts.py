@@ -10,7 +10,7 @@ OUT/
   features/day=D/           point-in-time raw features
   leaks/                    what the leak check found
   crosses/                  crosses.json: the cross features found, which become fields; adjacency, report figures
-  encoding/                 feature_spec.json, vocabularies/*.npy
+  encoding/                 feature_spec.json, vocabularies/
   examples/WINDOW/day=D/    encoded examples of train, validation, test
   pair_rates/               co-occurrence graph (nodes/, edges/, manifest.json) and what was pre-trained on it
   online/users/ items/      raw features of every user and item as of the last publish

@@ -27,6 +27,7 @@ from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from models.evaluation import calibration
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
@@ -77,7 +78,7 @@ def table(rows: int, side: str, prefix: str, encoder: Encoder, rng: np.random.Ge
     slots = encoder.spec.id_slots(side)  # type: ignore[arg-type]
     drawn = [rng.integers(1, slot.size, (rows + 1, slot.width), dtype=np.int32) for slot in slots]
     dense = rng.standard_normal((rows + 1, len(encoder.spec.dense_slots(side))), dtype=np.float32)  # type: ignore[arg-type]
-    keys = np.sort(np.array([f"{prefix}{row}".encode() for row in range(rows)]))
+    keys = Vocabulary.of([f"{prefix}{row}" for row in range(rows)], "string")
     return FeatureStore(keys, np.concatenate(drawn, axis=1), dense)
 
 
@@ -85,7 +86,7 @@ def world(items: int, ranker: str, seed: int = 0) -> LoadedBundle:
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     fields, train, retrieve = spec(), Train(), Retrieve(flat_below=min(99_999, items))
-    encoder = Encoder(fields, {"values": np.sort(np.array([f"v{i}".encode() for i in range(VALUES)]))})
+    encoder = Encoder(fields, {"values": Vocabulary.of([f"v{i}" for i in range(VALUES)], "string")})
     item_table, bids = table(items, "item", "i", encoder, rng), rng.lognormal(size=items).astype(np.float32)
     towers = TwoTower(fields, train.embedding_dim, train.tower_hidden, train.tower_dim, 0.0, train.temperature).eval()
     with torch.inference_mode():

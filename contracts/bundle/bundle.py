@@ -32,7 +32,8 @@ from contracts.config.config import Config
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
 from contracts.summaries.bundle import BundleMetrics
 
-SCHEMA_VERSION = 2  # 2: weights of a first layer are named `request` and `candidate`
+SCHEMA_VERSION = 3  # 3: keys are stored at their own lengths
+READABLE = (2, SCHEMA_VERSION)  # 2: weights of a first layer are named `request` and `candidate`; keys have one width
 MANIFEST = "manifest.json"
 ABANDONED_SECONDS = 3600.0
 
@@ -151,7 +152,7 @@ def read_manifest(folder: Path) -> Manifest:
     except ValueError as error:
         raise BundleError(f"{folder / MANIFEST} is damaged: {error}; publish the bundle again") from None
     found = raw.get("schema_version") if isinstance(raw, dict) else None
-    if isinstance(found, int) and found != SCHEMA_VERSION:
+    if isinstance(found, int) and found not in READABLE:
         cure = "upgrade Sluice" if found > SCHEMA_VERSION else "train and publish it again with this version"
         raise BundleVersionError(f"{folder} has bundle schema {found}, this Sluice reads {SCHEMA_VERSION}; {cure}")
     try:

@@ -69,8 +69,11 @@ class Config(Section):
         """Seconds left out at the end of a window: the label window, unless the configuration says more."""
         return self.label_window if self.windows.embargo is None else self.windows.embargo
 
-    def path(self, source: Source, data: Path | None = None) -> str:
-        """The source's path with `{data}` filled in. Raises ConfigError when there is nothing to fill in."""
+    def path(self, source: Source, data: str | Path | None = None) -> str:
+        """The source's path with `{data}` filled in, of any scheme: s3a://bucket/logs stays what it is.
+
+        Raises ConfigError when there is nothing to fill in.
+        """
         if "{data}" not in source.path:
             return source.path
         folder = str(data) if data else self.data
@@ -78,7 +81,7 @@ class Config(Section):
             raise ConfigError(
                 f"{source.path!r} needs a data folder: give --data DIR or set `data` in the configuration"
             )
-        return source.path.replace("{data}", folder)
+        return source.path.replace("{data}/", folder.rstrip("/") + "/").replace("{data}", folder)
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:

@@ -21,7 +21,7 @@ from contracts.config.section import Side
 from contracts.errors import DataError
 from contracts.features.arrow_columns import arrow_numbers, first_entries
 from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from contracts.features.vocabulary import look_up, look_up_arrow, typed_keys
+from contracts.features.vocabulary import Vocabulary
 
 Column: TypeAlias = Sequence[Any] | np.ndarray | pa.Array | pa.ChunkedArray
 LARGEST_SCALED = 1e6
@@ -78,7 +78,7 @@ def radix_code(parts: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
 class Encoder:
     """Holds the spec and the vocabularies; knows neither files nor models."""
 
-    def __init__(self, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary]) -> None:
         self.spec = spec
         self.vocabularies = vocabularies
         self.part_slots = {part: spec.slot(part) for field in spec.crosses() for part in field.parts}
@@ -133,17 +133,16 @@ class Encoder:
         if isinstance(values, pa.Array):
             return [self._arrow_ids(field, values)]
         if field.kind == "categorical":
-            keys, present = typed_keys(_plain(values), field.key_type)
-            return [look_up(self.vocabularies[field.vocabulary or ""], keys, present)[:, None]]
+            return [self._keys(field).look_up(_plain(values), field.key_type)[:, None]]
         return [self._list_ids(field, values)]
 
     def _arrow_ids(self, field: FeatureField, values: pa.Array) -> np.ndarray:
-        keys = self.vocabularies[field.vocabulary or ""]
+        keys = self._keys(field)
         if field.kind == "categorical":
-            return look_up_arrow(keys, values, field.key_type)[:, None]
+            return keys.look_up_arrow(values, field.key_type)[:, None]
         rows, places, entries = first_entries(values, field.length)
         ids = np.full((len(values), field.length), PADDING, dtype=np.int32)
-        ids[rows, places] = look_up_arrow(keys, entries, field.key_type)
+        ids[rows, places] = keys.look_up_arrow(entries, field.key_type)
         return ids
 
     def _list_ids(self, field: FeatureField, values: Sequence[Any] | np.ndarray) -> np.ndarray:
@@ -151,9 +150,11 @@ class Encoder:
         for row, entries in enumerate(values):
             kept = _plain(entries)[: field.length] if entries is not None else []
             if kept:
-                keys, present = typed_keys(kept, field.key_type)
-                ids[row, : len(kept)] = look_up(self.vocabularies[field.vocabulary or ""], keys, present)
+                ids[row, : len(kept)] = self._keys(field).look_up(kept, field.key_type)
         return ids
+
+    def _keys(self, field: FeatureField) -> Vocabulary:
+        return self.vocabularies[field.vocabulary or ""]
 
     def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """[B, number of crosses with ids]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
@@ -167,7 +168,7 @@ class Encoder:
         code = self.cross_code(field.parts, part_ids)
         if field.buckets:
             return (FIRST_ID + code % field.buckets).astype(np.int32)
-        return look_up(self.vocabularies[field.vocabulary or ""], code)
+        return self._keys(field).look_up_codes(code)
 
     def cross_code(self, parts: Sequence[str], part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """Mixed-radix int64 code [B] of the ids [B] of these slots, which a cross's vocabulary is fitted on."""

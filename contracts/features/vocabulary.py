@@ -1,97 +1,189 @@
-"""Vocabularies: sorted arrays of typed keys. The id of a key is its rank plus 2; a key that is not there gets 1.
+"""Vocabularies: sorted distinct keys of one type. The id of a key is its place plus 2; a key that is not there gets 1.
 
-Strings are kept as UTF-8 bytes of one width (numpy "S"), whose byte order is Spark's string order. A key may therefore
-not hold a NUL character. Files are plain .npy, memory-mapped on load.
+Keys are text, in byte order of UTF-8, or int64, to which false is 0 and true 1. Files are plain .npy, memory-mapped:
+
+    FOLDER/vocabularies/NAME.npy                                    of int64: the keys
+    FOLDER/vocabularies/NAME/{offsets,blob,hashes,ranks}.npy        of text: contracts/features/text_keys.py
+
+contracts/features/vocabulary_writer.py writes what is too large to be in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from contracts.config.section import KeyType
 from contracts.errors import DataError
 from contracts.features.arrow_columns import distinct_keys
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN
+from contracts.features.text_keys import ABSENT, TextKeys
+from contracts.features.vocabulary_writer import CHUNK, FOLDER, VocabularyWriter
 
-FOLDER = "vocabularies"
-
-
-def typed_keys(values: Sequence[object], key_type: KeyType) -> tuple[np.ndarray, np.ndarray]:
-    """Values -> (keys of the vocabulary's dtype, mask of the ones present).
-
-    None is missing, and so is a text with a NUL character: fixed-width storage cannot hold it, so that no vocabulary
-    does. Raises DataError on a float or another type: equality of floats is no identity.
-    """
-    present = np.array([value is not None for value in values], dtype=bool)
-    if key_type == "string":
-        wrong = next((v for v in values if v is not None and not isinstance(v, str)), None)
-        if wrong is not None:
-            raise DataError(f"key {wrong!r} is a {type(wrong).__name__}, the vocabulary holds strings")
-        present &= np.array([not isinstance(v, str) or "\0" not in v for v in values], dtype=bool)
-        return np.array([v.encode() if isinstance(v, str) else b"" for v in values], dtype=np.bytes_), present
-    allowed = (bool, np.bool_) if key_type == "bool" else (int, np.integer)
-    wrong = next(
-        (
-            v
-            for v in values
-            if v is not None and (not isinstance(v, allowed) or (key_type == "int64" and isinstance(v, bool)))
-        ),
-        None,
-    )
-    if wrong is not None:
-        raise DataError(f"key {wrong!r} is a {type(wrong).__name__}, the vocabulary holds {key_type}")
-    return np.array([0 if v is None else int(v) for v in values], dtype=np.int64), present  # type: ignore[call-overload]
+TEXT_PARTS = ("offsets", "blob", "hashes", "ranks")
 
 
-def fit_order(keys: np.ndarray) -> np.ndarray:
-    """Distinct keys in the order that defines their ids."""
-    if keys.dtype.kind == "S" and any(b"\0" in key for key in keys.tolist()):
-        raise DataError("a vocabulary key holds a NUL character; clean the column first")
-    return np.unique(keys)
+class Vocabulary:
+    """`stored`: text keys, or int64 [N] ascending."""
+
+    def __init__(self, stored: TextKeys | np.ndarray) -> None:
+        self._stored = stored
+
+    @classmethod
+    def of(cls, keys: Iterable[Any] | np.ndarray | pa.Array | pa.ChunkedArray, key_type: KeyType) -> Vocabulary:
+        """Of keys in any order, of which nulls are none. Raises DataError on one of another type."""
+        if isinstance(keys, pa.ChunkedArray):
+            keys = pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.nulls(0)
+        if not isinstance(keys, pa.Array):
+            keys = _arrow_keys(keys.tolist() if isinstance(keys, np.ndarray) else list(keys), key_type)
+        distinct = distinct_keys(keys, key_type).keys
+        if key_type != "string":
+            return cls(np.unique(distinct.to_numpy(zero_copy_only=False)))
+        texts = distinct.cast(pa.large_string())
+        return cls(TextKeys.of(texts.take(pc.array_sort_indices(texts)).unique()))
+
+    @property
+    def holds_text(self) -> bool:
+        return isinstance(self._stored, TextKeys)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __eq__(self, other: object) -> bool:
+        """The same keys."""
+        if not isinstance(other, Vocabulary) or self.holds_text != other.holds_text or len(self) != len(other):
+            return False
+        return all(self.keys(at, at + CHUNK).equals(other.keys(at, at + CHUNK)) for at in range(0, len(self), CHUNK))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} {'texts' if self.holds_text else 'integers'})"
+
+    def keys(self, start: int = 0, stop: int | None = None) -> pa.Array:
+        """Keys from place `start` to before `stop`, large_string or int64, without a copy; their ids are from 2 on."""
+        if isinstance(self._stored, TextKeys):
+            return self._stored.texts(start, stop)
+        return pa.array(self._stored[start:stop])
+
+    def key(self, place: int) -> str | int:
+        key: str | int = self.keys(place, place + 1)[0].as_py()
+        return key
+
+    def places(self, values: Sequence[object], key_type: KeyType) -> np.ndarray:
+        """int64 [B]: where each value stands; -1 for None and for what is not there.
+
+        Raises DataError on a float or another type: equality of floats is no identity.
+        """
+        if not self._holds(key_type):
+            raise self._of_another_type(key_type)
+        _check_types(values, key_type)
+        if isinstance(self._stored, TextKeys):
+            return self._stored.places(values)  # type: ignore[arg-type]
+        present = np.array([value is not None for value in values], dtype=bool)
+        whole = np.array([0 if value is None else value for value in values], dtype=np.int64)
+        return np.where(present, _integer_places(self._stored, whole), ABSENT)
+
+    def look_up(self, values: Sequence[object], key_type: KeyType) -> np.ndarray:
+        """Ids int32 [B] of Python values, of which None is missing."""
+        return _ids(self.places(values, key_type))
+
+    def look_up_codes(self, codes: np.ndarray) -> np.ndarray:
+        """Ids int32 of int64 keys, in their shape."""
+        if isinstance(self._stored, TextKeys):
+            raise self._of_another_type("int64")
+        return _ids(_integer_places(self._stored, codes))
+
+    def look_up_arrow(self, values: pa.Array, key_type: KeyType) -> np.ndarray:
+        """Ids int32 [B] of an Arrow column, of which each distinct key is searched once; null is missing."""
+        keys, at = distinct_keys(values, key_type)
+        if not self._holds(key_type):
+            raise self._of_another_type(key_type)
+        return np.append(_ids(self._places_arrow(keys)), np.int32(UNKNOWN))[at]
+
+    def places_of(self, other: Vocabulary) -> np.ndarray:
+        """int64 [N]: where each key of `other` stands here, -1 for what is not there."""
+        if self.holds_text != other.holds_text:
+            return np.full(len(other), ABSENT)
+        parts = [self._places_arrow(other.keys(at, at + CHUNK)) for at in range(0, len(other), CHUNK)]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def _places_arrow(self, keys: pa.Array) -> np.ndarray:
+        if isinstance(self._stored, TextKeys):
+            return self._stored.places_arrow(keys.cast(pa.large_string()))
+        return _integer_places(self._stored, keys.to_numpy(zero_copy_only=False))
+
+    def _holds(self, key_type: KeyType) -> bool:
+        return self.holds_text == (key_type == "string")
+
+    def _of_another_type(self, wanted: str) -> DataError:
+        held = "text" if self.holds_text else "int64"
+        return DataError(f"{wanted} keys are looked up in a vocabulary that holds {held}")
 
 
-def look_up(vocabulary: np.ndarray, keys: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
-    """Ids int32, same shape as `keys`; unknown and missing keys get 1."""
-    rank, found = ranks(vocabulary, keys)
-    if present is not None:
-        found &= present
-    return np.where(found, rank + FIRST_ID, UNKNOWN).astype(np.int32)
+def _ids(places: np.ndarray) -> np.ndarray:
+    return np.where(places >= 0, places + FIRST_ID, UNKNOWN).astype(np.int32)
 
 
-def look_up_arrow(vocabulary: np.ndarray, values: pa.Array, key_type: KeyType) -> np.ndarray:
-    """Ids int32 [B] of an Arrow column of keys, of which each distinct one is searched once; null gets 1."""
-    keys, places = distinct_keys(values, key_type)
-    ids = look_up(vocabulary, *typed_keys(keys.to_pylist(), "string" if key_type == "string" else "int64"))
-    return np.append(ids, np.int32(UNKNOWN))[places]
+def _integer_places(ordered: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    if not len(ordered):
+        return np.full(keys.shape, ABSENT)
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.where(ordered[place] == keys, place, ABSENT)
 
 
-def ranks(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(place of each key in the sorted array `ordered`, mask of the keys that are there), both of the keys' shape.
-
-    Keys are brought to the width of `ordered`, never the reverse: numpy would copy all of it for one longer key.
-    """
-    if len(ordered) == 0:
-        return np.zeros(keys.shape, dtype=np.int64), np.zeros(keys.shape, dtype=bool)
-    fits: np.ndarray | bool = True
-    if keys.dtype.kind == "S":
-        fits = np.char.str_len(keys) <= ordered.dtype.itemsize
-        keys = keys.astype(ordered.dtype)
-    rank = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    return rank, (ordered[rank] == keys) & fits
+def _check_types(values: Sequence[object], key_type: KeyType) -> None:
+    allowed: tuple[type, ...] = {"string": (str,), "bool": (bool, np.bool_), "int64": (int, np.integer)}[key_type]
+    wrong = {kind for kind in set(map(type, values)) - {type(None)}
+             if not issubclass(kind, allowed) or (key_type == "int64" and kind is bool)}
+    if wrong:
+        value = next(value for value in values if type(value) in wrong)
+        raise DataError(f"key {value!r} is a {type(value).__name__}, the vocabulary holds {key_type} keys")
 
 
-def write(folder: Path, name: str, vocabulary: np.ndarray) -> None:
-    """Writes FOLDER/vocabularies/NAME.npy."""
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    np.save(folder / FOLDER / f"{name}.npy", vocabulary, allow_pickle=False)
+def _arrow_keys(values: list[Any], key_type: KeyType) -> pa.Array:
+    """Python keys as Arrow holds them; text may come as UTF-8 bytes."""
+    values = [value.decode() if isinstance(value, bytes) else value for value in values]
+    _check_types(values, key_type)
+    return pa.array(values, {"string": pa.large_string(), "int64": pa.int64(), "bool": pa.bool_()}[key_type])
 
 
-def read_all(folder: Path) -> dict[str, np.ndarray]:
+def write(folder: Path, name: str, vocabulary: Vocabulary) -> None:
+    """Writes FOLDER/vocabularies/NAME, in place of what stood there."""
+    with VocabularyWriter(folder, name, "string" if vocabulary.holds_text else "int64") as writer:
+        for start in range(0, len(vocabulary), CHUNK):
+            writer.add(vocabulary.keys(start, start + CHUNK))
+
+
+def read_all(folder: Path) -> dict[str, Vocabulary]:
     """Every vocabulary below `folder`, memory-mapped, by name."""
-    return {
-        path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in sorted((folder / FOLDER).glob("*.npy"))
-    }
+    found = sorted(path for path in (folder / FOLDER).glob("*") if not path.name.startswith("."))
+    return {path.name if path.is_dir() else path.stem: _read(path) for path in found}
+
+
+def read(folder: Path, name: str) -> Vocabulary:
+    """One vocabulary below `folder`, memory-mapped."""
+    path = folder / FOLDER / name
+    return _read(path if path.is_dir() else path.with_name(f"{name}.npy"))
+
+
+def _read(path: Path) -> Vocabulary:
+    """Raises DataError when a file is missing or damaged."""
+    try:
+        if path.is_dir():
+            return Vocabulary(TextKeys(*(_mapped(path / f"{part}.npy") for part in TEXT_PARTS)))
+        keys = _mapped(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"vocabulary {path} cannot be read ({error}); run `sluice features` again") from None
+    if keys.dtype.kind == "S":  # of a bundle from before version 0.2, which stays servable
+        return Vocabulary.of(keys, "string")
+    return Vocabulary(keys)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    return np.load(path, mmap_mode="r", allow_pickle=False)

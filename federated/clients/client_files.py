@@ -23,6 +23,7 @@ from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from federated.secure_aggregation.identity import Identity
 from models.examples.batches import Batch, FeatureBlock
 
@@ -63,14 +64,14 @@ def link_memory(folder: Path, number: int, kept: Path) -> None:
 
 
 def write_public(
-    folder: Path, config: Config, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray] | None = None
+    folder: Path, config: Config, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary] | None = None
 ) -> None:
     """The configuration, the spec and its vocabularies, not yet the identities."""
     public(folder).mkdir(parents=True, exist_ok=True)
     (public(folder) / CONFIG).write_text(config.model_dump_json(), encoding="utf-8")
     spec.write(public(folder))
     for name in sorted({field.vocabulary for field in spec.fields if field.vocabulary} & set(vocabularies or {})):
-        vocabulary.write(public(folder), name, np.asarray((vocabularies or {})[name]))
+        vocabulary.write(public(folder), name, (vocabularies or {})[name])
 
 
 def read_public(folder: Path) -> tuple[Config, FeatureSpec]:

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from contracts.features.feature_spec import FIRST_ID
+from contracts.features.vocabulary import Vocabulary
 from federated.clients.row_space import RowSpace
 
 NAME_BYTES = 8
 
 
-def row_names(space: RowSpace, vocabularies: Mapping[str, np.ndarray]) -> np.ndarray:
+def row_names(space: RowSpace, vocabularies: Mapping[str, Vocabulary]) -> np.ndarray:
     """uint64 per private place, in order. Rows of a table without a vocabulary are named by their id, which hashing
     gave them."""
     names = [_hashed(table, _values(table, stop - start, vocabularies))
@@ -24,11 +25,11 @@ def row_names(space: RowSpace, vocabularies: Mapping[str, np.ndarray]) -> np.nda
     return np.concatenate([np.empty(0, dtype=np.uint64), *names])
 
 
-def _values(table: str, rows: int, vocabularies: Mapping[str, np.ndarray]) -> list[bytes]:
+def _values(table: str, rows: int, vocabularies: Mapping[str, Vocabulary]) -> list[bytes]:
     keys = vocabularies.get(table)
     if keys is None or len(keys) != rows:
         return [b"#%d" % number for number in range(FIRST_ID, FIRST_ID + rows)]
-    return [key if isinstance(key, bytes) else b"%d" % key for key in np.asarray(keys).tolist()]
+    return [str(key).encode() for key in keys.keys().to_pylist()]
 
 
 def _hashed(table: str, values: list[bytes]) -> np.ndarray:

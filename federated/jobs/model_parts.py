@@ -36,6 +36,7 @@ from contracts.errors import DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
 from federated.clients.networks import FederatedNetworks
@@ -90,7 +91,7 @@ def _items(source: Artifacts, spec: FeatureSpec, histograms: Histograms) -> pa.T
     kept = [name for name in table.column_names
             if name not in hidden and (not name.startswith("_") or name in (ITEM, BID))]
     field = spec.by_name[slot.field]
-    ids = Encoder(spec, vocabulary.read_all(source.encoding)).field_ids(field, table.column(field.name).to_pylist())[0]
+    ids = Encoder(spec, vocabulary.read_all(source.encoding)).field_ids(field, table.column(field.name))[0]
     known = np.where(ids[:, 0] >= FIRST_ID, ids[:, 0], 0)
     shown, clicked = histograms.shown.copy(), histograms.clicked.copy()
     shown[0] = clicked[0] = 0
@@ -137,13 +138,13 @@ def _made_up(field: FeatureField, encoder: Encoder, generator: np.random.Generat
         edges = next((edges for edges in field.edges.values() if edges), (field.mean,))
         return generator.choice(np.asarray(edges, dtype=np.float64), count).tolist()
     keys = encoder.vocabularies[field.vocabulary or ""]
-    values = [key.decode() if isinstance(key, bytes) else _plain(key, field) for key in np.asarray(keys).tolist()]
-    if not values:
+    if not len(keys):
         return [None if field.kind == "categorical" else []] * count
     if field.kind == "categorical":
-        return [values[at] for at in generator.integers(0, len(values), count)]
-    return [[values[at] for at in generator.integers(0, len(values), field.length)] for _ in range(count)]
+        return [_plain(keys, at, field) for at in generator.integers(0, len(keys), count)]
+    return [[_plain(keys, at, field) for at in generator.integers(0, len(keys), field.length)] for _ in range(count)]
 
 
-def _plain(key: int, field: FeatureField) -> int | bool:
+def _plain(keys: Vocabulary, place: int, field: FeatureField) -> str | int | bool:
+    key = keys.key(place)
     return bool(key) if field.key_type == "bool" else key

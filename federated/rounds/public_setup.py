@@ -15,6 +15,7 @@ import torch
 
 from contracts.config.config import Config
 from contracts.features import vocabulary
+from contracts.features.vocabulary import Vocabulary
 from federated.clients import client_files
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_names import row_names
@@ -32,7 +33,7 @@ class PublicSetup:
     space: RowSpace
     networks: FederatedNetworks
     plan: Plan
-    vocabularies: Mapping[str, np.ndarray]
+    vocabularies: Mapping[str, Vocabulary]
 
     @cached_property
     def names(self) -> np.ndarray:

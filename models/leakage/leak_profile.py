@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -45,10 +44,6 @@ def _keys(column: FieldColumn, field: FeatureField, encoding: Path) -> list[tupl
     counts = np.bincount(column.codes.ravel(), minlength=column.size)
     counts[: UNKNOWN + 1] = 0
     most = [code for code in np.argsort(-counts, kind="stable")[:GROUPS] if counts[code]]
-    named = [(_text(keys[code - FIRST_ID]), (column.codes == code).any(axis=1)) for code in most]
+    named = [(str(keys.key(int(code) - FIRST_ID)), (column.codes == code).any(axis=1)) for code in most]
     rest = column.present & ~np.isin(column.codes, most).any(axis=1)
     return [*named, (OTHERS, rest)]
-
-
-def _text(key: Any) -> str:
-    return key.decode() if isinstance(key, bytes) else str(key)

@@ -8,10 +8,10 @@ import numpy as np
 
 from contracts.features.encoding import bin_ids, radix_code
 from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from contracts.features.vocabulary import ranks
+from contracts.features.vocabulary import Vocabulary
 
 NEW = -1
-Vocabularies = Mapping[str, np.ndarray]
+Vocabularies = Mapping[str, Vocabulary]
 _KEYED = ("categorical", "multi_valued", "sequence")
 
 
@@ -49,8 +49,8 @@ def _mapped(
     same = old.kind in _KEYED and old.key_type == new.key_type
     if not same or (old.vocabulary or "") not in old_keys or (new.vocabulary or "") not in new_keys:
         return _whole(np.full(size - FIRST_ID, NEW), False)
-    rank, known = ranks(old_keys[old.vocabulary or ""], np.asarray(new_keys[new.vocabulary or ""]))
-    return _whole(np.where(known, rank + FIRST_ID, NEW), True)
+    place = old_keys[old.vocabulary or ""].places_of(new_keys[new.vocabulary or ""])
+    return _whole(np.where(place >= 0, place + FIRST_ID, NEW), True)
 
 
 def _whole(values: np.ndarray, known: bool) -> np.ndarray:
@@ -80,12 +80,12 @@ def _crossed(
     if field.buckets:
         kept = sizes == old_sizes and all((maps[part] == np.arange(len(maps[part]))).all() for part in field.parts)
         return np.arange(FIRST_ID, field.size) if kept else np.full(field.size - FIRST_ID, NEW)
-    codes = np.asarray(new_keys[field.vocabulary or ""])
+    codes = new_keys[field.vocabulary or ""].keys().to_numpy()
     parts, left = [], codes.copy()
     for part, size in zip(reversed(field.parts), reversed(sizes), strict=True):
         parts.append(maps[part][left % size])
         left //= size
     before = list(reversed(parts))
-    rank, found = ranks(np.asarray(old_keys[old.by_name[field.name].vocabulary or ""]), radix_code(before, old_sizes))
-    known = np.logical_and.reduce([ids != NEW for ids in before])
-    return np.where(found & known, rank + FIRST_ID, NEW)
+    ids = old_keys[old.by_name[field.name].vocabulary or ""].look_up_codes(radix_code(before, old_sizes))
+    known = np.logical_and.reduce([part != NEW for part in before])
+    return np.where((ids >= FIRST_ID) & known, ids, NEW)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +26,7 @@ from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.features.feature_spec import PADDING, FeatureSpec
 from contracts.features.pair_graph import EDGES, NODES, GraphManifest, Relation, StoredTable
+from contracts.features.vocabulary import Vocabulary
 from pipelines.cooccurrence.exposure import EXPOSURE, with_exposure
 from pipelines.cooccurrence.graph_relations import Pair, informative_relations, relations_to_count
 from pipelines.encoding.encode_examples import with_ids
@@ -43,7 +43,7 @@ ROW_NEEDS = {LABEL: "float", EXPOSURE: "double"}
 
 
 def write(
-    spark: SparkSession, config: Config, out: Artifacts, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray],
+    spark: SparkSession, config: Config, out: Artifacts, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary],
     pairs: Sequence[Pair],
 ) -> GraphManifest:
     """Replaces the graph and returns its manifest. Raises EmptyLogError when the window has no decided impression."""
@@ -74,7 +74,7 @@ def _slots(relations: Sequence[Relation]) -> list[str]:
 
 
 def encoded_rows(
-    rows: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], slots: Sequence[str]
+    rows: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], slots: Sequence[str]
 ) -> DataFrame:
     """`_label`, `_exposure` and, per slot, the array of its ids: one, or those of a list, each once, not padding."""
     fields = {spec.slot(slot).field for slot in slots}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import FRESH, ID_PREFIX, LABEL, POSITION, ROW, TIME, USER
 from contracts.config.section import Side
 from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.engine.key_lookup import key_column, look_up, look_up_lists
 
 WRITTEN_OUT = 128  # edges whose search still makes little code
@@ -23,7 +23,7 @@ SIDES: tuple[Side, ...] = ("user", "context", "item", "cross")
 
 
 def encode(
-    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], keep: Sequence[str] = (),
+    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], keep: Sequence[str] = (),
 ) -> DataFrame:
     """Per row the columns
 
@@ -66,7 +66,7 @@ def _slots(spec: FeatureSpec, twins: frozenset[str] = frozenset()) -> list[Colum
 
 
 def with_ids(
-    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], twins: frozenset[str] = frozenset(),
+    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], twins: frozenset[str] = frozenset(),
 ) -> DataFrame:
     """Adds a column `id:SLOT` per id slot; with twins, `id:SLOT@fresh` per slot of these fields alone."""
     fields = [field for field in spec.fields if not twins or field.name in twins]
@@ -80,7 +80,7 @@ def with_ids(
     return df
 
 
-def _with_field(df: DataFrame, field: FeatureField, suffix: str, vocabularies: Mapping[str, np.ndarray]) -> DataFrame:
+def _with_field(df: DataFrame, field: FeatureField, suffix: str, vocabularies: Mapping[str, Vocabulary]) -> DataFrame:
     source, name = field.name + suffix, ID_PREFIX + field.name + suffix
     if field.dense:
         bins = {f"{ID_PREFIX}{field.name}#{g}{suffix}": bin_ids(source, edges) for g, edges in field.edges.items()}
@@ -116,7 +116,7 @@ def _search(value: str, edges: Sequence[float], low: int, high: int) -> str:
 
 
 def _with_cross(
-    df: DataFrame, field: FeatureField, code: Column, suffix: str, vocabularies: Mapping[str, np.ndarray],
+    df: DataFrame, field: FeatureField, code: Column, suffix: str, vocabularies: Mapping[str, Vocabulary],
 ) -> DataFrame:
     name = ID_PREFIX + field.name + suffix
     if field.buckets:

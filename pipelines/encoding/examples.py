@@ -9,13 +9,13 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.encode_examples import encode
 from pipelines.engine.day_partitions import publish
 from pipelines.windows.down_sampling import positives_and_some_negatives
@@ -25,7 +25,7 @@ FILES_PER_DAY = 4
 
 
 def write(
-    windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], config: Config, out: Artifacts,
+    windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], config: Config, out: Artifacts,
     day: str | None = None,
 ) -> dict[str, list[str]]:
     """Replaces all days, or exactly `day`, of every window; returns the days that changed by window.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.artifacts import ID_PREFIX, ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.encode_examples import SIDES, with_ids
 from pipelines.engine.day_partitions import write_whole
 from pipelines.windows.windows import WINDOW
 
 
 def write(
-    windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], rows: int, out: Artifacts,
+    windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], rows: int, out: Artifacts,
 ) -> int:
     """Replaces `parity` with the `rows` test rows of smallest hash; returns how many there were.
 

@@ -40,7 +40,7 @@ class IngestRun:
 
     spark: SparkSession
     config: Config
-    data: Path | None
+    data: str | Path | None
     out: Artifacts
     held: ExitStack
     day: str | None = None
@@ -62,7 +62,7 @@ class IngestRun:
 
 
 def ingest(
-    spark: SparkSession, config: Config, data: Path | None, out: Artifacts, day: str | None = None,
+    spark: SparkSession, config: Config, data: str | Path | None, out: Artifacts, day: str | None = None,
     until: str | None = None,
 ) -> Ingested:
     """Writes events, users, items and quarantine below `out`; returns the figures.

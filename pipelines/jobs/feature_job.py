@@ -80,7 +80,7 @@ def session(config: Config) -> Iterator[SparkSession]:
 
 
 def make_features(
-    config: Config, data: Path | None, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None,
+    config: Config, data: str | Path | None, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None,
     until: str | None = None,
 ) -> FeaturesSummary:
     """Does the whole job; writes features/summary.json and returns it. `until`: as when that day ended.

@@ -13,6 +13,7 @@ from contracts.bundle.bundle import save_array
 from contracts.config.section import Side
 from contracts.errors import DataError
 from contracts.features.encoding import Encoder
+from contracts.features.vocabulary import Vocabulary
 from serving.bundle.feature_store import FeatureStore, sort_order
 from serving.bundle.raw_columns import column, raw_columns
 
@@ -27,7 +28,7 @@ def encode_store(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[
     if not source.exists():
         raise DataError(f"{source} is not there; run `sluice features` first")
     raw = pq.read_table(source).combine_chunks()
-    keys, order = sort_order(column(raw, key, source).to_pylist(), side + "s")
+    keys, order = sort_order(pa.concat_arrays(column(raw, key, source).chunks or [pa.nulls(0)]), side + "s")
     raw = raw.take(pa.array(order))
     parts = []
     for start in range(0, raw.num_rows, CHUNK_ROWS):
@@ -45,7 +46,7 @@ def write_users(out: Artifacts, folder: Path, encoder: Encoder, items: FeatureSt
         users, raw = encode_store(out.online_users, USER, "user", encoder)
         lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
     else:
-        users, lists = FeatureStore(np.empty(0, dtype="S1"), *encoder.encode({}, "user")), None
+        users, lists = FeatureStore(Vocabulary.of([], "string"), *encoder.encode({}, "user")), None
     users.save(folder, "users")
     save_array(folder / "users_recent.npy", recent_rows(lists, len(users), items))
     return users

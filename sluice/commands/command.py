@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from contracts.artifacts import Artifacts
     from contracts.config.config import Config
 
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 app = typer.Typer(
     name="sluice",
     no_args_is_help=True,
@@ -29,11 +31,28 @@ app = typer.Typer(
     "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate, 4 the watch wants a roll-back.",
 )
 
+
+def local_folder(given: str | Path) -> Path:
+    """A folder on this machine's file systems. Raises BadParameter on an address such as s3a://bucket/x."""
+    if SCHEME.match(str(given)):
+        raise typer.BadParameter(
+            f"{given} is the address of an object store, and results are put in place by renames, which it lacks: give "
+            "a folder of this machine, or of a file system that the cluster shares, and copy the results afterwards"
+        )
+    return Path(given)
+
+
 ConfigPath = Annotated[Path, typer.Argument(help="the run's TOML file", metavar="CONFIG")]
 Out = Annotated[
-    Path | None, typer.Option(help="where everything is written; out/NAME of the configuration unless given")
+    Path | None,
+    typer.Option(help="where everything is written; out/NAME of the configuration unless given", parser=local_folder,
+                 metavar="PATH"),
 ]
-Data = Annotated[Path | None, typer.Option(help="the folder that {data} stands for in the configuration")]
+Data = Annotated[
+    str | None,
+    typer.Option(help="the folder, or address such as s3a://bucket/logs, that {data} stands for in the configuration",
+                 metavar="PATH"),
+]
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
 Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
 Memory = Annotated[

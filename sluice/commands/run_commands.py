@@ -22,6 +22,7 @@ from sluice.commands.command import (
     Warm,
     command,
     console,
+    local_folder,
     opened,
     show,
 )
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 @command()
 def demo(
-    out: Annotated[Path, typer.Option(help="where everything is written")] = Path("out/demo"),
+    out: Annotated[
+        Path, typer.Option(help="where everything is written", parser=local_folder, metavar="PATH")
+    ] = Path("out/demo"),
     events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
     keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
     as_json: AsJson = False,
@@ -113,7 +116,7 @@ def features(
     show({**made.plain(), **({"leaks": leaks.plain()} if leaks else {})}, as_json)
 
 
-def compare_on_engines(path: Path, config: Config, data: Path | None, rows: int, as_json: bool) -> None:
+def compare_on_engines(path: Path, config: Config, data: str | Path | None, rows: int, as_json: bool) -> None:
     """Prints table by table; GateRefused where the engines differ."""
     from contracts.errors import GateRefused
     from sluice.engines import comparison

@@ -52,7 +52,7 @@ def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | 
 def true_rates(out: Artifacts, graph: PairGraph) -> Grid:
     """(ids of the left slot [L], of the right one [R], true rates [L, R]) of the values that the encoding knows."""
     truth, known = Truth.load(out.truth), vocabulary.read_all(out.encoding)
-    ids = [vocabulary.look_up(known[name], np.array([v.encode() for v in truth.values[name]])) for name in PAIR]
+    ids = [known[name].look_up(list(truth.values[name]), "string") for name in PAIR]
     left, right = (slot >= FIRST_ID for slot in ids)
     return ids[0][left], ids[1][right], truth.pair_rate(SAMPLES)[np.ix_(left, right)]
 

@@ -52,7 +52,7 @@ def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
 
 def market(truth: Truth, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:
     """Truth in the order of the bundle's item rows."""
-    items = [key.decode() for key in bundle.items.keys]
+    items = bundle.items.keys.keys().to_pylist()
     context = {name: np.asarray([visit.context[name]]) for name in CONTEXT}
     probability = truth.probability(np.full(len(items), visit.user), np.asarray(items), context)
     allowed = np.ones(len(items), dtype=bool)

@@ -24,7 +24,7 @@ EMBEDDED, MASTER = "embedded", "SLUICE_SPARK_MASTER"
 FEWEST = 100
 
 
-def compare_engines(path: Path, config: Config, data: Path | None, rows: int, master: str) -> EngineComparison:
+def compare_engines(path: Path, config: Config, data: str | Path | None, rows: int, master: str) -> EngineComparison:
     """`master`: the Apache Spark that is compared with, such as local[2].
 
     Raises ConfigError for too few rows, DataError where an engine fails, with what it said.
@@ -54,7 +54,7 @@ def _small_config(path: Path, folder: Path) -> Path:
     return write_toml(folder / "config.toml", merged(raw, {"log": {"path": str(folder / "log")}}))
 
 
-def _run(config: Path, data: Path | None, out: Path, engine: str, rows: int) -> Artifacts:
+def _run(config: Path, data: str | Path | None, out: Path, engine: str, rows: int) -> Artifacts:
     command = [sys.executable, "-m", "sluice.cli", "features", str(config), "--out", str(out),
                *(["--data", str(data)] if data else [])]
     done = subprocess.run(command, env={**os.environ, MASTER: engine}, capture_output=True, text=True, check=False)

@@ -25,7 +25,7 @@ class Watched:
     out: Path
     answers: Path
     clicks: Path | None = None
-    data: Path | None = None
+    data: str | Path | None = None
     since: datetime | None = None
     until: datetime | None = None
     registry: str | None = None
@@ -114,9 +114,10 @@ def _clicks(config: Config, watched: Watched, answers: LoggedResponses, until: d
     settings, what = config.watch, "predicted over observed clicks"
     if config.label.clicks is None:
         return f"{what}: the configuration has no table of clicks"
-    folder = watched.clicks or Path(config.path(config.label.clicks, watched.data))
+    address = str(watched.clicks or config.path(config.label.clicks, watched.data))
+    folder = Path(address)
     if not folder.exists():
-        return f"{what}: no clicks at {folder}"
+        return f"{what}: no clicks at {address}; --clicks names a folder of this machine"
     clicks, wait = click_log.read(config, folder), min(settings.click_wait, config.label_window)
     if not len(clicks):
         return f"{what}: the clicks at {folder} hold none"

@@ -36,7 +36,7 @@ NO_CHOICE = "prerank.kind is not fscd, which alone chooses fields; set it"
 
 
 def run_features(
-    config: Config, data: Path | None, out: Artifacts, console: Console, day: str | None = None,
+    config: Config, data: str | Path | None, out: Artifacts, console: Console, day: str | None = None,
     until: str | None = None,
 ) -> tuple[FeaturesSummary, LeaksSummary | None]:
     """Log to encoded examples, then the leak check; without it where one `day` is made again. `until`: as that day
@@ -119,7 +119,7 @@ def run_prerank(
 
 
 def run_federate(
-    config: Config, data: Path | None, out: Artifacts, console: Console, until: str | None = None,
+    config: Config, data: str | Path | None, out: Artifacts, console: Console, until: str | None = None,
     memory: Path | None = None,
 ) -> RunSummary:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
@@ -149,7 +149,7 @@ def run_deployed(config: Config, setting: str, out: Artifacts, console: Console)
 
 
 def run_all(
-    config: Config, data: Path | None, out: Artifacts, console: Console, seed: int | None = None,
+    config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None,
 ) -> RunSummary:
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""

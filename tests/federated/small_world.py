@@ -12,6 +12,7 @@ from contracts.artifacts import ITEM, LABEL, ROW, USER, Artifacts
 from contracts.config.config import Config, parse
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 
 USERS, ITEMS, GENRES, CITIES, HISTORY, ROWS = 30, 40, 6, 12, 4, 900
 TEXT = """
@@ -105,7 +106,7 @@ def write(folder: Path) -> Artifacts:
     out.encoding.mkdir(parents=True)
     spec().write(out.encoding)
     for kind, count in (("user", USERS), ("city", CITIES), ("item", ITEMS), ("genre", GENRES)):
-        vocabulary.write(out.encoding, kind, np.array([key(kind, n).encode() for n in range(count)]))
+        vocabulary.write(out.encoding, kind, Vocabulary.of([key(kind, n) for n in range(count)], "string"))
     generator = np.random.default_rng(11)
     for at, window in enumerate(("train", "validation", "test")):
         part = out.examples(window) / "day=2026-01-01"

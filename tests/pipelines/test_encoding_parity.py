@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from contracts.artifacts import LABEL, ROW
 from contracts.features.encoding import Encoder, number
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, Side
-from contracts.features.vocabulary import fit_order
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import encode_examples
 from pipelines.encoding.encode_examples import SIDES, encode
 from pipelines.engine import key_lookup
@@ -45,11 +45,11 @@ def field(name, kind, side="item", **settings):
 
 @pytest.fixture(scope="module")
 def vocabularies():
-    words = fit_order(np.array([word.encode() for word in WORDS[:-4]]))
-    whole = fit_order(np.array(NUMBERS[:-2], dtype=np.int64))
-    codes = np.arange(0, 400, 3, dtype=np.int64)
-    return {"word": words, "whole": whole, "flag": np.array([1]), "tags": words, "codes": whole,
-            "flags": np.array([0, 1]), "both": codes}
+    words = Vocabulary.of(WORDS[:-4], "string")
+    whole = Vocabulary.of(NUMBERS[:-2], "int64")
+    codes = Vocabulary.of(np.arange(0, 400, 3), "int64")
+    return {"word": words, "whole": whole, "flag": Vocabulary.of([1], "int64"), "tags": words, "codes": whole,
+            "flags": Vocabulary.of([0, 1], "int64"), "both": codes}
 
 
 @pytest.fixture(scope="module")
@@ -123,4 +123,5 @@ def test_numbers_with_too_many_edges_to_write_out(spark, spec, vocabularies, eve
 
 
 def test_empty_vocabularies_know_nothing(spark, spec, vocabularies, every_value):
-    assert_parity(spark, spec, {name: keys[:0] for name, keys in vocabularies.items()}, every_value)
+    empty = {name: Vocabulary.of([], "string" if keys.holds_text else "int64") for name, keys in vocabularies.items()}
+    assert_parity(spark, spec, empty, every_value)

@@ -24,6 +24,7 @@ from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
 from models.evaluation import calibration
@@ -53,7 +54,7 @@ class Market:
 
     config: Config
     spec: FeatureSpec
-    vocabularies: dict[str, np.ndarray]
+    vocabularies: dict[str, Vocabulary]
     users: dict[str, list[Any]]
     items: dict[str, list[Any]]
     events: dict[str, list[Any]]
@@ -83,7 +84,7 @@ def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
     })
 
 
-def make_spec(vocabularies: dict[str, np.ndarray], has_bid: bool) -> FeatureSpec:
+def make_spec(vocabularies: dict[str, Vocabulary], has_bid: bool) -> FeatureSpec:
     def known(name: str) -> dict[str, Any]:
         return {"vocabulary": name, "size": len(vocabularies[name]) + 2}
 
@@ -140,14 +141,14 @@ def make_market(config: Config, seed: int = 5) -> Market:
 PARITY_ROWS = 100
 
 
-def make_vocabularies(item_keys: list[str]) -> dict[str, np.ndarray]:
+def make_vocabularies(item_keys: list[str]) -> dict[str, Vocabulary]:
     """The last five items are too new for the vocabulary; one pair of taste and category is unseen."""
     texts = {"taste": TASTES, "category": TASTES, "device": ["desk", "phone"], "tags": TAGS[:3],
              "item_id": item_keys[:-5]}
-    known = {name: vocabulary.fit_order(np.array([v.encode() for v in values])) for name, values in texts.items()}
-    known["brand"] = np.arange(6) * 10**12
+    known = {name: Vocabulary.of(values, "string") for name, values in texts.items()}
+    known["brand"] = Vocabulary.of(np.arange(6) * 10**12, "int64")
     codes = (np.arange(2, 6)[:, None] * (len(TASTES) + 2) + np.arange(2, 6)).ravel()
-    return {**known, "taste_category": np.sort(codes)[:-1]}
+    return {**known, "taste_category": Vocabulary.of(np.sort(codes)[:-1], "int64")}
 
 
 def encode_events(market: Market) -> tuple[Encoded, Encoded]:

@@ -139,6 +139,8 @@ def test_a_rate_whose_window_cannot_hold_a_closed_impression_is_refused():
 def test_a_missing_data_folder_is_named_with_its_cure():
     config = parse(MINIMAL)
     assert config.path(config.log, Path("here")) == "here/log"
+    for address in ("s3a://bucket/logs", "hdfs://name:9000/logs", "abfss://box@account.dfs.core.windows.net/logs"):
+        assert config.path(config.log, address) == config.path(config.log, f"{address}/") == f"{address}/log"
     with pytest.raises(ConfigError, match="give --data DIR"):
         config.path(config.log)
 

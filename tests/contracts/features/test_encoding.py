@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from contracts.errors import DataError
 from contracts.features.encoding import Encoder, bin_ids, number, radix_code, scale
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 
 integers = st.integers(-(2**63), 2**63 - 1)
 anything = st.one_of(st.none(), st.floats())
@@ -54,7 +55,8 @@ SPEC = FeatureSpec(fields=(
     FeatureField(name="fitted", kind="cross", side="cross", parts=("city", "price#2"), vocabulary="fitted", size=3),
     FeatureField(name="hashed", kind="cross", side="cross", parts=("city", "price#2"), buckets=3, size=5),
 ))
-STORED = {"tags": np.array([b"a", b"b"]), "city": np.array([b"z"]), "fitted": np.array([2 * 4 + 3])}
+STORED = {"tags": Vocabulary.of(["a", "b"], "string"), "city": Vocabulary.of(["z"], "string"),
+          "fitted": Vocabulary.of([2 * 4 + 3], "int64")}
 
 
 def test_lists_are_cut_and_padded_on_the_right():
@@ -93,8 +95,8 @@ WIDE = FeatureSpec(fields=(
     FeatureField(name="pair", kind="cross", side="cross", parts=("text", "price#4"), vocabulary="pair", size=40),
     FeatureField(name="hashed", kind="cross", side="cross", parts=("whole", "flag"), buckets=3, size=5),
 ))
-KNOWN = {"text": np.array(sorted(k.encode() for k in KEYS if "\0" not in k)), "whole": np.array([-5, 2**62]),
-         "flag": np.array([0, 1]), "pair": np.arange(10, 40, 3)}
+KNOWN = {"text": Vocabulary.of(KEYS, "string"), "whole": Vocabulary.of([-5, 2**62], "int64"),
+         "flag": Vocabulary.of([0, 1], "int64"), "pair": Vocabulary.of(np.arange(10, 40, 3), "int64")}
 TYPES = {"text": pa.string(), "whole": pa.int64(), "flag": pa.bool_(), "texts": pa.list_(pa.string()),
          "wholes": pa.list_(pa.int32()), "price": pa.float64(), "none": pa.null()}
 some_text = st.one_of(st.none(), st.sampled_from([*KEYS, *(key + "?" for key in KEYS)]), st.text(max_size=3))

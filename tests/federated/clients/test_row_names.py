@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from contracts.features.vocabulary import Vocabulary
 from federated.clients.prepare import federated_spec
 from federated.clients.row_names import row_names
 from federated.clients.row_space import RowSpace
@@ -17,8 +18,8 @@ def named(keys):
         field.model_copy(update={"size": len(keys) + 2}) if field.vocabulary == "item" else field
         for field in spec.fields)})
     space = RowSpace(federated_spec(config, spec), 10)
-    cities = np.array([small_world.key("city", number).encode() for number in range(small_world.CITIES)])
-    names = row_names(space, {"item": np.array(keys), "city": cities})
+    cities = Vocabulary.of([small_world.key("city", number) for number in range(small_world.CITIES)], "string")
+    names = row_names(space, {"item": Vocabulary.of(keys, "string"), "city": cities})
     assert len(np.unique(names)) == len(names) == len(space.private_places)
     at = space.private_tables.index("item")
     start = sum(stop - start for start, stop in space.private_ranges()[:at])
@@ -26,8 +27,8 @@ def named(keys):
 
 
 def test_one_more_value_renames_no_row():
-    keys = [small_world.key("item", number).encode() for number in range(small_world.ITEMS)]
-    before, after = named(keys), named([b"a new item", *keys])
+    keys = [small_world.key("item", number) for number in range(small_world.ITEMS)]
+    before, after = named(keys), named(["a new item", *keys])
     assert {key: after[key] for key in keys} == before
 
 

@@ -19,6 +19,7 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from contracts.summaries.summary import Summary
@@ -211,6 +212,7 @@ WORKER = """
 import json, os, sys
 from pathlib import Path
 from contracts.artifacts import Artifacts
+from contracts.features.vocabulary import Vocabulary
 from contracts.config.config import Config
 from models.jobs.train_job import train_models
 
@@ -300,7 +302,7 @@ def write_keys(spec: FeatureSpec) -> Callable[[Path], None]:
         named.write(folder)
         for field in named.fields:
             if field.vocabulary:
-                vocabulary.write(folder, field.vocabulary, np.arange(field.size - 2))
+                vocabulary.write(folder, field.vocabulary, Vocabulary.of(np.arange(field.size - 2), "int64"))
 
     return make
 

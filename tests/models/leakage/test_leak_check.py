@@ -13,6 +13,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.leaks import LeaksSummary
 from models.leakage.leak_check import check_for_leaks
@@ -46,7 +47,7 @@ def world(folder: Path, write: Any, change: Change = leave_as_is, rows: int = RO
     out.encoding.mkdir(parents=True)
     spec().write(out.encoding)
     for name in FIELDS[2:]:
-        vocabulary.write(out.encoding, name, np.array([f"{name}{key}".encode() for key in range(10)]))
+        vocabulary.write(out.encoding, name, Vocabulary.of([f"{name}{key}" for key in range(10)], "string"))
     for seed, window in enumerate(("train", "validation")):
         random = np.random.default_rng(seed)
         taste = random.normal(size=rows)

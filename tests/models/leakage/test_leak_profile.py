@@ -7,6 +7,7 @@ import pytest
 
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureField
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries.leaks import ValueGroup
 from models.leakage.field_columns import FieldColumn, number_column
 from models.leakage.leak_profile import GROUPS, profile
@@ -15,7 +16,7 @@ LABEL = np.array([1.0, 0, 1, 0, 0, 0, 1, 1])
 
 
 def test_keys_are_named_by_frequency_and_the_rest_is_one_group(tmp_path: Path) -> None:
-    keys = np.array([f"k{number:02d}".encode() for number in range(GROUPS + 3)])
+    keys = Vocabulary.of([f"k{number:02d}" for number in range(GROUPS + 3)], "string")
     vocabulary.write(tmp_path, "f", keys)
     random = np.random.default_rng(0)
     codes = random.integers(0, len(keys) + 2, size=(4000, 1))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contracts.features.encoding import Encoder, bin_ids
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from models.training.id_maps import NEW, bin_map, id_maps
 
 KEYS = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=8, unique=True)
@@ -18,11 +19,12 @@ KEYS = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=8, unique=Tr
 
 def spec(first: list[str], second: list[str], crosses: list[tuple[str, str]], edges=(1.0,), buckets: int = 0):
     """Two categorical fields, one number, and their cross with the pairs that it knows; answers spec and keys."""
-    keys = {"a": np.unique(np.array(first, dtype="S")), "b": np.unique(np.array(second, dtype="S"))}
+    keys = {"a": Vocabulary.of(first, "string"), "b": Vocabulary.of(second, "string")}
     sizes = {name: len(values) + 2 for name, values in keys.items()}
-    ids = {name: {key.decode(): place + 2 for place, key in enumerate(values)} for name, values in keys.items()}
+    ids = {name: {key: place + 2 for place, key in enumerate(values.keys().to_pylist())}
+           for name, values in keys.items()}
     codes = sorted({ids["a"].get(x, 1) * sizes["b"] + ids["b"].get(y, 1) for x, y in crosses})
-    keys["ab"] = np.array(codes, dtype=np.int64)
+    keys["ab"] = Vocabulary.of(codes, "int64")
     fields = [FeatureField(name=name, kind="categorical", side="user", vocabulary=name, size=sizes[name])
               for name in ("a", "b")]
     fields.append(FeatureField(name="n", kind="numeric", side="user", edges={9: tuple(edges)}))

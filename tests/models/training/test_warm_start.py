@@ -16,6 +16,7 @@ from contracts.config.config import Config
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from contracts.summaries.train import WarmStartFigures
 from models.examples.batches import FeatureBlock
@@ -36,10 +37,10 @@ TRAINED = [name for name in registry.names() if name != "popularity"]
 
 def fitted(users: list[str], items: list[str], extra: str = "", product: bool = False) -> tuple[FeatureSpec, dict]:
     """User, history, hour and item, their cross, and `extra`: a further field in front of the user or the item."""
-    keys = {"user": np.unique(np.array(users, dtype="S")), "item": np.unique(np.array(items, dtype="S"))}
+    keys = {"user": Vocabulary.of(users, "string"), "item": Vocabulary.of(items, "string")}
     sizes = {name: len(values) + 2 for name, values in keys.items()}
-    keys["both"] = np.sort([u * sizes["item"] + i for u in range(1, sizes["user"]) for i in range(1, sizes["item"])])
-    keys["extra"] = np.array([b"x", b"y"])
+    codes = [u * sizes["item"] + i for u in range(1, sizes["user"]) for i in range(1, sizes["item"])]
+    keys |= {"both": Vocabulary.of(codes, "int64"), "extra": Vocabulary.of(["x", "y"], "string")}
     fields = [
         FeatureField(name="user", kind="categorical", side="user", vocabulary="user", size=sizes["user"]),
         FeatureField(name="history", kind="sequence", side="user", of="item", vocabulary="item", size=sizes["item"],

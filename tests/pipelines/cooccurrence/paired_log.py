@@ -10,14 +10,15 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import Artifacts
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from contracts.windows import TimedWindows
 
 START, DAY = datetime(2026, 1, 5, tzinfo=UTC), timedelta(days=1)
 INSTANT = pa.timestamp("us", tz="UTC")
 VOCABULARIES = {
-    name: np.array(values, dtype=np.bytes_) for name, values in
-    {"city": [b"c0", b"c1", b"c2", b"c3"], "region": [b"r0", b"r1"], "brand": [b"b0", b"b1", b"b2"],
-     "tags": [b"t0", b"t1"]}.items()
+    name: Vocabulary.of(values, "string") for name, values in
+    {"city": ["c0", "c1", "c2", "c3"], "region": ["r0", "r1"], "brand": ["b0", "b1", "b2"],
+     "tags": ["t0", "t1"]}.items()
 }
 
 

@@ -35,7 +35,7 @@ def graph(spark, out, config=CONFIG):
 
 
 def ids(name, values):
-    known = [value.decode() for value in VOCABULARIES[name].tolist()]
+    known = VOCABULARIES[name].keys().to_pylist()
     return [known.index(value) + 2 if value in known else 1 for value in values or []]
 
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.encode_examples import encode, twin_fields
 
 SPEC = FeatureSpec(fields=(
@@ -14,7 +14,7 @@ SPEC = FeatureSpec(fields=(
     FeatureField(name="stale", kind="cross", side="cross", parts=("city", "price#2"), buckets=50, size=52),
     FeatureField(name="moving", kind="cross", side="cross", parts=("city", "clicks#2"), buckets=50, size=52),
 ))
-STORED = {"city": np.array([b"a"])}
+STORED = {"city": Vocabulary.of(["a"], "string")}
 TABLE = pa.table({
     ROW: pa.array([1, 2], pa.int64()), LABEL: pa.array([0, 1], pa.float32()), POSITION: pa.array([3, 1], pa.int32()),
     USER: ["u", "v"], "city": ["a", None], "price": [0.5, None], "clicks": [4.0, 5.0], f"clicks{FRESH}": [6.0, None],

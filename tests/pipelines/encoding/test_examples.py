@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -8,11 +7,12 @@ import pytest
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import examples
 from pipelines.windows.windows import WINDOW
 
 SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))
-STORED = {"city": np.array([b"a", b"b"])}
+STORED = {"city": Vocabulary.of(["a", "b"], "string")}
 DAYS = {
     "train": ["2026-01-05", "2026-01-06"], "validation": ["2026-01-06"], "test": ["2026-01-07"], None: ["2026-01-05"],
 }

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import parity_sample
 from pipelines.windows.windows import WINDOW
 
 SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))
-STORED = {"city": np.array([b"a", b"b"])}
+STORED = {"city": Vocabulary.of(["a", "b"], "string")}
 ROWS = 90
 
 

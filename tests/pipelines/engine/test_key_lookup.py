@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.config.section import KeyType
-from contracts.features.vocabulary import fit_order, typed_keys
-from contracts.features.vocabulary import look_up as look_up_at_request
+from contracts.features.vocabulary import Vocabulary
 from pipelines.engine import key_lookup
 from pipelines.engine.key_lookup import SPARK_TYPES, key_column, look_up, look_up_lists
 
@@ -20,10 +18,10 @@ VALUES: dict[KeyType, list[Any]] = {
 }
 
 
-def vocabulary(key_type: KeyType) -> np.ndarray:
+def vocabulary(key_type: KeyType) -> Vocabulary:
     """Of every value but the last, which stays unknown."""
     known = [value for value in VALUES[key_type][:-1] if value is not None]
-    return fit_order(typed_keys(known, key_type)[0])
+    return Vocabulary.of(known, key_type)
 
 
 def raw(spark: SparkSession, key_type: KeyType) -> DataFrame:
@@ -37,10 +35,7 @@ def raw(spark: SparkSession, key_type: KeyType) -> DataFrame:
 def test_a_raw_column_becomes_keys_of_the_vocabularys_type(spark: SparkSession, key_type: KeyType) -> None:
     keys = raw(spark, key_type).select(key_column(F.col("value"), key_type).alias("key"))
     assert keys.dtypes == [("key", "string" if key_type == "string" else "bigint")]
-    expected, present = typed_keys(VALUES[key_type], key_type)
-    found = [row["key"] for row in keys.collect()]
-    plain = [key.decode() if isinstance(key, bytes) else key for key in expected.tolist()]
-    assert found == [key if there else None for key, there in zip(plain, present, strict=True)]
+    assert [row["key"] for row in keys.collect()] == VALUES[key_type]
 
 
 @pytest.mark.parametrize("key_type", list(SPARK_TYPES))
@@ -50,7 +45,7 @@ def test_ids_are_those_of_a_request(
 ) -> None:
     monkeypatch.setattr(key_lookup, "CONSTANT_KEYS", largest_constant)
     values, known = VALUES[key_type], vocabulary(key_type)
-    ids = look_up_at_request(known, *typed_keys(values, key_type)).tolist()
+    ids = known.look_up(values, key_type).tolist()
     frame = look_up(raw(spark, key_type), key_column(F.col("value"), key_type), known, "id")
     wide = look_up_lists(frame, "list", key_type, len(values) + 1, known, "ids")
     rows = sorted(wide.select("_row", "id", "ids").collect())

@@ -62,7 +62,7 @@ def test_examples_are_the_rows_of_their_window(done, out):
 
 
 def test_keys_of_the_test_window_alone_are_unknown(done, out):
-    assert b"late" not in vocabulary.read_all(out.encoding)["place"].tolist()
+    assert "late" not in vocabulary.read(out.encoding, "place").keys().to_pylist()
     assert set(table(out, "test")["place"].to_pylist()) == {1}
 
 

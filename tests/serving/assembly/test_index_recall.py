@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from contracts.config.stages import Retrieve
+from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
 from serving.assembly.index_recall import index_recall, user_vectors
 from serving.bundle import item_index
@@ -32,7 +33,7 @@ def test_sample_is_spread_over_the_table(loaded: LoadedBundle) -> None:
 
 
 def test_a_log_without_users_asks_as_the_unknown_user(loaded: LoadedBundle) -> None:
-    nobody = FeatureStore(np.empty(0, dtype="S1"), loaded.users.ids[-1:], loaded.users.dense[-1:])
+    nobody = FeatureStore(Vocabulary.of([], "string"), loaded.users.ids[-1:], loaded.users.dense[-1:])
     assert user_vectors(nobody, loaded.encoder, loaded.towers, 5).shape == (1, loaded.settings.train.tower_dim)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from contracts.errors import DataError
+from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
@@ -35,6 +36,6 @@ def test_the_item_part_is_the_networks_for_each_item(loaded: LoadedBundle) -> No
 
 
 def test_a_table_without_items_is_refused(loaded: LoadedBundle) -> None:
-    nothing = FeatureStore(np.empty(0, dtype="S1"), loaded.items.ids[-1:], loaded.items.dense[-1:])
+    nothing = FeatureStore(Vocabulary.of([], "string"), loaded.items.ids[-1:], loaded.items.dense[-1:])
     with pytest.raises(DataError, match="empty"):
         item_vectors(loaded.towers, nothing)

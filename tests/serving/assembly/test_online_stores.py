@@ -13,6 +13,7 @@ import pytest
 from contracts.artifacts import ITEM, USER, Artifacts
 from contracts.errors import DataError
 from contracts.features.encoding import Encoder
+from contracts.features.vocabulary import Vocabulary
 from serving.assembly.online_stores import encode_store, recent_rows
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -73,7 +74,7 @@ def test_a_table_that_was_not_made_names_the_command(market: Any, tmp_path: Path
 
 
 def test_recent_items_without_a_list_or_a_user_are_none() -> None:
-    store = FeatureStore(np.array([b"a", b"b"]), np.zeros((3, 1), dtype=np.int32), np.zeros((3, 0), dtype=np.float32))
+    store = FeatureStore(Vocabulary.of(["a", "b"], "string"), np.zeros((3, 1), np.int32), np.zeros((3, 0), np.float32))
     assert recent_rows(None, 2, store).shape == (2, 0)
     lists = pa.chunked_array([pa.array([["b", "gone", "a"], None, ["gone"]])])
     assert recent_rows(lists, 3, store).tolist() == [[1, 0], [-1, -1], [-1, -1]]

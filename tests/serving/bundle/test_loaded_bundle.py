@@ -12,6 +12,8 @@ import torch
 
 from contracts.bundle.bundle import MANIFEST, load_weights, read_manifest, save_weights
 from contracts.errors import BundleError, BundleVersionError, ChecksumError, ParityError
+from contracts.features import vocabulary
+from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 
@@ -28,8 +30,8 @@ def test_version_and_shapes(loaded: LoadedBundle, bundle_folder: Path) -> None:
 
 
 def test_tables_are_mapped_not_copied(loaded: LoadedBundle) -> None:
-    mapped = [loaded.users.ids, loaded.items.ids, loaded.users.keys, loaded.item_vectors, loaded.neighbours,
-              loaded.recent, loaded.popularity, loaded.encoder.vocabularies["item_id"]]
+    mapped = [loaded.users.ids, loaded.items.ids, loaded.item_vectors, loaded.neighbours,
+              loaded.recent, loaded.popularity]
     for array in mapped:
         assert isinstance(array, np.memmap)
         assert not array.flags.writeable
@@ -75,16 +77,14 @@ def test_other_calibration_is_caught_by_parity(bundle_copy: Path, republish: Rep
 
 
 def test_other_vocabulary_is_caught_by_parity(bundle_copy: Path, republish: Republish) -> None:
-    path = bundle_copy / "vocabularies" / "taste.npy"
-    keys = np.load(path)
-    keys[-1] = b"zzz"
-    np.save(path, keys)
+    keys = vocabulary.read(bundle_copy, "taste").keys().to_pylist()
+    vocabulary.write(bundle_copy, "taste", Vocabulary.of([*keys[:-1], "zzz"], "string"))
     with pytest.raises(ParityError, match="slot 'taste'"):
         LoadedBundle.load(republish(bundle_copy))
 
 
 @pytest.mark.parametrize("name", [
-    "tables/items_ids.npy", "tables/users_keys.npy", "tables/items_bid.npy", "tables/popularity.npy",
+    "tables/items_ids.npy", "tables/vocabularies/users/blob.npy", "tables/items_bid.npy", "tables/popularity.npy",
     "tables/filter_brand_codes.npy", "tables/users_recent.npy", "retrieval/vectors.npy", "retrieval/neighbours.npy",
     "retrieval/index.faiss", "retrieval/towers.safetensors", "prerank/weights.safetensors",
     "prerank/calibration.safetensors",

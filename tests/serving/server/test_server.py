@@ -51,7 +51,7 @@ def channel(server):
 
 
 def a_user(loaded) -> str:
-    return loaded.users.keys[0].decode()
+    return loaded.users.key(0)
 
 
 def test_an_answer_has_items_reasons_stages_and_the_version(client, loaded, bundle_folder):
@@ -95,7 +95,7 @@ def test_an_unknown_user_is_answered_and_said_to_be_unknown(client):
 
 
 def test_an_unknown_explicit_candidate_is_dropped_and_reported(client, loaded):
-    known = [key.decode() for key in loaded.items.keys[:3]]
+    known = [loaded.items.key(row) for row in range(3)]
     answer = client.rank(a_user(loaded), candidates=[*known, "no-such-item"], seconds=5)
     assert list(answer.unknown_candidates) == ["no-such-item"]
     assert {item.item_id for item in answer.items} <= set(known)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from sluice.cli import app
 from sluice.commands.command import console, opened, show
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -27,3 +32,19 @@ def test_a_result_is_printed_only_where_json_is_wanted(capsys):
 def test_lines_of_progress_go_to_standard_error_and_are_not_wrapped_early():
     assert console().stderr
     assert console().is_terminal or console().width == 120
+
+
+@pytest.mark.parametrize("name", ["run", "features", "federate"])
+def test_the_address_of_the_data_is_kept_as_it_was_written(name):
+    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    arguments = [str(EXAMPLES / "movielens_100k.toml"), "--data", "s3a://bucket/logs", "--out", "here"]
+    given = command.make_context(name, arguments).params
+    assert (given["data"], given["out"]) == ("s3a://bucket/logs", Path("here"))
+
+
+@pytest.mark.parametrize("address", ["s3a://bucket/out", "gs://bucket/out", "hdfs://name/out", "file:/tmp/out"])
+def test_an_object_store_is_refused_as_the_place_of_results_in_one_sentence(address):
+    found = CliRunner().invoke(app, ["train", str(EXAMPLES / "movielens_100k.toml"), "--out", address])
+    assert found.exit_code == 2
+    assert f"{address} is the address of an object store" in " ".join(found.output.split())
+    assert CliRunner().invoke(app, ["demo", "--out", address]).exit_code == 2

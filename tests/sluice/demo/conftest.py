@@ -23,7 +23,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
 def visits(run: Artifacts) -> ServedVisits:
     """Twelve visits whose true probabilities are known, answered with nothing."""
     bundle = LoadedBundle.load(run.bundle, check_parity=False)
-    items = np.array([int(key.decode()[1:]) for key in bundle.items.keys])
+    items = np.array([int(key[1:]) for key in bundle.items.keys.keys().to_pylist()])
     assert bundle.bids is not None
     users = range(8, 8 + VISITS)
     everything = np.ones(len(items), dtype=bool)

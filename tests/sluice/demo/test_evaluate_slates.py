@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from contracts.config.config import Config
@@ -22,7 +23,7 @@ CONFIG: Config = make_config()
 
 def served(visits: ServedVisits, kind: str) -> Served:
     """The oracle's own slates."""
-    keys = [key.decode() for key in visits.bundle.items.keys]
+    keys = visits.bundle.items.keys.keys().to_pylist()
     return Served([[keys[row] for row in world.best(kind)] for world in visits.markets], [1.0], [])
 
 
@@ -50,7 +51,7 @@ def test_a_market_is_the_truth_in_the_order_of_the_bundles_rows() -> None:
     known: str = truth.values["user"][3]
     context: Any = {"device": "phone", "placement": "feed", "hour": 9}
     bundle: Any = SimpleNamespace(
-        items=SimpleNamespace(keys=[key.encode() for key in truth.values["item"][::-1]]), bids=None,
+        items=SimpleNamespace(keys=SimpleNamespace(keys=lambda: pa.array(truth.values["item"][::-1]))), bids=None,
         users=SimpleNamespace(row=lambda user: 0 if user == known else -1), recent=np.array([[4, 7, -1]]))
     found = market(truth, bundle, Visit(known, context), CONFIG)
     assert found.probability == pytest.approx(truth.slate(known, context)[::-1])
