@@ -58,7 +58,9 @@ def resident_megabytes(pid: int) -> int:
     return pages * 4096 // 2**20
 
 
-def measure(source: Path, swaps: int, rate: float, connection: float, warm: float) -> dict[str, Any]:
+def measure(
+    source: Path, swaps: int, rate: float, connection: float, warm: float, workers: int = 1
+) -> dict[str, Any]:
     """Swaps and steady stretches of equal length take turns, so that what else the machine does falls on both."""
     users = FeatureStore.load(source / "tables", "users")
     names = [users.key(row) for row in range(min(len(users), 2000))]
@@ -68,7 +70,8 @@ def measure(source: Path, swaps: int, rate: float, connection: float, warm: floa
         both = versions(source, folder, registry)
         registry.point(both[0], CHAMPION)
         log = folder / "server.log"
-        options = ("--registry", registry.uri, "--poll-seconds", "0.5", "--connection-seconds", str(connection))
+        options = ("--registry", registry.uri, "--poll-seconds", "0.5", "--connection-seconds", str(connection),
+                   "--cache", str(folder / "cache"), "--workers", str(workers))
         server = ServerProcess(f"models:/{both[0].name}@{CHAMPION}", log, options=options)
         memory.append(resident_megabytes(server.process.pid))
         with SteadyLoad(server.target, names, rate) as load:
@@ -104,9 +107,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=float, default=50.0, help="requests a second")
     parser.add_argument("--connection-seconds", type=float, default=5.0)
     parser.add_argument("--warm-seconds", type=float, default=WARM_SECONDS, help="of load before the first swap")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
-    found = measure(chosen.bundle, chosen.swaps, chosen.rate, chosen.connection_seconds, chosen.warm_seconds)
+    found = measure(
+        chosen.bundle, chosen.swaps, chosen.rate, chosen.connection_seconds, chosen.warm_seconds, chosen.workers)
     if chosen.json:
         print(json.dumps(found))
         return

@@ -24,13 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aserving/proto/sluice.proto\x12\tsluice.v1\"\x9d\x04\n\x0bRankRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x34\n\x07\x63ontext\x18\x02 \x03(\x0b\x32#.sluice.v1.RankRequest.ContextEntry\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x12\n\ncandidates\x18\x04 \x03(\t\x12\x34\n\x07\x66ilters\x18\x05 \x03(\x0b\x32#.sluice.v1.RankRequest.FiltersEntry\x12,\n\x0crecent_items\x18\x06 \x01(\x0b\x32\x16.sluice.v1.RecentItems\x12\x13\n\x0bskip_rerank\x18\x07 \x01(\x08\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x18\n\x0cskip_reasons\x18\t \x01(\x08\x42\x02\x18\x01\x12\x0f\n\x07reasons\x18\n \x01(\x08\x12\x17\n\npartial_ok\x18\x0b \x01(\x08H\x01\x88\x01\x01\x12\x30\n\x0e\x63\x61ndidate_list\x18\x0c \x01(\x0b\x32\x18.sluice.v1.CandidateList\x1a@\n\x0c\x43ontextEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.sluice.v1.Value:\x02\x38\x01\x1a\x41\n\x0c\x46iltersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.sluice.v1.Values:\x02\x38\x01\x42\x08\n\x06_limitB\r\n\x0b_partial_ok\"!\n\rCandidateList\x12\x10\n\x08item_ids\x18\x01 \x03(\t\"T\n\x05Value\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x11\n\x07integer\x18\x02 \x01(\x03H\x00\x12\x10\n\x06number\x18\x03 \x01(\x01H\x00\x12\x0e\n\x04\x66lag\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\"\x18\n\x06Values\x12\x0e\n\x06values\x18\x01 \x03(\t\"\x1f\n\x0bRecentItems\x12\x10\n\x08item_ids\x18\x01 \x03(\t\"\xe6\x01\n\x0cRankResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0e\x62undle_version\x18\x02 \x01(\t\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.sluice.v1.RankedItem\x12&\n\x06stages\x18\x04 \x03(\x0b\x32\x16.sluice.v1.StageReport\x12\x1a\n\x12unknown_candidates\x18\x05 \x03(\t\x12\x12\n\nknown_user\x18\x06 \x01(\x08\x12\x1a\n\x12\x62undle_age_seconds\x18\x07 \x01(\x01\x12\x10\n\x08\x64\x65graded\x18\x08 \x01(\x08\"\x86\x02\n\nRankedItem\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x12\n\x05price\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63hannel\x18\x05 \x01(\t\x12<\n\x0cstage_scores\x18\x06 \x03(\x0b\x32&.sluice.v1.RankedItem.StageScoresEntry\x12\"\n\x07reasons\x18\x07 \x03(\x0b\x32\x11.sluice.v1.Reason\x1a\x32\n\x10StageScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_price\"-\n\x06Reason\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x14\n\x0clogit_change\x18\x02 \x01(\x01\"\x90\x03\n\x0bStageReport\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rcandidates_in\x18\x02 \x01(\r\x12\x16\n\x0e\x63\x61ndidates_out\x18\x03 \x01(\r\x12\x14\n\x0cmicroseconds\x18\x04 \x01(\r\x12-\n\x06status\x18\x05 \x01(\x0e\x32\x1d.sluice.v1.StageReport.Status\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\x12\x31\n\x08\x66\x61llback\x18\x07 \x01(\x0e\x32\x1f.sluice.v1.StageReport.Fallback\"I\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x43OMPLETE\x10\x01\x12\x0c\n\x08\x44\x45GRADED\x10\x02\x12\x0b\n\x07SKIPPED\x10\x03\"r\n\x08\x46\x61llback\x12\x08\n\x04NONE\x10\x00\x12\x0b\n\x07POPULAR\x10\x01\x12\x13\n\x0fTWO_TOWER_SCORE\x10\x02\x12\x12\n\x0ePREVIOUS_ORDER\x10\x03\x12\x11\n\rORGANIC_ORDER\x10\x04\x12\x13\n\x0fWITHOUT_REASONS\x10\x05\x32\x42\n\x07Ranking\x12\x37\n\x04Rank\x12\x16.sluice.v1.RankRequest\x1a\x17.sluice.v1.RankResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aserving/proto/sluice.proto\x12\tsluice.v1\"\xeb\x02\n\x0cScoreRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x35\n\x07\x63ontext\x18\x02 \x03(\x0b\x32$.sluice.v1.ScoreRequest.ContextEntry\x12\x10\n\x08item_ids\x18\x03 \x03(\t\x12,\n\x0crecent_items\x18\x04 \x01(\x0b\x32\x16.sluice.v1.RecentItems\x12\x37\n\x08\x66\x65\x61tures\x18\x05 \x03(\x0b\x32%.sluice.v1.ScoreRequest.FeaturesEntry\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x1a@\n\x0c\x43ontextEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.sluice.v1.Value:\x02\x38\x01\x1a\x44\n\rFeaturesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\"\n\x05value\x18\x02 \x01(\x0b\x32\x13.sluice.v1.Features:\x02\x38\x01\"|\n\x08\x46\x65\x61tures\x12/\n\x06values\x18\x01 \x03(\x0b\x32\x1f.sluice.v1.Features.ValuesEntry\x1a?\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.sluice.v1.Value:\x02\x38\x01\"}\n\rScoreResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0e\x62undle_version\x18\x02 \x01(\t\x12\x15\n\rprobabilities\x18\x03 \x03(\x01\x12\x15\n\runknown_items\x18\x04 \x03(\t\x12\x12\n\nknown_user\x18\x05 \x01(\x08\"\x9d\x04\n\x0bRankRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x34\n\x07\x63ontext\x18\x02 \x03(\x0b\x32#.sluice.v1.RankRequest.ContextEntry\x12\x12\n\x05limit\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x12\n\ncandidates\x18\x04 \x03(\t\x12\x34\n\x07\x66ilters\x18\x05 \x03(\x0b\x32#.sluice.v1.RankRequest.FiltersEntry\x12,\n\x0crecent_items\x18\x06 \x01(\x0b\x32\x16.sluice.v1.RecentItems\x12\x13\n\x0bskip_rerank\x18\x07 \x01(\x08\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x18\n\x0cskip_reasons\x18\t \x01(\x08\x42\x02\x18\x01\x12\x0f\n\x07reasons\x18\n \x01(\x08\x12\x17\n\npartial_ok\x18\x0b \x01(\x08H\x01\x88\x01\x01\x12\x30\n\x0e\x63\x61ndidate_list\x18\x0c \x01(\x0b\x32\x18.sluice.v1.CandidateList\x1a@\n\x0c\x43ontextEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x1f\n\x05value\x18\x02 \x01(\x0b\x32\x10.sluice.v1.Value:\x02\x38\x01\x1a\x41\n\x0c\x46iltersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.sluice.v1.Values:\x02\x38\x01\x42\x08\n\x06_limitB\r\n\x0b_partial_ok\"!\n\rCandidateList\x12\x10\n\x08item_ids\x18\x01 \x03(\t\"T\n\x05Value\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x11\n\x07integer\x18\x02 \x01(\x03H\x00\x12\x10\n\x06number\x18\x03 \x01(\x01H\x00\x12\x0e\n\x04\x66lag\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\"\x18\n\x06Values\x12\x0e\n\x06values\x18\x01 \x03(\t\"\x1f\n\x0bRecentItems\x12\x10\n\x08item_ids\x18\x01 \x03(\t\"\xe6\x01\n\x0cRankResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x16\n\x0e\x62undle_version\x18\x02 \x01(\t\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.sluice.v1.RankedItem\x12&\n\x06stages\x18\x04 \x03(\x0b\x32\x16.sluice.v1.StageReport\x12\x1a\n\x12unknown_candidates\x18\x05 \x03(\t\x12\x12\n\nknown_user\x18\x06 \x01(\x08\x12\x1a\n\x12\x62undle_age_seconds\x18\x07 \x01(\x01\x12\x10\n\x08\x64\x65graded\x18\x08 \x01(\x08\"\x86\x02\n\nRankedItem\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x12\n\x05price\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63hannel\x18\x05 \x01(\t\x12<\n\x0cstage_scores\x18\x06 \x03(\x0b\x32&.sluice.v1.RankedItem.StageScoresEntry\x12\"\n\x07reasons\x18\x07 \x03(\x0b\x32\x11.sluice.v1.Reason\x1a\x32\n\x10StageScoresEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_price\"-\n\x06Reason\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x14\n\x0clogit_change\x18\x02 \x01(\x01\"\x90\x03\n\x0bStageReport\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rcandidates_in\x18\x02 \x01(\r\x12\x16\n\x0e\x63\x61ndidates_out\x18\x03 \x01(\r\x12\x14\n\x0cmicroseconds\x18\x04 \x01(\r\x12-\n\x06status\x18\x05 \x01(\x0e\x32\x1d.sluice.v1.StageReport.Status\x12\r\n\x05\x63\x61use\x18\x06 \x01(\t\x12\x31\n\x08\x66\x61llback\x18\x07 \x01(\x0e\x32\x1f.sluice.v1.StageReport.Fallback\"I\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x43OMPLETE\x10\x01\x12\x0c\n\x08\x44\x45GRADED\x10\x02\x12\x0b\n\x07SKIPPED\x10\x03\"r\n\x08\x46\x61llback\x12\x08\n\x04NONE\x10\x00\x12\x0b\n\x07POPULAR\x10\x01\x12\x13\n\x0fTWO_TOWER_SCORE\x10\x02\x12\x12\n\x0ePREVIOUS_ORDER\x10\x03\x12\x11\n\rORGANIC_ORDER\x10\x04\x12\x13\n\x0fWITHOUT_REASONS\x10\x05\x32~\n\x07Ranking\x12\x37\n\x04Rank\x12\x16.sluice.v1.RankRequest\x1a\x17.sluice.v1.RankResponse\x12:\n\x05Score\x12\x17.sluice.v1.ScoreRequest\x1a\x18.sluice.v1.ScoreResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'serving.proto.sluice_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_SCOREREQUEST_CONTEXTENTRY']._loaded_options = None
+  _globals['_SCOREREQUEST_CONTEXTENTRY']._serialized_options = b'8\001'
+  _globals['_SCOREREQUEST_FEATURESENTRY']._loaded_options = None
+  _globals['_SCOREREQUEST_FEATURESENTRY']._serialized_options = b'8\001'
+  _globals['_FEATURES_VALUESENTRY']._loaded_options = None
+  _globals['_FEATURES_VALUESENTRY']._serialized_options = b'8\001'
   _globals['_RANKREQUEST_CONTEXTENTRY']._loaded_options = None
   _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_options = b'8\001'
   _globals['_RANKREQUEST_FILTERSENTRY']._loaded_options = None
@@ -39,34 +45,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RANKREQUEST'].fields_by_name['skip_reasons']._serialized_options = b'\030\001'
   _globals['_RANKEDITEM_STAGESCORESENTRY']._loaded_options = None
   _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_options = b'8\001'
-  _globals['_RANKREQUEST']._serialized_start=42
-  _globals['_RANKREQUEST']._serialized_end=583
-  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_start=427
-  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_end=491
-  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_start=493
-  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_end=558
-  _globals['_CANDIDATELIST']._serialized_start=585
-  _globals['_CANDIDATELIST']._serialized_end=618
-  _globals['_VALUE']._serialized_start=620
-  _globals['_VALUE']._serialized_end=704
-  _globals['_VALUES']._serialized_start=706
-  _globals['_VALUES']._serialized_end=730
-  _globals['_RECENTITEMS']._serialized_start=732
-  _globals['_RECENTITEMS']._serialized_end=763
-  _globals['_RANKRESPONSE']._serialized_start=766
-  _globals['_RANKRESPONSE']._serialized_end=996
-  _globals['_RANKEDITEM']._serialized_start=999
-  _globals['_RANKEDITEM']._serialized_end=1261
-  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_start=1201
-  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_end=1251
-  _globals['_REASON']._serialized_start=1263
-  _globals['_REASON']._serialized_end=1308
-  _globals['_STAGEREPORT']._serialized_start=1311
-  _globals['_STAGEREPORT']._serialized_end=1711
-  _globals['_STAGEREPORT_STATUS']._serialized_start=1522
-  _globals['_STAGEREPORT_STATUS']._serialized_end=1595
-  _globals['_STAGEREPORT_FALLBACK']._serialized_start=1597
-  _globals['_STAGEREPORT_FALLBACK']._serialized_end=1711
-  _globals['_RANKING']._serialized_start=1713
-  _globals['_RANKING']._serialized_end=1779
+  _globals['_SCOREREQUEST']._serialized_start=42
+  _globals['_SCOREREQUEST']._serialized_end=405
+  _globals['_SCOREREQUEST_CONTEXTENTRY']._serialized_start=271
+  _globals['_SCOREREQUEST_CONTEXTENTRY']._serialized_end=335
+  _globals['_SCOREREQUEST_FEATURESENTRY']._serialized_start=337
+  _globals['_SCOREREQUEST_FEATURESENTRY']._serialized_end=405
+  _globals['_FEATURES']._serialized_start=407
+  _globals['_FEATURES']._serialized_end=531
+  _globals['_FEATURES_VALUESENTRY']._serialized_start=468
+  _globals['_FEATURES_VALUESENTRY']._serialized_end=531
+  _globals['_SCORERESPONSE']._serialized_start=533
+  _globals['_SCORERESPONSE']._serialized_end=658
+  _globals['_RANKREQUEST']._serialized_start=661
+  _globals['_RANKREQUEST']._serialized_end=1202
+  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_start=271
+  _globals['_RANKREQUEST_CONTEXTENTRY']._serialized_end=335
+  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_start=1112
+  _globals['_RANKREQUEST_FILTERSENTRY']._serialized_end=1177
+  _globals['_CANDIDATELIST']._serialized_start=1204
+  _globals['_CANDIDATELIST']._serialized_end=1237
+  _globals['_VALUE']._serialized_start=1239
+  _globals['_VALUE']._serialized_end=1323
+  _globals['_VALUES']._serialized_start=1325
+  _globals['_VALUES']._serialized_end=1349
+  _globals['_RECENTITEMS']._serialized_start=1351
+  _globals['_RECENTITEMS']._serialized_end=1382
+  _globals['_RANKRESPONSE']._serialized_start=1385
+  _globals['_RANKRESPONSE']._serialized_end=1615
+  _globals['_RANKEDITEM']._serialized_start=1618
+  _globals['_RANKEDITEM']._serialized_end=1880
+  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_start=1820
+  _globals['_RANKEDITEM_STAGESCORESENTRY']._serialized_end=1870
+  _globals['_REASON']._serialized_start=1882
+  _globals['_REASON']._serialized_end=1927
+  _globals['_STAGEREPORT']._serialized_start=1930
+  _globals['_STAGEREPORT']._serialized_end=2330
+  _globals['_STAGEREPORT_STATUS']._serialized_start=2141
+  _globals['_STAGEREPORT_STATUS']._serialized_end=2214
+  _globals['_STAGEREPORT_FALLBACK']._serialized_start=2216
+  _globals['_STAGEREPORT_FALLBACK']._serialized_end=2330
+  _globals['_RANKING']._serialized_start=2332
+  _globals['_RANKING']._serialized_end=2458
 # @@protoc_insertion_point(module_scope)

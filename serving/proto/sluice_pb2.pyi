@@ -7,6 +7,63 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ScoreRequest(_message.Message):
+    __slots__ = ("user_id", "context", "item_ids", "recent_items", "features", "request_id")
+    class ContextEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    class FeaturesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Features
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Features, _Mapping]] = ...) -> None: ...
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    ITEM_IDS_FIELD_NUMBER: _ClassVar[int]
+    RECENT_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    user_id: str
+    context: _containers.MessageMap[str, Value]
+    item_ids: _containers.RepeatedScalarFieldContainer[str]
+    recent_items: RecentItems
+    features: _containers.MessageMap[str, Features]
+    request_id: str
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., item_ids: _Optional[_Iterable[str]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class Features(_message.Message):
+    __slots__ = ("values",)
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.MessageMap[str, Value]
+    def __init__(self, values: _Optional[_Mapping[str, Value]] = ...) -> None: ...
+
+class ScoreResponse(_message.Message):
+    __slots__ = ("request_id", "bundle_version", "probabilities", "unknown_items", "known_user")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_USER_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    bundle_version: str
+    probabilities: _containers.RepeatedScalarFieldContainer[float]
+    unknown_items: _containers.RepeatedScalarFieldContainer[str]
+    known_user: bool
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., probabilities: _Optional[_Iterable[float]] = ..., unknown_items: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ...) -> None: ...
+
 class RankRequest(_message.Message):
     __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list")
     class ContextEntry(_message.Message):

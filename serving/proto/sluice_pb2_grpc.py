@@ -40,6 +40,11 @@ class RankingStub:
                 request_serializer=serving_dot_proto_dot_sluice__pb2.RankRequest.SerializeToString,
                 response_deserializer=serving_dot_proto_dot_sluice__pb2.RankResponse.FromString,
                 _registered_method=True)
+        self.Score = channel.unary_unary(
+                '/sluice.v1.Ranking/Score',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.ScoreRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.ScoreResponse.FromString,
+                _registered_method=True)
 
 
 class RankingServicer:
@@ -55,6 +60,13 @@ class RankingServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Score(self, request, context):
+        """The ranker's calibrated probabilities of given items: no retrieval, no cut, no auction. All or nothing in time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RankingServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -62,6 +74,11 @@ def add_RankingServicer_to_server(servicer, server):
                     servicer.Rank,
                     request_deserializer=serving_dot_proto_dot_sluice__pb2.RankRequest.FromString,
                     response_serializer=serving_dot_proto_dot_sluice__pb2.RankResponse.SerializeToString,
+            ),
+            'Score': grpc.unary_unary_rpc_method_handler(
+                    servicer.Score,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.ScoreRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.ScoreResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -92,6 +109,33 @@ class Ranking:
             '/sluice.v1.Ranking/Rank',
             serving_dot_proto_dot_sluice__pb2.RankRequest.SerializeToString,
             serving_dot_proto_dot_sluice__pb2.RankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Score(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Ranking/Score',
+            serving_dot_proto_dot_sluice__pb2.ScoreRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.ScoreResponse.FromString,
             options,
             channel_credentials,
             insecure,

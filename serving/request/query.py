@@ -52,6 +52,28 @@ class RankQuery:
     partial_ok: bool = True
 
 
+@dataclass(frozen=True)
+class ScoreQuery:
+    """`items` to be scored, in the order in which they are answered; `features` by item: raw values by field, for those
+    that the bundle does not know; the rest as in RankQuery."""
+
+    user: str
+    items: tuple[str, ...]
+    context: Mapping[str, ContextValue] = field(default_factory=dict)
+    features: Mapping[str, Mapping[str, ContextValue]] = field(default_factory=dict)
+    recent_items: tuple[str, ...] | None = None
+
+
+@dataclass
+class ScoreAnswer:
+    """`probabilities` in the order of the items, NaN for the `unknown` ones."""
+
+    probabilities: list[float]
+    unknown: list[str]
+    bundle_version: str
+    known_user: bool
+
+
 @dataclass
 class StageReport:
     """`cause` says why a stage is not complete, `fallback` what stood in for it."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.nearest import did_you_mean
-from serving.request.query import ContextValue, RankQuery
+from serving.request.query import ContextValue, RankQuery, ScoreQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have
 INT64 = range(-(2**63), 2**63)
@@ -25,12 +25,7 @@ def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Coll
                                          "or leave it out to have items retrieved")
     _at_most("candidates", query.candidates, serve.max_candidates)
     _at_most("recent_items", query.recent_items, MAX_RECENT)
-    context_fields = {field.name: field for field in spec.of_side("context")}
-    for name, value in query.context.items():
-        if name not in context_fields:
-            near = _nearest(name, context_fields)
-            raise RequestError(f"context[{name}]", f"is no context field of this bundle{near}")
-        _check_value(context_fields[name], value)
+    _check_context(query.context, spec)
     for name, values in query.filters.items():
         if name not in filter_fields:
             near = _nearest(name, filter_fields)
@@ -39,13 +34,37 @@ def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Coll
             raise RequestError(f"filters[{name}]", "has no values and would keep no item; give one or leave it out")
 
 
+def check_score(query: ScoreQuery, serve: Serve, spec: FeatureSpec) -> None:
+    """Raises RequestError on the first thing wrong."""
+    if not query.items:
+        raise RequestError("item_ids", "is empty, so that there is nothing to score; name at least one item")
+    _at_most("item_ids", query.items, serve.max_candidates)
+    _at_most("recent_items", query.recent_items, MAX_RECENT)
+    _check_context(query.context, spec)
+    fields = {field.name: field for field in spec.of_side("item")}
+    for item, features in query.features.items():
+        for name, value in features.items():
+            where = f"features[{item}][{name}]"
+            if name not in fields:
+                raise RequestError(where, f"is no item field of this bundle{_nearest(name, fields)}")
+            _check_value(fields[name], value, where)
+
+
+def _check_context(context: Mapping[str, ContextValue], spec: FeatureSpec) -> None:
+    fields = {field.name: field for field in spec.of_side("context")}
+    for name, value in context.items():
+        where = f"context[{name}]"
+        if name not in fields:
+            raise RequestError(where, f"is no context field of this bundle{_nearest(name, fields)}")
+        _check_value(fields[name], value, where)
+
+
 def _at_most(field: str, values: tuple[str, ...] | None, limit: int) -> None:
     if values is not None and len(values) > limit:
         raise RequestError(field, f"has {len(values)} entries, at most {limit} are allowed; send the best of them")
 
 
-def _check_value(field: FeatureField, value: ContextValue) -> None:
-    where = f"context[{field.name}]"
+def _check_value(field: FeatureField, value: ContextValue, where: str) -> None:
     if isinstance(value, int) and value not in INT64:
         raise RequestError(where, f"is {value}, beyond the 64 bits of an integer")
     if field.dense:

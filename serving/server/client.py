@@ -75,7 +75,7 @@ class RankingClient:
             reasons=reasons,
             partial_ok=partial_ok,
             request_id=request_id,
-            context={name: to_value(value) for name, value in (context or {}).items()},
+            context=_sent(context),
             filters={name: pb.Values(values=values) for name, values in (filters or {}).items()},
         )
         if recent_items is not None:
@@ -84,6 +84,32 @@ class RankingClient:
             return self._stub.Rank(request, timeout=seconds, metadata=((TENANT, tenant),) if tenant else None)
         except grpc.RpcError as error:
             raise _failure(error) from None
+
+    def score(
+        self,
+        user: str,
+        items: Sequence[str],
+        *,
+        context: Mapping[str, ContextValue] | None = None,
+        features: Mapping[str, Mapping[str, ContextValue]] | None = None,
+        recent_items: Sequence[str] | None = None,
+        tenant: str = "",
+        seconds: float = 1.0,
+    ) -> pb.ScoreResponse:
+        """Probabilities of the items, in their order; `features` describe those that the bundle does not know."""
+        request = pb.ScoreRequest(
+            user_id=user, item_ids=items, context=_sent(context),
+            features={item: pb.Features(values=_sent(given)) for item, given in (features or {}).items()})
+        if recent_items is not None:
+            request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
+        try:
+            return self._stub.Score(request, timeout=seconds, metadata=((TENANT, tenant),) if tenant else None)
+        except grpc.RpcError as error:
+            raise _failure(error) from None
+
+
+def _sent(context: Mapping[str, ContextValue] | None) -> dict[str, pb.Value]:
+    return {name: to_value(value) for name, value in (context or {}).items()}
 
 
 def _failure(error: grpc.RpcError) -> RankingFailed:

@@ -15,13 +15,12 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from contracts.errors import SluiceError
-from serving.request.deadline import DeadlineExpired
-from serving.request.query import RankAnswer
+from serving.request.deadline import Deadline, DeadlineExpired
 from serving.server.admission import Admission, Overloaded, Waiting
 from serving.stages.funnel import Funnel
-from serving.stages.request_run import RequestRun
 
 SPARES = 4
 SMOOTHING = 0.05  # of the mean time of service
@@ -29,12 +28,27 @@ STOPPING_SECONDS = 0.02  # in which a run whose caller has gone comes to a quest
 GRACE = 0.5  # of the reserve, after which an overdue run is answered for
 
 
+Answer = TypeVar("Answer")
+Made = TypeVar("Made", covariant=True)
+
+
+class Run(Protocol[Made]):
+    """What can be run: `complete` once, `salvage` at any time where a partial answer will do."""
+
+    deadline: Deadline
+
+    @property
+    def partial_ok(self) -> bool: ...
+    def complete(self) -> Made: ...
+    def salvage(self) -> Made: ...
+
+
 @dataclass(eq=False, kw_only=True)
 class Job(Waiting):
     """A run and who waits for it. `overdue`: nobody does any more, and a spare has taken its thread's place."""
 
-    run: RequestRun
-    answer: asyncio.Future[RankAnswer]
+    run: Run[Any]
+    answer: asyncio.Future[Any]
     running: bool = False
     finished: bool = False
     overdue: bool = False
@@ -60,10 +74,10 @@ class Engine:
         """Mean seconds of one run."""
         return self._service or self._funnel.whole
 
-    async def submit(self, run: RequestRun, tenant: str) -> RankAnswer:
+    async def submit(self, run: Run[Answer], tenant: str) -> Answer:
         """Raises Overloaded, DeadlineExpired, and what the run raises. A cancelled caller stops the run."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[RankAnswer] = loop.create_future()
+        answer: asyncio.Future[Answer] = loop.create_future()
 
         def settle(error: SluiceError) -> None:
             loop.call_soon_threadsafe(_fail, answer, error)
@@ -177,11 +191,11 @@ def _settle_from(job: Job) -> None:
         _fail(job.answer, error)
 
 
-def _succeed(answer: asyncio.Future[RankAnswer], found: RankAnswer) -> None:
+def _succeed(answer: asyncio.Future[Any], found: Any) -> None:
     if not answer.done():
         answer.set_result(found)
 
 
-def _fail(answer: asyncio.Future[RankAnswer], error: BaseException) -> None:
+def _fail(answer: asyncio.Future[Any], error: BaseException) -> None:
     if not answer.done():
         answer.set_exception(error)

@@ -1,18 +1,20 @@
-"""A port that a process takes over from its predecessor without a refused or reset connection. Linux only.
+"""A port that several processes share, and hand over to their successors without a refused or reset connection.
 
-Both listen on it at once (SO_REUSEPORT). The kernel would spread new connections over the two, and a connection that
-still waits in the queue of a listener when that closes is reset. So a classic BPF program of one instruction picks the
-listener: "number 1", which is the newer of two, and where there is but one, the kernel takes that. From the moment the
-successor listens all new connections are its own, and the predecessor empties its queue in peace.
+All listen on it at once (SO_REUSEPORT); a connection that still waits in the queue of a listener when that closes, is
+reset. So a classic BPF program picks the listener of every new connection, by its number in the order in which they
+began to listen:
 
-Holds for two listeners: a third may come only when the first has gone.
+    first + (source port / 2) mod count        Linux gives a host's connections every other port
+
+From the moment the successors are selected all new connections are theirs, and the predecessors empty their queues in
+peace. When one closes, the last takes its number; a number beyond the last leaves the choice to the kernel, which
+spreads over all. Linux only.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import socket
 import struct
 from collections.abc import Iterator
@@ -21,10 +23,11 @@ from pathlib import Path
 
 from contracts.errors import SluiceError
 
-DRAIN = signal.SIGUSR1  # to a process whose successor listens: let the callers go over, then end
-DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 SO_ATTACH_REUSEPORT_CBPF = 51
-RETURN_CONSTANT = 0x06  # BPF_RET | BPF_K
+LOAD_HALF, SHIFT_RIGHT, MODULO, ADD, RETURN, RETURN_CONSTANT = 0x28, 0x74, 0x94, 0x04, 0x16, 0x06
+NETWORK_HEADER = -0x100000  # SKF_NET_OFF: where the packet's IP header begins
+HEADER_BYTES = {socket.AF_INET: 20, socket.AF_INET6: 40}
+NOBODY = -1  # of `first`: the kernel chooses
 OPEN_FILES = Path("/proc/self/fd")
 
 
@@ -35,7 +38,7 @@ def reserved(host: str, port: int) -> Iterator[int]:
     Raises SluiceError when somebody listens on it already, or this is no Linux.
     """
     if not OPEN_FILES.exists():
-        raise SluiceError("a port can be handed over on Linux alone; serve the bundle's folder instead")
+        raise SluiceError("a port can be shared and handed over on Linux alone; serve a folder with --workers 1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe, socket.socket(family) as held:
         try:
@@ -52,12 +55,23 @@ def reserved(host: str, port: int) -> Iterator[int]:
         yield port
 
 
-def prefer_newest(port: int) -> None:
-    """Makes the newer one of two processes that listen on the port get every new connection."""
-    program = ctypes.create_string_buffer(struct.pack("HBBI", RETURN_CONSTANT, 0, 0, 1))
-    filter_ = struct.pack("HL", 1, ctypes.addressof(program))
+def select(port: int, first: int, count: int) -> None:
+    """New connections go to `count` of the port's listeners, from number `first` on; NOBODY lets the kernel choose."""
     for listener in _own_sockets(port, listening=True):
+        code = b"".join(struct.pack("HBBI", *step) for step in _program(listener.family, first, count))
+        program = ctypes.create_string_buffer(code)
+        filter_ = struct.pack("HL", len(code) // 8, ctypes.addressof(program))
         listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, filter_)
+
+
+def _program(family: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
+    if first == NOBODY:
+        return [(RETURN_CONSTANT, 0, 0, 0xFFFFFFFF)]
+    if count == 1:
+        return [(RETURN_CONSTANT, 0, 0, first)]
+    source_port = (NETWORK_HEADER + HEADER_BYTES[family]) & 0xFFFFFFFF  # type: ignore[index]
+    return [(LOAD_HALF, 0, 0, source_port), (SHIFT_RIGHT, 0, 0, 1), (MODULO, 0, 0, count), (ADD, 0, 0, first),
+            (RETURN, 0, 0, 0)]
 
 
 def connections(port: int) -> int:

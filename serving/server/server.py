@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
@@ -23,16 +24,15 @@ from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.bundle_health import BundleHealth, bundle_age
-from serving.server.port_takeover import DRAIN, DRAIN_GRACE_SECONDS, connections, prefer_newest
 from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 
 SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
+SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 MOST_CALLS = 4  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
-AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
 
 log = logging.getLogger("sluice.serving")
 
@@ -40,8 +40,8 @@ log = logging.getLogger("sluice.serving")
 @dataclass(frozen=True)
 class ServerSettings:
     """`answers` is the folder of the response log, None for none. `connection_seconds` 0 takes the port for this
-    process alone; otherwise the port is shared with a successor, and every connection is asked to come again after so
-    long, without harm to its requests: so a process that is replaced is left by its callers (see
+    process alone; otherwise the port is shared with other workers and with successors, and every connection is asked to
+    come again after so long, without harm to its requests: so a process that is replaced is left by its callers (see
     serving/server/port_takeover.py).
     """
 
@@ -72,8 +72,7 @@ class Server:
     """One bundle on one port.
 
     SIGTERM or SIGINT stop it: health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still comes is
-    refused (up to 1 s), the port closes, and running requests finish (up to 5 s). DRAIN, sent when a successor has
-    taken over a shared port, waits before all that until every caller has gone over.
+    refused (up to 1 s), the port closes, and running requests finish (up to 5 s).
     """
 
     def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None) -> None:
@@ -84,7 +83,7 @@ class Server:
         warm_up(funnel, bundle)
         self._servicer = RankingServicer(funnel, bundle.manifest, bundle.settings.serve, answers)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load)
-        self._stopping, self._draining = asyncio.Event(), asyncio.Event()
+        self._stopping = asyncio.Event()
 
     async def run(self, on_ready: Callable[[int], None]) -> None:
         """Raises SluiceError when the port is taken."""
@@ -95,8 +94,6 @@ class Server:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         on_ready(bound)
         await self._stopping.wait()
-        if self._draining.is_set():
-            await self._drained(bound)
         watch.cancel()
         await self._stop()
 
@@ -110,28 +107,14 @@ class Server:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._stopping.set)
-        loop.add_signal_handler(DRAIN, self._drain)
         try:
             bound = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError:
             raise SluiceError(
                 f"port {port} on {host} is taken, perhaps by another `sluice serve`; stop it or give --port"
             ) from None
-        if self._settings.connection_seconds:
-            prefer_newest(bound)
         await self._server.start()
         return bound
-
-    def _drain(self) -> None:
-        self._draining.set()
-        self._stopping.set()
-
-    async def _drained(self, port: int) -> None:
-        """Waits until no connection is left, twice in a row; at most 30 s longer than connections may live."""
-        end, empty = time.monotonic() + AGE_JITTER * self._settings.connection_seconds + DRAIN_GRACE_SECONDS, 0
-        while empty < 2 and time.monotonic() < end:
-            empty = 0 if connections(port) else empty + 1
-            await asyncio.sleep(QUIET_SECONDS)
 
     async def _stop(self) -> None:
         await self._health.enter_graceful_shutdown()
@@ -149,22 +132,30 @@ class Server:
             await asyncio.sleep(QUIET_SECONDS)
 
 
-def run(folder: Path, settings: ServerSettings, on_ready: Callable[[LoadedBundle, int], None]) -> None:
-    """Loads, checks parity, serves. One intra-op thread: more of them stall beside a busy neighbour."""
+def run(
+    folder: Path, settings: ServerSettings, on_ready: Callable[[LoadedBundle, int], None],
+    gate: Callable[[], None] | None = None,
+) -> None:
+    """Loads, checks parity, warms up, passes the `gate` where there is one, serves. One intra-op thread: more of them
+    stall beside a busy neighbour."""
     torch.set_num_threads(1)
+    sys.setswitchinterval(SWITCH_SECONDS)
     bundle = LoadedBundle.load(folder)
     answers = ResponseLog(settings.answers) if settings.answers else None
     with closing(answers) if answers else nullcontext():
-        asyncio.run(_serve(bundle, settings, answers, on_ready))
+        asyncio.run(_serve(bundle, settings, answers, on_ready, gate))
 
 
 async def _serve(
     bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None,
-    on_ready: Callable[[LoadedBundle, int], None],
+    on_ready: Callable[[LoadedBundle, int], None], gate: Callable[[], None] | None,
 ) -> None:
     def ready(port: int) -> None:
         log.info("serving %s, published %.0f s ago, on %s:%d", bundle.version, bundle_age(bundle.manifest),
                  settings.host, port)
         on_ready(bundle, port)
 
-    await Server(bundle, settings, answers).run(ready)
+    server = Server(bundle, settings, answers)
+    if gate is not None:
+        await asyncio.to_thread(gate)
+    await server.run(ready)

@@ -30,7 +30,7 @@ from serving.server.client import TENANT
 from serving.server.engine import Engine
 from serving.server.response_log import ResponseLog
 from serving.server.response_recorder import ResponseRecorder
-from serving.server.translation import to_query, to_response
+from serving.server.translation import to_query, to_response, to_score_query, to_score_response
 from serving.stages.funnel import Funnel
 
 log = logging.getLogger("sluice.serving")
@@ -77,6 +77,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         except asyncio.CancelledError:
             self._recorder.record(request, request_id, "CANCELLED", None, began)
             raise
+        except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
+            self._recorder.record(request, request_id, "RESOURCE_EXHAUSTED", None, began)
+            context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
+            context.set_details(str(error))
+            return pb.RankResponse()
         except Exception as error:
             status = _status(error, request_id)
             self._recorder.record(request, request_id, code_pb2.Code.Name(status.code), None, began)
@@ -86,6 +91,19 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         response = to_response(answer, request_id, bundle_age(self._manifest))
         self._writing.tell(time.perf_counter() - written)
         return response
+
+    async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
+        """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
+        self.taken += 1
+        request_id = request.request_id or uuid.uuid4().hex
+        try:
+            if self.refusing:
+                raise Stopping("the server is stopping; ask another one")
+            run = self._funnel.begin_score(to_score_query(request), self._deadline(context))
+            answer = await self._engine.submit(run, tenant_of(context))
+        except Exception as error:
+            await context.abort_with_status(rpc_status.to_status(_status(error, request_id)))
+        return to_score_response(answer, request_id)
 
     def _deadline(self, context: grpc.aio.ServicerContext) -> Deadline:
         left = context.time_remaining()

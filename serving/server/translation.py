@@ -10,6 +10,8 @@ from serving.request.query import (
     RankAnswer,
     RankedItem,
     RankQuery,
+    ScoreAnswer,
+    ScoreQuery,
     StageReport,
     StageStatus,
 )
@@ -36,7 +38,7 @@ def to_query(request: pb.RankRequest, default_limit: int) -> RankQuery:
     return RankQuery(
         user=request.user_id,
         limit=request.limit if request.HasField("limit") else default_limit,
-        context={name: _context_value(name, value) for name, value in request.context.items()},
+        context={name: _value(f"context[{name}]", value) for name, value in request.context.items()},
         candidates=_candidates(request),
         filters={name: tuple(values.values) for name, values in request.filters.items()},
         recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
@@ -53,11 +55,30 @@ def _candidates(request: pb.RankRequest) -> tuple[str, ...] | None:
     return tuple(request.candidates) or None
 
 
-def _context_value(name: str, value: pb.Value) -> ContextValue:
+def to_score_query(request: pb.ScoreRequest) -> ScoreQuery:
+    """Raises RequestError as `to_query` does."""
+    if not request.user_id:
+        raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
+    return ScoreQuery(
+        user=request.user_id, items=tuple(request.item_ids),
+        context={name: _value(f"context[{name}]", value) for name, value in request.context.items()},
+        features={item: {name: _value(f"features[{item}][{name}]", value) for name, value in given.values.items()}
+                  for item, given in request.features.items()},
+        recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
+    )
+
+
+def to_score_response(answer: ScoreAnswer, request_id: str) -> pb.ScoreResponse:
+    return pb.ScoreResponse(
+        request_id=request_id, bundle_version=answer.bundle_version, probabilities=answer.probabilities,
+        unknown_items=answer.unknown, known_user=answer.known_user)
+
+
+def _value(where: str, value: pb.Value) -> ContextValue:
     kind = value.WhichOneof("kind")
     if kind is None:
         raise RequestError(
-            f"context[{name}]", "holds no value; set text, integer, number or flag, or leave the field out"
+            where, "holds no value; set text, integer, number or flag, or leave the field out"
         )
     result: ContextValue = getattr(value, kind)
     return result

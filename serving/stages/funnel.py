@@ -11,8 +11,8 @@ import torch
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.query import RankAnswer, RankQuery
-from serving.request.request_check import check
+from serving.request.query import RankAnswer, RankQuery, ScoreQuery
+from serving.request.request_check import check, check_score
 from serving.request.request_features import RequestFeatures
 from serving.request.stage_clock import StageClock
 from serving.stages.prerank import PrerankStage
@@ -22,6 +22,7 @@ from serving.stages.reasons import Reasons
 from serving.stages.request_run import ANSWER, CLOCKED, FLOOR, RequestRun, Stages, Trace
 from serving.stages.rerank import RerankStage
 from serving.stages.retrieval import RetrievalStage
+from serving.stages.score_run import ScoreRun
 from serving.stages.tower_probability import fitted
 
 
@@ -60,6 +61,13 @@ class Funnel:
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")
         return RequestRun(self._stages, query, deadline)
+
+    def begin_score(self, query: ScoreQuery, deadline: Deadline) -> ScoreRun:
+        """Given items, scored and nothing else. Raises RequestError, DeadlineExpired."""
+        check_score(query, self._bundle.settings.serve, self._bundle.spec)
+        if deadline.expired:
+            raise DeadlineExpired("the deadline had passed before the first item; send the request with more time")
+        return ScoreRun(self._bundle, self._stages.features, query, deadline)
 
     @torch.inference_mode()
     def rank(self, query: RankQuery, deadline: Deadline, trace: Trace | None = None) -> RankAnswer:

@@ -1,8 +1,10 @@
 """Why an item is in the slate: how far its logit falls when one field is set to missing (unknown id, default number).
 
-Ablation one field at a time, for the final items alone: all (item, field) variants and the unchanged items go through
-the ranker in one call. Crosses and pair rates are no fields here: they are recomputed from the changed parts,
-so that what they contribute counts for each of their parts.
+Ablation one field at a time, for the final items alone. Which fields are worth it a first-order estimate says, one
+gradient for all of them (serving/stages/sensitivity.py): the LOOKED_AT largest are then set to missing one by one, in
+one call of the ranker, so that what is told is exact. A network that has no such gradient has all fields ablated.
+Crosses and pair rates are no fields here: they are recomputed from the changed parts, so that what they contribute
+counts for each of their parts.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import numpy as np
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import DenseSlot, IdSlot
+from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import Reason
 from serving.request.request_features import Requester, RequestFeatures, block
+from serving.stages.sensitivity import Sensitivity
 
 TOP = 3
+LOOKED_AT = 6  # fields per item
 ROUNDING = 1e-5  # rows of one call may round differently; a smaller change is none
 
 
@@ -36,47 +41,69 @@ class Reasons:
     """Explains the bundle's ranker: one ablation per field of user, context and item."""
 
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
-        self._ranker = bundle.ranker
-        self._features = features
+        self._ranker, self._features = bundle.ranker, features
         spec = bundle.spec
         self._fields = [
             *_ablations(True, spec.block_ids("request"), spec.block_dense("request"), features.missing_request),
             *_ablations(False, spec.id_slots("item"), spec.dense_slots("item"), features.missing_item),
         ]
+        self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields)
+        nothing = features.candidate_inputs(np.array([UNKNOWN_ROW]), features.missing_request.ids)
+        self._missing = block(features.missing_request), block(nothing)
 
     def top(self, rows: np.ndarray, requester: Requester) -> list[list[Reason]]:
         """Per item of `rows` [n], up to three fields with the largest changes, without those that change nothing."""
         if not len(rows):
             return []
-        changes = self.changes(rows, requester)
+        looked_at = self._looked_at(rows, requester)
+        changes = self._ablated(rows, requester, looked_at)
         order = np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :TOP]
         return [
-            [Reason(self._fields[f].field, float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
-            for item, best in zip(changes, order, strict=True)
+            [Reason(self._fields[fields[f]].field, float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
+            for item, fields, best in zip(changes, looked_at, order, strict=True)
         ]
 
     def changes(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
         """[n, number of fields]: logit as it is minus logit without the field, in the order of `fields`."""
-        request, candidate = self._variants(rows, requester)
-        logits = self._ranker(block(request), block(candidate)).numpy().reshape(len(self._fields) + 1, len(rows))
-        return (logits[0] - logits[1:]).T.astype(np.float64)
+        return self._ablated(rows, requester, self._all(rows))
 
     @property
     def fields(self) -> list[str]:
         """Names, in the order of `changes`."""
         return [ablation.field for ablation in self._fields]
 
-    def _variants(self, rows: np.ndarray, requester: Requester) -> tuple[Encoded, Encoded]:
-        """Both blocks for variant 0 (unchanged) and one variant per field, each over all items."""
-        count, variants = len(rows), len(self._fields) + 1
+    def _all(self, rows: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(np.arange(len(self._fields)), (len(rows), len(self._fields)))
+
+    def _looked_at(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
+        """[n, LOOKED_AT] fields of each item, or all where the network cannot be asked."""
+        candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
+        request = Encoded(*(part.repeat(len(rows), axis=0) for part in requester.inputs))
+        found = None
+        if len(self._fields) > LOOKED_AT:
+            found = self._sensitivity.changes(block(request), block(candidate), self._missing)
+        if found is None:
+            return self._all(rows)
+        return np.argsort(-np.abs(found.numpy()), axis=1, kind="stable")[:, :LOOKED_AT]
+
+    def _ablated(self, rows: np.ndarray, requester: Requester, fields: np.ndarray) -> np.ndarray:
+        """[n, m] of fields [n, m]: by how much the logit of each item exceeds the one without the field."""
+        request, candidate = self._variants(rows, requester, fields)
+        logits = self._ranker(block(request), block(candidate)).numpy().reshape(-1, len(rows))
+        return (logits[0] - logits[1:]).T.astype(np.float64)
+
+    def _variants(self, rows: np.ndarray, requester: Requester, fields: np.ndarray) -> tuple[Encoded, Encoded]:
+        """Both blocks of variant 0 (unchanged) and one variant per column of `fields` [n, m], each over all items."""
+        count, variants = len(rows), fields.shape[1] + 1
         candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
         request_ids, request_dense = (part.repeat(variants * count, axis=0) for part in requester.inputs)
         candidate_ids, candidate_dense = (np.tile(part, (variants, 1)) for part in candidate)
-        for variant, ablation in enumerate(self._fields, start=1):
-            span = slice(variant * count, (variant + 1) * count)
+        for number in np.unique(fields):
+            ablation, (items, columns) = self._fields[number], np.nonzero(fields == number)
+            places = (columns + 1) * count + items
             ids, dense = (request_ids, request_dense) if ablation.of_request else (candidate_ids, candidate_dense)
-            ids[span, ablation.id_columns] = ablation.ids
-            dense[span, ablation.dense_columns] = ablation.dense
+            ids[places, ablation.id_columns] = ablation.ids
+            dense[places, ablation.dense_columns] = ablation.dense
         self._features.write_crosses(candidate_ids, request_ids)
         return Encoded(request_ids, request_dense), Encoded(candidate_ids, candidate_dense)
 

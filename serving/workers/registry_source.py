@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from contracts.errors import BundleError
@@ -9,14 +10,17 @@ from models.tracking.bundle_registry import BundleRegistry, RegisteredBundle
 
 
 class RegistrySource:
-    """`cache` holds the folders of fetched bundles."""
+    """`cache` holds the folders of fetched bundles. The registry is opened when it is first asked, and again as long as
+    that fails."""
 
-    def __init__(self, registry: BundleRegistry, name: str, alias: str, cache: Path) -> None:
-        self._registry, self._name, self._alias, self._cache = registry, name, alias, cache
+    def __init__(self, open_registry: Callable[[], BundleRegistry], name: str, alias: str, cache: Path) -> None:
+        self._open, self._name, self._alias, self._cache = open_registry, name, alias, cache
+        self._registry: BundleRegistry | None = None
         self._known: dict[str, RegisteredBundle] = {}
 
     def latest(self) -> str | None:
         """The version that the alias names now; None where it names nothing."""
+        self._registry = self._registry or self._open()
         registered = self._registry.by_alias(self._name, self._alias)
         if registered is None:
             return None
@@ -29,6 +33,6 @@ class RegistrySource:
         Raises BundleError for another one, or when the store lacks it; ChecksumError when it is not what was
         registered.
         """
-        if version not in self._known:
+        if version not in self._known or self._registry is None:
             raise BundleError(f"{version} is not what {self._name}@{self._alias} names")
         return self._registry.fetch(self._known[version], self._cache)

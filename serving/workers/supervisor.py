@@ -1,42 +1,39 @@
 """Keeps the port served with the bundle that a source names, and changes bundles without a failed request.
 
-    poll ▶ fetch ▶ a fresh process loads, checks parity, warms up ▶ it takes over new connections ▶ the old one is left
-    by its callers, whose connections are asked to come again, and ends
+    search ▶ fetch ▶ fresh workers load, check parity, warm up ▶ they take over new connections, all at once ▶ the old
+    ones are left by their callers, whose connections are asked to come again, and end
 
-Loading inside the serving process would stall it. A bundle that cannot be fetched, loaded or verified is refused and
-the old one keeps serving. One change at a time: two processes at most, and one again after it. A process that dies is
-replaced by a new one with the same bundle.
+Loading inside the serving processes would stall them. A bundle that cannot be fetched, loaded or verified is refused
+and the old one keeps serving; one whose workers keep dying is rolled back. One change at a time: two generations at
+most. Nothing here waits: what takes long (registry, download, loading) goes on beside the loop that keeps workers up.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from contracts.errors import BundleError
-from serving.server.port_takeover import DRAIN_GRACE_SECONDS, reserved
+from serving.server.port_takeover import NOBODY, reserved
+from serving.workers.bundle_cache import BundleCache, ServedBundle
+from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
+from serving.workers.generation import Generation
 from serving.workers.worker_messages import WorkerSettings
-from serving.workers.worker_process import WorkerProcess
 
-STOP_SECONDS = 15.0
-RETRY_SECONDS = 300.0
-TICK_SECONDS = 0.1
+TICK_SECONDS = 0.05
+DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
+AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
+PROBATION_SECONDS, PROBATION_DEATHS = 60.0, 3  # per worker
+QUIET_SECONDS = 1.1  # without callers, told twice, before workers are ended
+ORDER_SECONDS = 0.1  # in which a worker has followed an order
+UNEVEN = 2  # connections that the busiest worker may have more than the idlest
 log = logging.getLogger("sluice.serving")
-
-
-class BundleSource(Protocol):
-    """`latest` names the bundle that should be served; `fetch` returns its folder, or raises BundleError."""
-
-    def latest(self) -> str | None: ...
-    def fetch(self, version: str) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -50,116 +47,191 @@ class SupervisorSettings:
     answers: Path | None = None
     poll_seconds: float = 5.0
     connection_seconds: float = 30.0
+    workers: int = 1
 
     @property
     def drain_seconds(self) -> float:
-        """How long a worker may take to be left by its callers before it is stopped."""
-        return 1.1 * self.connection_seconds + DRAIN_GRACE_SECONDS + STOP_SECONDS
+        """How long workers may take to be left by their callers before they are stopped."""
+        return AGE_JITTER * self.connection_seconds + DRAIN_GRACE_SECONDS
 
 
 class Supervisor:
-    """Serves what `source` names until it is told to stop; one port, one worker, two while bundles change."""
+    """Serves what `source` names until it is told to stop; `cache` remembers what was served, None keeps nothing."""
 
-    def __init__(self, source: BundleSource, settings: SupervisorSettings) -> None:
-        self._source, self._settings = source, settings
+    def __init__(self, source: BundleSource, settings: SupervisorSettings, cache: BundleCache | None = None) -> None:
+        self._search, self._settings, self._cache = BundleSearch(source), settings, cache
         self._stop = threading.Event()
-        self._current: WorkerProcess | None = None
-        self._draining: WorkerProcess | None = None
-        self._refused, self._retry_at = "", 0.0
+        self._port, self._first = 0, 0  # `_first`: number of the current generation's first listener
+        self._numbers: list[int] = []  # which of its workers is its listener 0, 1, ...; empty where that is not known
+        self._current: Generation | None = None
+        self._coming: Generation | None = None
+        self._draining: Generation | None = None
+        self._before: ServedBundle | None = None
+        self._selected: tuple[int, int] | None = None
+        self._drain_began = self._quiet_since = 0.0
 
     def run(self, on_ready: Callable[[str, int], None]) -> None:
         """Until SIGTERM or SIGINT. Raises SluiceError when the port is taken, or the first bundle cannot be served."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._stop.set())
         with reserved(self._settings.host, self._settings.port) as port, contextlib.closing(self):
-            version = self._source.latest()
-            if version is None:
-                raise BundleError("the registry names no such bundle; register and promote one first")
-            self._current = self._started(self._source.fetch(version), version, port)
-            if self._current is None:
-                return
-            on_ready(version, port)
-            self._watch(port)
+            self._port = port
+            first = self._first_bundle()
+            self._current = self._generation(first)
+            while not self._current.serving:
+                if self._stop.wait(TICK_SECONDS):
+                    return
+                if why := self._current.advance():
+                    raise BundleError(why)
+            self._numbers = list(range(self._settings.workers))
+            self._serves(self._current)
+            on_ready(first.version, port)
+            self._watch()
 
     def close(self) -> None:
-        """Stops every worker."""
-        for worker in (self._draining, self._current):
-            if worker is not None:
-                worker.stop(STOP_SECONDS)
+        """Stops every worker, all together."""
+        threads = [threading.Thread(target=one.stop) for one in (self._draining, self._coming, self._current) if one]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def _watch(self, port: int) -> None:
+    def _first_bundle(self) -> ServedBundle:
+        """What the source names; where it cannot be asked, what was served last."""
+        try:
+            first = self._search.first()
+        except Exception as error:
+            last = self._cache.last_served() if self._cache else None
+            if last is None:
+                raise error if isinstance(error, BundleError) else BundleError(sentence(error)) from error
+            log.warning("the registry cannot be asked (%s): %s is served, as before", sentence(error), last.version)
+            return last
+        if first is None:
+            raise BundleError("the registry names no such bundle; register and promote one first")
+        return first
+
+    def _generation(self, bundle: ServedBundle) -> Generation:
+        settings = self._settings
+        return Generation(bundle.version, WorkerSettings(
+            folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
+            answers=settings.answers), settings.workers)
+
+    def _watch(self) -> None:
         next_poll = 0.0
         while not self._stop.wait(TICK_SECONDS):
-            self._revive(port)
-            self._reap()
-            if time.monotonic() >= next_poll:
-                self._poll(port)
+            try:
+                self._tick()
+            except Exception as error:  # whatever it is, the workers go on, and so does their supervisor
+                log.error("the supervisor stumbled and goes on: %s", sentence(error), exc_info=error)
+            if time.monotonic() >= next_poll and self._current is not None:
+                self._search.begin(self._current.version)
                 next_poll = time.monotonic() + self._settings.poll_seconds
 
-    def _revive(self, port: int) -> None:
-        old = self._current
-        if old is None or old.alive:
-            return
-        log.error("the process that serves %s has died; another one is started", old.version)
-        try:
-            self._current = self._started(old.folder, old.version, port)
-        except BundleError as error:
-            log.error("%s cannot be served again: %s", old.version, error)
-            self._stop.wait(self._settings.poll_seconds)
+    def _tick(self) -> None:
+        current = self._current
+        assert current is not None
+        current.tend()
+        self._roll_back(current)
+        if self._draining is not None:
+            self._draining.tend(revive=False)
+            self._leave(self._draining)
+        elif self._coming is not None:
+            self._come(self._coming, current)
+        elif (found := self._search.take()) is not None and found.version != current.version:
+            log.info("loading %s beside %s", found.version, current.version)
+            self._begin(found)
+        self._spread()
 
-    def _reap(self) -> None:
-        """Forgets a process that has been drained; ends one that callers do not leave."""
-        old = self._draining
-        if old is None:
-            return
-        if old.alive and time.monotonic() < old.drain_began + self._settings.drain_seconds:
-            return
-        if old.alive:
+    def _begin(self, bundle: ServedBundle) -> None:
+        """Starts workers beside the current ones, which keep all connections until these can take over."""
+        assert self._current is not None
+        self._select(self._first, len(self._current.workers))
+        self._coming = self._generation(bundle)
+
+    def _come(self, coming: Generation, current: Generation) -> None:
+        """The fresh workers take over once all of them listen; none does where one cannot."""
+        why = coming.advance()
+        if why:
+            log.error("refused %s, %s is served on: %s", coming.version, current.version, why)
+            self._search.refuse(coming.version)
+            self._coming = None
+            coming.kill()
+        elif coming.serving:
+            self._first = len(current.workers) if current.ordered and self._first == 0 else NOBODY
+            self._before = ServedBundle(version=current.version, folder=current.folder)
+            self._current, self._coming, self._draining = coming, None, current
+            self._drain_began, self._quiet_since = time.monotonic(), 0.0
+            self._select(self._first, len(coming.workers))
+            self._serves(coming)
+
+    def _serves(self, generation: Generation) -> None:
+        generation.serving_since = time.monotonic()
+        if self._cache is not None:
+            self._cache.remember(ServedBundle(version=generation.version, folder=generation.folder))
+            before = [self._before.folder] if self._before else []
+            self._cache.clean(generation.folder, *before)
+
+    def _leave(self, old: Generation) -> None:
+        """Ends the workers of a generation that nobody calls any more, or that is not left in time."""
+        now, over = time.monotonic(), time.monotonic() > self._drain_began + self._settings.drain_seconds
+        if over:
             log.warning("%s still has callers after %.0f s and is stopped", old.version, self._settings.drain_seconds)
-        old.stop(STOP_SECONDS)
+        elif old.connections or now < self._drain_began + QUIET_SECONDS:
+            self._quiet_since = 0.0
+            return
+        self._quiet_since = self._quiet_since or now
+        if not over and now < self._quiet_since + QUIET_SECONDS:
+            return
+        self._end(old)
         self._draining = None
-        if self._current is None or old.folder != self._current.folder:
-            shutil.rmtree(old.folder, ignore_errors=True)
         log.info("%s is left by its callers and gone", old.version)
 
-    def _poll(self, port: int) -> None:
-        try:
-            version = self._source.latest()
-        except Exception as error:  # a registry that is down for a while stops no server
-            log.warning("the registry cannot be asked: %s", str(error).splitlines()[0])
-            return
-        if version is None or self._current is None or self._draining is not None or version == self._current.version:
-            return
-        if version == self._refused and time.monotonic() < self._retry_at:
-            return
-        try:
-            self._change(version, port)
-        except BundleError as error:
-            log.error("refused %s, %s is served on: %s", version, self._current.version, error)
-            self._refused, self._retry_at = version, time.monotonic() + RETRY_SECONDS
+    def _end(self, old: Generation) -> None:
+        """One after the other, the last to listen first: so the numbers of those that stay are known throughout."""
+        current = self._current
+        assert current is not None
+        listeners = [-1] * len(old.workers) + list(range(len(current.workers)))
+        if self._first == NOBODY or not current.ordered:
+            old.stop()
+            listeners = []
+        else:
+            for first in range(len(old.workers), 0, -1):
+                self._select(first, max(len(current.workers) - 1, 1))
+                time.sleep(ORDER_SECONDS)
+                old.workers[first - 1].stop(DRAIN_GRACE_SECONDS)
+                last = listeners.pop()  # which takes the number of the one that has gone
+                listeners[first - 1 :] = [last, *listeners[first:]]
+        self._first, self._numbers, self._selected = 0, listeners, None
 
-    def _change(self, version: str, port: int) -> None:
-        old, folder = self._current, self._source.fetch(version)
-        log.info("loading %s beside %s", version, old.version if old else "none")
-        try:
-            fresh = self._started(folder, version, port)
-        except BundleError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if fresh is None or old is None:
+    def _roll_back(self, current: Generation) -> None:
+        """To the bundle before, where the workers of a fresh one keep dying."""
+        young = time.monotonic() < current.serving_since + PROBATION_SECONDS
+        before = self._before
+        if before is None or not young or self._coming or current.deaths < PROBATION_DEATHS * len(current.workers):
             return
-        self._current, self._draining = fresh, old
-        if old.alive:
-            old.drain()
+        log.error("the workers of %s keep dying; back to %s", current.version, before.version)
+        self._search.refuse(current.version)
+        self._before, current.deaths = None, 0
+        if self._draining is not None:
+            self._draining.stop()
+            self._draining = None
+        self._begin(before)
 
-    def _started(self, folder: Path, version: str, port: int) -> WorkerProcess | None:
-        """A process that listens, or None when the supervisor was stopped meanwhile. Raises BundleError."""
-        settings = self._settings
-        worker = WorkerProcess(version, WorkerSettings(
-            folder=folder, host=settings.host, port=port, connection_seconds=settings.connection_seconds,
-            answers=settings.answers,
-        ))
-        if worker.wait_ready(self._stop):
-            return worker
-        worker.stop(STOP_SECONDS)
-        return None
+    def _spread(self) -> None:
+        """New connections go by their source ports to all workers, or to the idlest where they have become uneven."""
+        current = self._current
+        assert current is not None
+        if self._draining or self._coming or not current.serving:
+            return
+        busy = current.busiest_first()
+        gap = current.workers[busy[0]].connections - current.workers[busy[-1]].connections
+        if gap >= UNEVEN and current.ordered and self._numbers:
+            self._select(self._numbers.index(busy[-1]), 1)
+        else:
+            self._select(0, len(current.workers))
+
+    def _select(self, first: int, count: int) -> None:
+        if self._selected == (first, count) or self._current is None:
+            return
+        self._selected = (first, count)
+        next(worker for worker in self._current.workers if worker.alive and worker.ready).select(first, count)

@@ -1,22 +1,31 @@
-"""One server process under a supervisor: its argument is a `WorkerSettings`, its output `WorkerReport`s, one a line.
+"""One server process under a supervisor: its argument is a `WorkerSettings`, its standard input `WorkerOrder`s and its
+standard output `WorkerReport`s, one a line.
 
-    {"ready": VERSION}       it listens; from now on new callers are its own
+    {"loaded": true}         parity holds, it is warm and waits for the order to listen
+    {"ready": VERSION}       it listens
     {"refused": SENTENCE}    the bundle cannot be served; the process ends
+    {"pong": N, ...}         its event loop turns
 
-It stops when its standard input closes, so that no worker outlives its supervisor.
+What else this process prints goes to standard error. It stops when its standard input closes, so that no worker
+outlives its supervisor.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterable
 
-from serving.workers.worker_messages import WorkerReport, WorkerSettings
+from pydantic import ValidationError
+
+from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(message)s"
+log = logging.getLogger("sluice.serving")
 
 
 def log_to_stderr() -> None:
@@ -25,31 +34,89 @@ def log_to_stderr() -> None:
     logging.getLogger("sluice").setLevel(logging.INFO)
 
 
-def report(message: WorkerReport) -> None:
-    """To the supervisor."""
-    print(message.line, flush=True)
+class Reports:
+    """The supervisor's end of standard output; everybody else's `print` is led to standard error."""
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._out = os.fdopen(os.dup(1), "w")
+        self._lock = threading.Lock()
+        os.dup2(2, 1)
+
+    def send(self, message: WorkerReport) -> None:
+        with self._lock:
+            print(message.line, file=self._out, flush=True)
 
 
-def stop_with_supervisor() -> None:
-    """Asks this process to stop once its standard input has closed."""
-    while os.read(sys.stdin.fileno(), 1):  # not sys.stdin.read(): its lock would be held when the process ends
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+class Orders:
+    """Follows the supervisor's orders in a thread, and asks the process to stop once no more can come."""
+
+    def __init__(self, reports: Reports, port: int) -> None:
+        self._reports, self._port = reports, port
+        self._listen = threading.Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._follow, args=(_lines(),), name="supervisor", daemon=True).start()
+
+    def wait_to_listen(self) -> None:
+        """Says that it has loaded, and waits for the order."""
+        self._reports.send(WorkerReport(loaded=True))
+        self._listen.wait()
+
+    def _follow(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            try:
+                self._obey(WorkerOrder.model_validate_json(line))
+            except (ValidationError, OSError) as error:
+                log.error("an order could not be followed: %s", error)
+        os.kill(os.getpid(), signal.SIGTERM)
+        self._listen.set()
+
+    def _obey(self, order: WorkerOrder) -> None:
+        from serving.server.port_takeover import select
+
+        if order.listen:
+            self._listen.set()
+        if order.select is not None:
+            select(self._port, *order.select)
+        if order.ping and self.loop is not None:
+            self.loop.call_soon_threadsafe(self._pong, order.ping)
+
+    def _pong(self, number: int) -> None:
+        from serving.server.port_takeover import connections
+
+        self._reports.send(WorkerReport(pong=number, connections=connections(self._port)))
+
+
+def _lines() -> Iterable[bytes]:
+    """Of standard input, read without `sys.stdin`: its lock would be held when the process ends."""
+    rest = b""
+    while piece := os.read(0, 65_536):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
 
 
 def main(told: WorkerSettings) -> int:
     """Serves until it is stopped. Returns the exit code."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
+    os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
     log_to_stderr()
-    threading.Thread(target=stop_with_supervisor, name="supervisor", daemon=True).start()
+    reports = Reports()
+    orders = Orders(reports, told.port)
+    orders.start()
+    from contracts.bundle.bundle import Manifest
     from contracts.errors import SluiceError
     from serving.server.server import ServerSettings, run
 
+    def ready(manifest: Manifest, _: int) -> None:
+        orders.loop = asyncio.get_running_loop()
+        reports.send(WorkerReport(ready=manifest.version))
+
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds)
     try:
-        run(told.folder, settings, lambda bundle, _: report(WorkerReport(ready=bundle.version)))
+        run(told.folder, settings, lambda bundle, port: ready(bundle.manifest, port), orders.wait_to_listen)
     except SluiceError as error:
-        report(WorkerReport(refused=str(error)))
+        reports.send(WorkerReport(refused=str(error)))
         return error.exit_code
     return 0
 

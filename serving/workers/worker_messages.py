@@ -1,10 +1,19 @@
-"""What a supervisor and its worker tell each other, in JSON lines: settings once down, reports up."""
+"""What a supervisor and its workers tell each other, in JSON lines: settings at the start, orders down, reports up."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def line(self) -> str:
+        """JSON, without an end of line."""
+        return self.model_dump_json(exclude_defaults=True)
 
 
 class WorkerSettings(BaseModel):
@@ -20,15 +29,21 @@ class WorkerSettings(BaseModel):
     answers: Path | None = None
 
 
-class WorkerReport(BaseModel):
-    """One of the two: `ready` is the version of the bundle that is served from now on; `refused` says why none is."""
+class WorkerOrder(_Message):
+    """One of three: `listen`, once it has loaded; `select` (first, count), who gets new connections (see
+    serving/server/port_takeover.py); `ping`, to be answered by the event loop."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    listen: bool = False
+    select: tuple[int, int] | None = None
+    ping: int = 0
 
+
+class WorkerReport(_Message):
+    """`loaded`: it waits for the order to listen; `ready` is the version that is served from now on; `refused` says why
+    none is; `pong` answers a ping, `connections` tells how many callers are connected."""
+
+    loaded: bool = False
     ready: str | None = None
     refused: str | None = None
-
-    @property
-    def line(self) -> str:
-        """JSON, without an end of line."""
-        return self.model_dump_json(exclude_none=True)
+    pong: int = 0
+    connections: int = 0

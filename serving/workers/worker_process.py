@@ -1,32 +1,33 @@
-"""A worker as its supervisor sees it: started, waited for, asked to drain or to stop, by its process id."""
+"""A worker as its supervisor sees it: started, asked, told, stopped, by its process id. Nothing here waits for it but
+`stop` and `kill`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import threading
 import time
 
-from contracts.errors import BundleError
-from serving.server.port_takeover import DRAIN
-from serving.workers.worker_messages import WorkerReport, WorkerSettings
+from pydantic import ValidationError
 
-START_SECONDS = 600.0
-POLL = 0.05
+from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
 
 class WorkerProcess:
-    """`version` names the bundle in `settings.folder`. Loading begins at once, in a process of its own."""
+    """Loading begins at once, in a process of its own. `loaded`, `ready`, `refused` and `connections` are what it has
+    last said; `heard` when, by the monotonic clock."""
 
-    def __init__(self, version: str, settings: WorkerSettings) -> None:
-        self.folder, self.version, self.drain_began = settings.folder, version, 0.0
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.began = self.heard = time.monotonic()
+        self.loaded, self.ready, self.refused, self.connections = False, False, "", 0
+        self.told_to_listen, self._pings = False, 0
         self._process = subprocess.Popen(
             [sys.executable, "-m", "serving.workers.worker", settings.model_dump_json()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )
-        self._ready, self._refused = False, ""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -38,31 +39,34 @@ class WorkerProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def wait_ready(self, stop: threading.Event) -> bool:
-        """False when `stop` was set first. Raises BundleError with the worker's own sentence when it does not serve."""
-        end = time.monotonic() + START_SECONDS
-        while not self._ready:
-            if stop.is_set():
-                return False
-            if not self.alive:
-                self._listener.join(5)
-                raise BundleError(self._refused or f"its process ended with {self._process.returncode}; "
-                                  "see the log above")
-            if time.monotonic() > end:
-                self.kill()
-                raise BundleError(f"it was not ready after {START_SECONDS:.0f} s")
-            time.sleep(POLL)
-        return True
+    @property
+    def end(self) -> str:
+        """Why it ended, in its own words where it said any."""
+        self._listener.join(5)
+        return self.refused or f"its process ended with {self._process.returncode}; see the log above"
 
-    def drain(self) -> None:
-        """Its callers go over to its successor, then it ends."""
-        self.drain_began = time.monotonic()
-        self._process.send_signal(DRAIN)
+    def listen(self) -> None:
+        self.told_to_listen = True
+        self._tell(WorkerOrder(listen=True))
 
-    def stop(self, seconds: float) -> int:
-        """Asks it to finish its requests and waits; kills it when that takes too long. Returns its exit code."""
+    def select(self, first: int, count: int) -> None:
+        """Who gets the port's new connections: of its listeners, in the order in which they began, `count` from
+        `first`."""
+        self._tell(WorkerOrder(select=(first, count)))
+
+    def ping(self) -> None:
+        """Its event loop will say how many callers are connected."""
+        self._pings += 1
+        self._tell(WorkerOrder(ping=self._pings))
+
+    def terminate(self) -> None:
+        """Asks it to finish its requests and end."""
         if self.alive:
             self._process.terminate()
+
+    def stop(self, seconds: float) -> int:
+        """Asks it to end and waits; kills it when that takes too long. Returns its exit code."""
+        self.terminate()
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -75,17 +79,32 @@ class WorkerProcess:
         self._process.wait()
         return self._close()
 
+    def _tell(self, order: WorkerOrder) -> None:
+        """A worker that has just died hears nothing; who looks at it next will see that."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(order.line + "\n")
+            self._process.stdin.flush()
+
     def _close(self) -> int:
         """Both pipes, once the process has ended."""
         self._listener.join(5)
         for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
         return self._process.returncode
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            report = WorkerReport.model_validate_json(line)
-            self._ready = self._ready or report.ready is not None
-            self._refused = report.refused or self._refused
+            try:
+                report = WorkerReport.model_validate_json(line)
+            except ValidationError:  # whatever it is, it is no word for us
+                sys.stderr.write(line)
+                continue
+            self.heard = time.monotonic()
+            self.loaded = self.loaded or report.loaded
+            self.ready = self.ready or report.ready is not None
+            self.refused = report.refused or self.refused
+            self.connections = report.connections if report.pong else self.connections

@@ -52,7 +52,7 @@ def run_demo(folder: Path, events: int, rate: float, console: Console) -> Airflo
 
 def _served_days(world: DemoWorld, api: AirflowApi, rate: float) -> list[DemoDay]:
     options = ("--registry", world.registry.uri, "--poll-seconds", "1", "--connection-seconds", "5",
-               "--log-answers", str(world.answers))
+               "--log-answers", str(world.answers), "--cache", str(world.folder / "server-cache"))
     server = ServerProcess(f"models:/{world.config.name}@{CHAMPION}", world.folder / "server.log", options=options)
     try:
         api.set_variables({"sluice_serving": server.target})

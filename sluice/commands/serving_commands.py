@@ -4,7 +4,6 @@ client, printed for people or as JSON."""
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from sluice.commands.command import AsJson, command
 if TYPE_CHECKING:
     from serving.proto.sluice_pb2 import RankResponse
     from serving.request.query import ContextValue
+    from serving.workers.supervisor import SupervisorSettings
 
 
 @command()
@@ -28,48 +28,68 @@ def serve(
     registry: Annotated[str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI")] = None,
     poll_seconds: Annotated[float, typer.Option(min=0.1, help="how often the alias is looked up")] = 5.0,
     connection_seconds: Annotated[
-        float, typer.Option(min=0.5, help="an alias: how long a caller's connection lives; a change takes as long")
+        float, typer.Option(min=0.5, help="how long a caller's connection lives; a change of bundles takes as long")
     ] = 30.0,
+    workers: Annotated[int | None, typer.Option(min=1, help="processes that share the port; one per core")] = None,
+    cache: Annotated[Path | None, typer.Option(help="an alias: where its bundles lie; below ~/.cache/sluice")] = None,
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
 
-    Of an alias the bundle is changed whenever the alias moves, without a failed request.
+    Of an alias the bundle is changed whenever the alias moves, without a failed request; a start without the registry
+    serves what was served last.
 
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
+    os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
     from models.tracking.bundle_registry import SCHEME
+    from serving.workers.supervisor import SupervisorSettings
     from serving.workers.worker import log_to_stderr
 
     log_to_stderr()
+    settings = SupervisorSettings(
+        host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
+        workers=workers or os.cpu_count() or 1)
     if bundle.startswith(SCHEME):
-        serve_alias(bundle, host, port, log_answers, registry, poll_seconds, connection_seconds)
+        serve_alias(bundle, settings, registry, cache)
+    elif settings.workers > 1:
+        serve_shared(Path(bundle), settings)
     else:
         serve_folder(Path(bundle), host, port, log_answers)
 
 
 def serve_folder(folder: Path, host: str, port: int, answers: Path | None) -> None:
-    """Until a signal; refuses what is no bundle, or one whose parity differs."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch and FAISS load, so set before them
+    """In this process, until a signal; refuses what is no bundle, or one whose parity differs."""
     from serving.server.server import ServerSettings, run
 
     settings = ServerSettings(host=host, port=port, answers=answers)
-    run(folder, settings, lambda loaded, bound: typer.echo(f"serving {loaded.version} on {host}:{bound}"))
+    run(folder, settings, lambda loaded, bound: announce(loaded.version, host, bound))
 
 
-def serve_alias(
-    reference: str, host: str, port: int, answers: Path | None, registry: str | None, poll: float, connection: float
-) -> None:
-    """Until a signal. Bundles lie in a temporary folder while they are served."""
+def serve_shared(folder: Path, settings: SupervisorSettings) -> None:
+    """By several processes, until a signal."""
+    from serving.workers.folder_source import FolderSource
+    from serving.workers.supervisor import Supervisor
+
+    Supervisor(FolderSource(folder), settings).run(lambda version, port: announce(version, settings.host, port))
+
+
+def serve_alias(reference: str, settings: SupervisorSettings, registry: str | None, cache: Path | None) -> None:
+    """Until a signal. Bundles are kept in a folder that outlives the server."""
     from models.tracking.bundle_registry import BundleRegistry, parse_reference, registry_uri
+    from serving.workers.bundle_cache import BundleCache, default_folder
     from serving.workers.registry_source import RegistrySource
-    from serving.workers.supervisor import Supervisor, SupervisorSettings
+    from serving.workers.supervisor import Supervisor
 
     name, alias = parse_reference(reference)
-    store = BundleRegistry(registry_uri(registry))
-    settings = SupervisorSettings(host, port, answers, poll, connection)
-    with tempfile.TemporaryDirectory(prefix="sluice-bundles-") as cache:
-        source = RegistrySource(store, name, alias, Path(cache))
-        Supervisor(source, settings).run(lambda version, bound: typer.echo(f"serving {version} on {host}:{bound}"))
+    uri = registry_uri(registry)
+    kept = BundleCache(cache or default_folder(f"{reference} {settings.host}:{settings.port}", uri))
+    source = RegistrySource(lambda: BundleRegistry(uri), name, alias, kept.folder)
+    Supervisor(source, settings, kept).run(lambda version, port: announce(version, settings.host, port))
+
+
+def announce(version: str, host: str, port: int) -> None:
+    """What a script waits for."""
+    typer.echo(f"serving {version} on {host}:{port}")
 
 
 @command()

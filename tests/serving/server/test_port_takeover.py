@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import select
 import socket
+from select import select as readable
 
 import pytest
 
 from contracts.errors import SluiceError
-from serving.server.port_takeover import connections, prefer_newest, reserved
+from serving.server.port_takeover import NOBODY, connections, reserved, select
 
 CALLERS = 40
 
@@ -28,7 +28,7 @@ def call(port: int) -> list[socket.socket]:
 
 def accepted(one: socket.socket) -> list[socket.socket]:
     taken = []
-    while select.select([one], [], [], 0.05)[0]:
+    while readable([one], [], [], 0.05)[0]:
         taken.append(one.accept()[0])
     return taken
 
@@ -41,7 +41,7 @@ def close(sockets) -> None:
 def test_the_newer_of_two_listeners_gets_every_connection_and_the_elders_queue_is_not_lost():
     with reserved("127.0.0.1", 0) as port:
         elder = listener(port)
-        prefer_newest(port)
+        select(port, 1, 1)  # beyond the last: the one there is
         for _ in range(3):  # a chain of successors
             early = call(port)
             successor = listener(port)
@@ -52,6 +52,41 @@ def test_the_newer_of_two_listeners_gets_every_connection_and_the_elders_queue_i
             close([*early, *late, *got_early, *got_late, elder])
             elder = successor
         elder.close()
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 3), (1, 2), (0, 1), (2, 1)])
+def test_the_selected_listeners_share_the_connections_and_no_other_gets_any(first, count):
+    with reserved("127.0.0.1", 0) as port:
+        listeners = [listener(port) for _ in range(3)]
+        select(port, first, count)
+        callers = call(port)
+        got = [accepted(one) for one in listeners]
+        assert [bool(one) for one in got] == [first <= place < first + count for place in range(3)]
+        assert sum(map(len, got)) == CALLERS
+        close([*callers, *listeners, *(one for taken in got for one in taken)])
+
+
+def test_with_nobody_selected_the_kernel_spreads_over_all():
+    with reserved("127.0.0.1", 0) as port:
+        listeners = [listener(port) for _ in range(2)]
+        select(port, 1, 1)
+        select(port, NOBODY, 1)
+        callers = call(port)
+        got = [accepted(one) for one in listeners]
+        assert all(got)
+        close([*callers, *listeners, *(one for taken in got for one in taken)])
+
+
+def test_when_one_closes_the_last_takes_its_number():
+    """What the order in which a supervisor ends old workers rests on."""
+    with reserved("127.0.0.1", 0) as port:
+        first, second, third = (listener(port) for _ in range(3))
+        first.close()
+        select(port, 0, 1)
+        callers = call(port)
+        got = accepted(third)
+        assert (len(got), len(accepted(second))) == (CALLERS, 0)
+        close([*callers, *got, second, third])
 
 
 def test_a_port_somebody_listens_on_cannot_be_reserved():

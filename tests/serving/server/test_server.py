@@ -33,7 +33,7 @@ def answers(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(bundle_folder, answers, tmp_path_factory):
     log = tmp_path_factory.mktemp("server") / "server.log"
-    process = ServerProcess(bundle_folder, log, options=("--log-answers", str(answers)))
+    process = ServerProcess(bundle_folder, log, options=("--log-answers", str(answers), "--workers", "1"))
     yield process
     assert process.stop() == 0
 
@@ -226,12 +226,12 @@ def test_health_and_reflection_answer(channel):
 
 def test_a_second_server_on_the_port_is_refused(server, bundle_folder, tmp_path):
     with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 is taken"):
-        ServerProcess(bundle_folder, tmp_path / "second.log", port=server.port)
+        ServerProcess(bundle_folder, tmp_path / "second.log", server.port, ("--workers", "1"))
 
 
 def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(publish_bundle, loaded, tmp_path):
     patient = {"max_queue": IN_FLIGHT, "queue_ms": 60_000, "max_deadline_ms": 60_000}
-    server = ServerProcess(publish_bundle(serve=patient), tmp_path / "server.log")
+    server = ServerProcess(publish_bundle(serve=patient), tmp_path / "server.log", options=("--workers", "1"))
     with grpc.insecure_channel(server.target) as channel:
         grpc.channel_ready_future(channel).result(20)
         rank = sluice_pb2_grpc.RankingStub(channel).Rank
@@ -252,7 +252,7 @@ def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(publis
 
 def test_sigterm_refuses_callers_that_never_pause(bundle_folder, loaded, tmp_path):
     """Answered or UNAVAILABLE, which a client may send again elsewhere; CANCELLED would blame the caller."""
-    server = ServerProcess(bundle_folder, tmp_path / "server.log")
+    server = ServerProcess(bundle_folder, tmp_path / "server.log", options=("--workers", "1"))
     codes: list[str] = []
     started = threading.Barrier(CALLERS + 1)
 

@@ -98,6 +98,15 @@ def test_without_a_deadline_of_the_callers_the_servers_own_holds(loaded: LoadedB
     hasty.close()
 
 
+def test_items_are_scored_over_the_wire(client: RankingClient) -> None:
+    found = client.score("u01", ["i01", "what", "i02"], context={"device": "phone"}, seconds=20)
+    assert list(found.unknown_items) == ["what"]
+    assert [0 < one < 1 for one in found.probabilities] == [True, False, True]
+    with pytest.raises(RankingFailed) as caught:
+        client.score("u01", [], seconds=20)
+    assert (caught.value.code, list(caught.value.fields)) == ("INVALID_ARGUMENT", ["item_ids"])
+
+
 def test_while_refusing_nothing_is_begun(client: RankingClient, servicer: RankingServicer) -> None:
     servicer.refusing = True
     try:

@@ -41,7 +41,7 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def test_the_aliass_bundle_is_fetched_into_the_cache(shelf: Shelf, tmp_path: Path) -> None:
-    source = RegistrySource(shelf, "market", "champion", tmp_path / "cache")
+    source = RegistrySource(lambda: shelf, "market", "champion", tmp_path / "cache")
     version = source.latest()
     assert version == "market-1"
     fetched = source.fetch(version)
@@ -50,7 +50,7 @@ def test_the_aliass_bundle_is_fetched_into_the_cache(shelf: Shelf, tmp_path: Pat
 
 
 def test_a_moved_alias_names_the_other_bundle_and_no_longer_the_first(shelf: Shelf, tmp_path: Path) -> None:
-    source = RegistrySource(shelf, "market", "champion", tmp_path / "cache")
+    source = RegistrySource(lambda: shelf, "market", "champion", tmp_path / "cache")
     source.latest()
     shelf.put("market-2", "champion")
     assert source.latest() == "market-2"
@@ -60,4 +60,4 @@ def test_a_moved_alias_names_the_other_bundle_and_no_longer_the_first(shelf: She
 
 @pytest.mark.parametrize(("name", "alias"), [("market", "shadow"), ("shop", "champion")])
 def test_an_alias_that_points_nowhere_names_nothing(shelf: Shelf, tmp_path: Path, name: str, alias: str) -> None:
-    assert RegistrySource(shelf, name, alias, tmp_path).latest() is None
+    assert RegistrySource(lambda: shelf, name, alias, tmp_path).latest() is None

@@ -58,12 +58,12 @@ class Platform:
         self.registry = BundleRegistry(self.uri)
         self.good = [self.registry.register(variant(source, folder, mark), Lineage()) for mark in ("one", "two")]
         self.bad = self.registry.register(with_other_logits(source, folder), Lineage())
-        self.answers, self.log = folder / "answers", folder / "server.log"
+        self.answers, self.log, self.cache = folder / "answers", folder / "server.log", folder / "cache"
 
-    def start(self, port: int = 0) -> ServerProcess:
+    def start(self, port: int = 0, workers: int = 1, uri: str = "") -> ServerProcess:
         self.registry.point(self.good[0], CHAMPION)
-        options = ("--registry", self.uri, "--poll-seconds", "0.2", "--connection-seconds", "1",
-                   "--log-answers", str(self.answers))
+        options = ("--registry", uri or self.uri, "--poll-seconds", "0.2", "--connection-seconds", "1",
+                   "--log-answers", str(self.answers), "--workers", str(workers), "--cache", str(self.cache))
         return ServerProcess(f"models:/market@{CHAMPION}", self.log, port, options)
 
     def change(self, version: RegisteredBundle) -> None:
@@ -104,13 +104,13 @@ def workers(server) -> list[int]:
     return [int(pid) for pid in found.stdout.split()]
 
 
-def swap_under_load(platform: Platform, server: ServerProcess, swaps: int) -> None:
+def swap_under_load(platform: Platform, server: ServerProcess, swaps: int, processes: int = 1) -> None:
     with SteadyLoad(server.target, USERS, PER_SECOND) as load:
         until(lambda: len(load.outcomes) > 20)
         for number in range(swaps):
             wanted = platform.good[(number + 1) % 2]
             platform.change(wanted)
-            assert len(workers(server)) == 1
+            assert len(workers(server)) == processes
             assert version_of(server) == wanted.version
     assert load.failed == []
     assert {outcome.version for outcome in load.outcomes} == {version.version for version in platform.good}
@@ -121,6 +121,28 @@ def swap_under_load(platform: Platform, server: ServerProcess, swaps: int) -> No
 
 def test_bundles_are_changed_under_load_without_a_failed_request(platform, server):
     swap_under_load(platform, server, 2)
+
+
+def test_two_workers_are_changed_together(platform):
+    """And both have callers of their own."""
+    server = platform.start(workers=2)
+    swap_under_load(platform, server, 2, processes=2)
+    assert server.stop() == 0
+    rows = ds.dataset(platform.answers, format="parquet")
+    assert len({path.rsplit("-", 2)[1] for path in rows.files}) == 2 * 3
+    shutil.rmtree(platform.answers)
+
+
+def test_a_start_needs_no_registry_when_something_was_served_before(platform):
+    first = platform.start()
+    version = version_of(first)
+    first.process.kill()
+    first.process.wait()
+    second = platform.start(uri="http://127.0.0.1:9")
+    assert version_of(second) == version
+    assert "is served, as before" in platform.log.read_text()
+    assert second.stop() == 0
+    shutil.rmtree(platform.answers)
 
 
 @pytest.mark.slow
@@ -166,7 +188,7 @@ def refused(port: int) -> bool:
 
 
 def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
-    options = ("--registry", platform.uri)
+    options = ("--registry", platform.uri, "--cache", str(tmp_path / "cache"))
     with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 cannot be had"):
         ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", server.port, options)
 
@@ -175,4 +197,5 @@ def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
 def test_without_a_first_bundle_nothing_is_served(platform, tmp_path, alias, sentence):
     platform.registry.point(platform.bad, "shadow")
     with pytest.raises(SluiceError, match=sentence):
-        ServerProcess(f"models:/market@{alias}", tmp_path / "server.log", options=("--registry", platform.uri))
+        ServerProcess(f"models:/market@{alias}", tmp_path / "server.log",
+                      options=("--registry", platform.uri, "--cache", str(tmp_path / "cache")))

@@ -1,0 +1,169 @@
+"""A real server under open-loop load: one caller, capacity, latency along it, and goodput beyond it.
+
+    sluice bench load [--items 1000000] [--ranker dnn] [--workers 2] [--seconds 8] [--json]
+
+The world is that of `sluice bench funnel` (1,000 retrieved, 200 ranked, 10 shown, 40 fields, an auction), written as a
+bundle and served by `sluice serve`. Callers are a process of their own on the same machine (benchmarks/serving/
+open_loop.py). Capacity is what a closed loop of eight callers gets; goodput counts answers within a deadline of 25 ms,
+as a share of capacity. The funnel in process, and its floor, are those of `sluice bench funnel`. With --json the last
+line is `load.{...}`; changes of bundles are measured by `sluice bench swaps`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.serving.funnel import USERS, VALUES, clock, floors, world
+from benchmarks.serving.open_loop import LoadFigures, offered
+from benchmarks.serving.synthetic_bundle import publish
+from models.networks import registry
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
+from serving.server.client import RankingClient, RankingFailed
+from serving.stages.funnel import Funnel
+from sluice.demo.server_process import ServerProcess
+
+CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
+OVERLOAD = (2.8, 5.0)
+SHORT = 0.025  # seconds of a call's deadline under overload
+STEADY_RATE = 300.0
+
+
+def in_process(bundle: LoadedBundle, times: int) -> dict[str, float]:
+    """Milliseconds of the funnel without and with reasons, of both floors, and both ratios."""
+    funnel, limit = Funnel(bundle), bundle.settings.serve.default_limit
+
+    def ask(number: int, reasons: bool) -> None:
+        query = RankQuery(f"u{number % USERS}", limit, {"context0": f"v{number % VALUES}"}, explain=reasons)
+        funnel.rank(query, Deadline(None))
+
+    plain = statistics.median(clock(lambda n: ask(n, False), times))
+    explained = statistics.median(clock(lambda n: ask(n, True), times))
+    with torch.inference_mode():
+        floor = {name: statistics.median(clock(work, times)) for name, work in floors(bundle).items()}
+    bare = sum(spent for name, spent in floor.items() if name != "explain")
+    return {"funnel_ms": plain, "explained_ms": explained, "floor_ms": bare, "funnel_over_floor": plain / bare,
+            "explained_over_floor": explained / bare}
+
+
+def one_caller(target: str, times: int) -> dict[str, float]:
+    """Milliseconds of requests that follow one another."""
+    with RankingClient(target) as client:
+        spent = clock(lambda n: client.rank(f"u{n % USERS}", context={"context0": f"v{n % VALUES}"}), times)
+    p50, p99 = np.percentile(spent, (50, 99))
+    return {"p50_ms": float(p50), "p99_ms": float(p99)}
+
+
+def capacity(target: str, seconds: float) -> float:
+    """Requests a second that eight callers get who ask again at once."""
+    end = time.monotonic() + seconds
+
+    def caller(number: int) -> int:
+        done = 0
+        with RankingClient(target) as client:
+            while time.monotonic() < end:
+                try:
+                    client.rank(f"u{(number * 997 + done) % USERS}", context={"context0": "v1"})
+                    done += 1
+                except RankingFailed:
+                    continue
+        return done
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        return sum(callers.map(caller, range(CALLERS))) / seconds
+
+
+def served(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any]:
+    """All figures of a server with so many workers."""
+    server = ServerProcess(folder, log, options=("--workers", str(workers)))
+    try:
+        alone, most = one_caller(server.target, times), capacity(server.target, seconds)
+        along = {share: offered(server.target, share * most, seconds, 1.0) for share in SHARES}
+        beyond = {times_: offered(server.target, times_ * most, seconds, SHORT) for times_ in OVERLOAD}
+        steady = offered(server.target, STEADY_RATE, seconds, 1.0)
+        memory = resident_megabytes(server.process.pid)
+    finally:
+        server.stop()
+    return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "at_300": steady.model_dump(),
+            "along": {str(share): one.model_dump() for share, one in along.items()},
+            "beyond": {str(share): one.model_dump() for share, one in beyond.items()},
+            "goodput": {str(share): one.answered / most for share, one in beyond.items()}, "megabytes": memory}
+
+
+def resident_megabytes(pid: int) -> int:
+    """Of a process and its children; what they share counts for each."""
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in [str(pid), *children])
+    return pages * 4096 // 2**20
+
+
+def row(label: str, one: LoadFigures) -> str:
+    codes = ", ".join(f"{name} {count}" for name, count in sorted(one.codes.items()))
+    return (f"{label:<16}{one.rate:8.0f}/s {one.answered:8.1f} answered/s  p50 {one.p50_ms:7.2f}  "
+            f"p95 {one.p95_ms:7.2f}  p99 {one.p99_ms:7.2f} ms  degraded {one.degraded}  {codes}  "
+            f"(sent late p99 {one.sent_late_ms:.1f})")
+
+
+def show(found: dict[str, Any]) -> None:
+    print(f"{found['workers']} worker(s): one caller p50 {found['one_caller']['p50_ms']:.2f} p99 "
+          f"{found['one_caller']['p99_ms']:.2f} ms; capacity {found['capacity_per_second']:.0f}/s; "
+          f"{found['megabytes']} MB resident")
+    for kind in ("along", "beyond"):
+        for share, one in found[kind].items():
+            print(row(f"  {share} capacity", LoadFigures.model_validate(one)))
+    print(row("  300/s", LoadFigures.model_validate(found["at_300"])))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--ranker", default="dnn", choices=registry.names())
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=8.0, help="of every stretch")
+    parser.add_argument("--requests", type=int, default=400, help="one after the other")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as place:
+        made = world(chosen.items, chosen.ranker)
+        inside = in_process(made, chosen.requests)
+        print(f"in process: {inside['funnel_ms']:.2f} ms, with reasons {inside['explained_ms']:.2f}, floor "
+              f"{inside['floor_ms']:.2f}", flush=True)
+        folder = publish(made, Path(place), VALUES)
+        del made
+        found = []
+        for workers in chosen.workers:
+            found.append(served(folder, Path(place) / "server.log", workers, chosen.seconds, chosen.requests))
+            show(found[-1])
+    if chosen.json:
+        print(json.dumps({"load": summary(inside, found), "date": datetime.now(UTC).date().isoformat(),
+                          "items": chosen.items, "ranker": chosen.ranker, "runs": found}))
+
+
+def summary(inside: dict[str, float], found: list[dict[str, Any]]) -> dict[str, Any]:
+    """One caller and overload of the first run, capacity and 300 a second of the last."""
+    first, last = found[0], found[-1]
+    return {
+        "funnel_over_floor": inside["funnel_over_floor"], "explained_over_floor": inside["explained_over_floor"],
+        "grpc_adds_ms": first["one_caller"]["p50_ms"] - inside["funnel_ms"], "one_caller": first["one_caller"],
+        "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
+        "goodput_at_2_8x": first["goodput"]["2.8"], "goodput_at_5x": first["goodput"]["5.0"],
+    }
+
+
+if __name__ == "__main__":
+    main()

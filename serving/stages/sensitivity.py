@@ -1,0 +1,88 @@
+"""Which fields a logit hangs on, to first order: one gradient for all fields instead of one forward pass for each.
+
+    logit(x) - logit(x without the field)  ~  sum over the field's columns of  dlogit/dx (x - x of missing values)
+
+x are the inputs of the network's first layer, as its embedding gives them. A column of a cross or of a pair rate counts
+for each of its parts. Good for choosing the fields to look at, not for a figure.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from contracts.features.feature_spec import BlockName, FeatureSpec
+from models.examples.batches import FeatureBlock
+from models.layers.embedding import FusedEmbedding
+from models.networks.fscd import input_fields
+
+BLOCKS: tuple[BlockName, BlockName] = ("request", "candidate")
+
+
+class _Recorder(nn.Module):
+    """An embedding whose outputs become leaves, and are kept for the thread that asked."""
+
+    def __init__(self, embedding: FusedEmbedding) -> None:
+        super().__init__()
+        self.inside, self.kept = embedding, threading.local()
+
+    def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, ...]:
+        self.kept.leaves = tuple(part.detach().requires_grad_() for part in self.inside(request, candidate))
+        return self.kept.leaves
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inside, name)
+
+
+class Sensitivity:
+    """Of a network that reads its blocks through a `FusedEmbedding`; others have none. `fields` name the columns that
+    `changes` returns."""
+
+    def __init__(self, network: nn.Module, spec: FeatureSpec, fields: Sequence[str]) -> None:
+        embedding = getattr(network, "embedding", None)
+        self._network: nn.Module | None = None
+        if isinstance(embedding, FusedEmbedding):
+            self._recorder, self._network = _Recorder(embedding), copy.copy(network)
+            self._network._modules = {**network._modules, "embedding": self._recorder}
+            self._owners = [_owners(embedding, spec, side, fields) for side in BLOCKS]
+
+    def changes(
+        self, request: FeatureBlock, candidate: FeatureBlock, missing: tuple[FeatureBlock, FeatureBlock]
+    ) -> Tensor | None:
+        """Rows [n, ...] of both blocks, and one of missing values each -> [n, F]: how far each logit falls, roughly.
+        None for a network that cannot be asked."""
+        if self._network is None:
+            return None
+        with torch.inference_mode(False), torch.enable_grad():
+            self._recorder.kept.leaves = ()
+            logits = self._network(request, candidate)
+            leaves = self._recorder.kept.leaves
+            if not leaves:
+                return None
+            slopes = torch.autograd.grad(logits.sum(), leaves, allow_unused=True)
+        with torch.no_grad():
+            found = torch.zeros(len(logits), self._owners[0].shape[1])
+            for here, gone, slope, owners in zip(leaves, self._recorder.inside(*missing), slopes, self._owners,
+                                                 strict=True):
+                if slope is not None:
+                    found += ((here - gone) * slope) @ owners
+            return found
+
+
+def _owners(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName, fields: Sequence[str]) -> Tensor:
+    """[columns of the block, F]: 1 where the column is the field's, or of a cross or pair rate that it is part of."""
+    found = torch.zeros(embedding.request.width if block == "request" else embedding.candidate.width, len(fields))
+    places = {name: place for place, name in enumerate(fields)}
+    for column, name in enumerate(input_fields(embedding, spec, block)):
+        for part in spec.by_name[name].parts or (name,):
+            owner = part if part in places else spec.slot(part).field
+            found[column, places[owner]] = 1.0
+    return found

@@ -1,0 +1,64 @@
+"""Where a supervisor keeps the bundles that it serves, so that a start needs no registry.
+
+    CACHE/serving.json     the version that was served last and its folder
+    CACHE/NAME/VERSION     its files, as fetched
+
+What neither is served nor was served before it is removed, as is what a killed supervisor left half-fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from contracts.atomic_write import durable
+
+FILE = "serving.json"
+
+
+class ServedBundle(BaseModel):
+    """A version, and where its files lie."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: str
+    folder: Path
+
+
+class BundleCache:
+    """One supervisor's; `default_folder` gives each reference and registry one of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def last_served(self) -> ServedBundle | None:
+        """None where nothing was, or its folder is gone."""
+        try:
+            found = ServedBundle.model_validate_json((self.folder / FILE).read_text(encoding="utf-8"))
+        except (OSError, ValidationError):
+            return None
+        return found if found.folder.is_dir() else None
+
+    def remember(self, served: ServedBundle) -> None:
+        with durable(self.folder / FILE) as draft:
+            draft.write_text(served.model_dump_json(), encoding="utf-8")
+
+    def clean(self, *keep: Path) -> None:
+        """Removes every bundle but these, and what is half-fetched."""
+        kept = {path.resolve() for path in keep}
+        for name in self.folder.iterdir():
+            for found in name.iterdir() if name.is_dir() else ():
+                if found.resolve() not in kept:
+                    shutil.rmtree(found, ignore_errors=True)
+
+
+def default_folder(reference: str, registry: str) -> Path:
+    """Below the user's cache folder, by registry and reference."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    mark = hashlib.sha256(f"{registry}\n{reference}".encode()).hexdigest()[:16]
+    return root / "sluice" / "bundles" / mark

@@ -1,0 +1,70 @@
+"""Looks for another bundle than the one that is served, in a thread of its own: a registry or a store that is slow, or
+down, or raises whatever it likes, delays a change of bundles and nothing else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Protocol
+
+from serving.workers.bundle_cache import ServedBundle
+
+RETRY_SECONDS = 300.0
+log = logging.getLogger("sluice.serving")
+
+
+class BundleSource(Protocol):
+    """`latest` names the bundle that should be served; `fetch` returns its folder, or raises."""
+
+    def latest(self) -> str | None: ...
+    def fetch(self, version: str) -> Path: ...
+
+
+class BundleSearch:
+    """`begin` starts a search where none is under way; `take` hands over what one has found, once."""
+
+    def __init__(self, source: BundleSource) -> None:
+        self._source = source
+        self._thread: threading.Thread | None = None
+        self._found: ServedBundle | None = None
+        self._refused: dict[str, float] = {}
+
+    def begin(self, served: str) -> None:
+        """Looks for another version than `served`."""
+        if self._found is None and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._look, args=(served,), name="bundle-search", daemon=True)
+            self._thread.start()
+
+    def take(self) -> ServedBundle | None:
+        found, self._found = self._found, None
+        return found
+
+    def refuse(self, version: str) -> None:
+        """Not to be found again for a while."""
+        self._refused[version] = time.monotonic() + RETRY_SECONDS
+
+    def first(self) -> ServedBundle | None:
+        """What the source names now, in the caller's own thread. Raises what the source raises."""
+        version = self._source.latest()
+        return None if version is None else ServedBundle(version=version, folder=self._source.fetch(version))
+
+    def _look(self, served: str) -> None:
+        version = None
+        try:
+            version = self._source.latest()
+            if version is None or version == served or time.monotonic() < self._refused.get(version, 0.0):
+                return
+            self._found = ServedBundle(version=version, folder=self._source.fetch(version))
+        except Exception as error:
+            if version is None:
+                log.warning("the registry cannot be asked: %s", sentence(error))
+                return
+            log.error("refused %s, %s is served on: %s", version, served, sentence(error))
+            self.refuse(version)
+
+
+def sentence(error: Exception) -> str:
+    """The first line of what it says, its name where it says nothing."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -1,0 +1,112 @@
+"""The workers that serve one bundle on one port: started together, listening one after the other, kept alive.
+
+A worker that dies, or whose event loop does not answer, is replaced, after a pause that doubles with every death up to
+half a minute and is forgotten after a minute of health.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from serving.workers.worker_messages import WorkerSettings
+from serving.workers.worker_process import WorkerProcess
+
+START_SECONDS = 600.0
+SILENT_SECONDS = 20.0  # without a pong, while the worker is asked every PING_SECONDS
+PING_SECONDS = 0.5
+SHORTEST_PAUSE, LONGEST_PAUSE, HEALTHY_SECONDS = 0.2, 30.0, 60.0
+STOP_SECONDS = 15.0
+log = logging.getLogger("sluice.serving")
+
+
+class Generation:
+    """`ordered` as long as its workers listen in their order: none was replaced. `deaths` counts those since the
+    start."""
+
+    def __init__(self, version: str, settings: WorkerSettings, count: int) -> None:
+        self.version, self._settings = version, settings
+        self.workers = [WorkerProcess(settings) for _ in range(count)]
+        self.began, self.serving_since, self.ordered, self.deaths = time.monotonic(), 0.0, True, 0
+        self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
+        self._pinged = 0.0
+
+    @property
+    def folder(self) -> Path:
+        return self._settings.folder
+
+    @property
+    def serving(self) -> bool:
+        return all(worker.ready and worker.alive for worker in self.workers)
+
+    @property
+    def connections(self) -> int:
+        """As last told."""
+        return sum(worker.connections for worker in self.workers if worker.alive)
+
+    def advance(self) -> str:
+        """Lets those that have loaded listen, in their order. Returns why the bundle cannot be served, or ""."""
+        for worker in self.workers:
+            if not worker.alive:
+                return worker.end
+            if time.monotonic() > self.began + START_SECONDS:
+                return f"it was not ready after {START_SECONDS:.0f} s"
+        for worker in self.workers:
+            if not worker.loaded or (worker.told_to_listen and not worker.ready):
+                return ""
+            if not worker.told_to_listen:
+                worker.listen()
+                return ""
+        return ""
+
+    def tend(self, revive: bool = True) -> None:
+        """Asks the workers whether they live, and replaces those that do not."""
+        self._ask()
+        for place, worker in enumerate(self.workers):
+            if worker.alive and worker.ready and time.monotonic() > worker.heard + SILENT_SECONDS:
+                log.error("worker %d of %s has not answered for %.0f s and is ended", worker.pid, self.version,
+                          SILENT_SECONDS)
+                worker.kill()
+            if not worker.alive and revive:
+                self._revive(place)
+            elif worker.loaded and not worker.told_to_listen:
+                worker.listen()
+            elif time.monotonic() > worker.began + HEALTHY_SECONDS:
+                self._pauses[place] = SHORTEST_PAUSE
+
+    def busiest_first(self) -> list[int]:
+        """Numbers of the workers, by connections."""
+        return sorted(range(len(self.workers)), key=lambda place: -self.workers[place].connections)
+
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """All together."""
+        for worker in self.workers:
+            worker.terminate()
+        end = time.monotonic() + seconds
+        for worker in self.workers:
+            worker.stop(max(end - time.monotonic(), 0.0))
+
+    def kill(self) -> None:
+        for worker in self.workers:
+            worker.kill()
+
+    def _ask(self) -> None:
+        if time.monotonic() > self._pinged + PING_SECONDS:
+            self._pinged = time.monotonic()
+            for worker in self.workers:
+                if worker.ready and worker.alive:
+                    worker.ping()
+
+    def _revive(self, place: int) -> None:
+        now = time.monotonic()
+        if self._next_start[place] == 0.0:
+            self._next_start[place] = now + self._pauses[place]
+            self._pauses[place] = min(2 * self._pauses[place], LONGEST_PAUSE)
+            self.ordered, self.deaths = False, self.deaths + 1
+            log.error("the process %d that serves %s has died (%s); another one is started", self.workers[place].pid,
+                      self.version, self.workers[place].end)
+        if now >= self._next_start[place]:
+            self.workers[place].kill()
+            self.workers[place] = WorkerProcess(self._settings)
+            self._next_start[place] = 0.0

@@ -1,0 +1,68 @@
+"""The estimate against the exact change: equal where the network is linear, of the same fields where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from models.examples.batches import FeatureBlock
+from models.networks import registry
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.query import RankQuery
+from serving.request.request_features import RequestFeatures
+from serving.stages import reasons as reasons_module
+from serving.stages.reasons import ROUNDING, Reasons
+from serving.stages.sensitivity import Sensitivity
+
+QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
+ROWS = np.array([3, 41, 17, 20])
+
+
+def with_ranker(loaded: LoadedBundle, name: str) -> LoadedBundle:
+    torch.manual_seed(2)
+    network: Any = registry.build(name, loaded.spec, loaded.settings.train).eval().requires_grad_(False)
+    torch.nn.init.normal_(network.embedding.weight, std=0.3)
+    return replace(loaded, ranker=network)
+
+
+def exact_and_told(bundle: LoadedBundle) -> tuple[np.ndarray, list[list[tuple[int, float]]]]:
+    features = RequestFeatures(bundle)
+    reasons = Reasons(bundle, features)
+    with torch.inference_mode():
+        user = features.requester(QUERY)
+        changes = reasons.changes(ROWS, user)
+        told = [[(reasons.fields.index(one.field), one.logit_change) for one in item]
+                for item in reasons.top(ROWS, user)]
+    return changes, told
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "final_mlp", "fives", "din"])
+def test_what_is_told_is_exact_and_about_the_fields_that_count(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(reasons_module, "LOOKED_AT", 4)
+    changes, told = exact_and_told(with_ranker(loaded, name))
+    shares = []
+    for exact, found in zip(changes, told, strict=True):
+        assert all(change == pytest.approx(exact[field], abs=ROUNDING) for field, change in found)
+        best = np.sort(np.abs(exact))[::-1][: len(found)].sum()
+        shares.append(sum(abs(change) for _, change in found) / best)
+    assert np.mean(shares) > 0.9
+
+
+def test_of_a_linear_network_the_estimate_is_the_change(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons_module, "LOOKED_AT", 3)
+    bundle = with_ranker(loaded, "logistic_regression")
+    changes, told = exact_and_told(bundle)
+    for exact, found in zip(changes, told, strict=True):
+        largest = np.sort(np.abs(exact))[::-1][: len(found)]
+        assert [abs(change) for _, change in found] == pytest.approx(largest.tolist(), abs=ROUNDING)
+
+
+def test_a_network_without_an_embedding_cannot_be_asked(loaded: LoadedBundle) -> None:
+    block = FeatureBlock(torch.zeros(1, 2, dtype=torch.int32), torch.zeros(1, 2))
+    assert Sensitivity(torch.nn.Linear(2, 1), loaded.spec, ["taste"]).changes(block, block, (block, block)) is None

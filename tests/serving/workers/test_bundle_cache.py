@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from serving.workers.bundle_cache import FILE, BundleCache, ServedBundle, default_folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> BundleCache:
+    return BundleCache(tmp_path / "cache")
+
+
+def fetched(cache: BundleCache, version: str) -> ServedBundle:
+    folder = cache.folder / "shop" / version
+    folder.mkdir(parents=True)
+    (folder / "content").write_text(version)
+    return ServedBundle(version=version, folder=folder)
+
+
+def test_what_was_served_last_is_known_to_the_next_start(cache: BundleCache) -> None:
+    assert cache.last_served() is None
+    for version in ("shop-1", "shop-2"):
+        cache.remember(fetched(cache, version))
+    assert BundleCache(cache.folder).last_served() == ServedBundle(
+        version="shop-2", folder=cache.folder / "shop" / "shop-2")
+
+
+def test_a_damaged_memory_or_a_lost_folder_is_none(cache: BundleCache) -> None:
+    cache.remember(ServedBundle(version="shop-1", folder=cache.folder / "gone"))
+    assert cache.last_served() is None
+    (cache.folder / FILE).write_text("{")
+    assert cache.last_served() is None
+
+
+def test_all_but_the_kept_bundles_goes(cache: BundleCache) -> None:
+    first, second, third = (fetched(cache, f"shop-{n}") for n in range(3))
+    half = cache.folder / "shop" / ".shop-4.abcdef01"
+    half.mkdir()
+    cache.remember(third)
+    cache.clean(third.folder, second.folder)
+    assert not first.folder.exists()
+    assert not half.exists()
+    assert second.folder.exists()
+    assert cache.last_served() == third
+
+
+def test_every_reference_and_registry_has_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = {default_folder(alias, uri) for alias in ("a", "b") for uri in ("x", "y")}
+    assert len(found) == 4
+    assert all(tmp_path in folder.parents for folder in found)

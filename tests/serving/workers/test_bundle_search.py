@@ -1,0 +1,91 @@
+"""Another bundle is found beside the loop, whatever the registry and the store do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from serving.workers.bundle_cache import ServedBundle
+from serving.workers.bundle_search import BundleSearch, sentence
+
+
+class Shelf:
+    """A source that names `version`, or raises `error`; a fetch waits for `open`."""
+
+    def __init__(self) -> None:
+        self.version: str | None = "shop-1"
+        self.error: Exception | None = None
+        self.broken_store: Exception | None = None
+        self.open = threading.Event()
+        self.open.set()
+
+    def latest(self) -> str | None:
+        if self.error:
+            raise self.error
+        return self.version
+
+    def fetch(self, version: str) -> Path:
+        self.open.wait(20)
+        if self.broken_store:
+            raise self.broken_store
+        return Path(version)
+
+
+def found(search: BundleSearch, served: str = "shop-1", seconds: float = 0.3) -> ServedBundle | None:
+    search.begin(served)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if one := search.take():
+            return one
+        time.sleep(0.01)
+    return None
+
+
+def test_what_is_served_already_is_not_found_and_another_one_is() -> None:
+    shelf = Shelf()
+    search = BundleSearch(shelf)
+    assert found(search) is None
+    shelf.version = "shop-2"
+    assert found(search) == ServedBundle(version="shop-2", folder=Path("shop-2"))
+
+
+@pytest.mark.parametrize("error", [RuntimeError(""), KeyError("x"), OSError("disk\nfull"), ValueError()])
+def test_whatever_a_registry_raises_is_a_warning(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    shelf.error, search = error, BundleSearch(shelf)
+    assert found(search) is None
+    assert "the registry cannot be asked" in caplog.text
+    shelf.error, shelf.version = None, "shop-2"
+    assert found(search) is not None
+
+
+def test_what_a_store_cannot_give_is_refused_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    shelf.version, shelf.broken_store, search = "shop-2", RuntimeError(""), BundleSearch(shelf)
+    assert found(search) is None
+    assert "refused shop-2, shop-1 is served on: RuntimeError" in caplog.text
+    shelf.broken_store = None
+    assert found(search) is None
+    shelf.version = "shop-3"
+    assert found(search) is not None
+
+
+def test_a_slow_download_holds_up_nobody() -> None:
+    shelf = Shelf()
+    shelf.version, search = "shop-2", BundleSearch(shelf)
+    shelf.open.clear()
+    begun = time.monotonic()
+    search.begin("shop-1")
+    search.begin("shop-1")
+    assert search.take() is None
+    assert time.monotonic() - begun < 1.0
+    shelf.open.set()
+    assert found(search) is not None
+
+
+@pytest.mark.parametrize(("error", "said"), [(ValueError("a\nb"), "a"), (ValueError(), "ValueError")])
+def test_a_sentence_for_every_error(error: Exception, said: str) -> None:
+    assert sentence(error) == said

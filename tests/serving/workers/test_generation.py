@@ -1,0 +1,61 @@
+"""Workers of one bundle: none is served before all listen, and whoever dies comes back after a growing pause."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import pytest
+
+from serving.server.client import RankingClient
+from serving.server.port_takeover import reserved
+from serving.workers import generation
+from serving.workers.generation import Generation
+from serving.workers.worker_messages import WorkerSettings
+
+
+def settings(folder: Path, port: int) -> WorkerSettings:
+    return WorkerSettings(folder=folder, host="127.0.0.1", port=port, connection_seconds=2)
+
+
+def until(condition: Callable[[], object], step: Callable[[], object], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        step()
+        time.sleep(0.02)
+
+
+def test_a_folder_that_is_no_bundle_is_never_served(tmp_path: Path) -> None:
+    made, why = Generation("shop-1", settings(tmp_path, 0), 1), list[str]()
+    until(lambda: any(why), lambda: why.append(made.advance()))
+    assert "is no bundle" in why[-1]
+    assert not made.serving
+    made.kill()
+
+
+def test_two_listen_in_their_order_and_the_dead_and_the_silent_are_replaced(
+    bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reserved("127.0.0.1", 0) as port:
+        made = Generation("shop-1", settings(bundle_folder, port), 2)
+        until(lambda: made.serving, lambda: (made.advance(), made.workers[1].ready and made.workers[0].ready))
+        assert made.ordered
+        first, second = (worker.pid for worker in made.workers)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: made.serving and made.workers[0].pid != first, made.tend)
+        assert (made.deaths, made.ordered, made.workers[1].pid) == (1, False, second)
+        with RankingClient(f"127.0.0.1:{port}") as client:
+            client.wait_ready(20)
+            assert client.rank("u01", seconds=5).items
+            until(lambda: made.connections == 1, made.tend)
+        monkeypatch.setattr(generation, "SILENT_SECONDS", 2.0)
+        os.kill(second, signal.SIGSTOP)
+        until(lambda: made.serving and made.workers[1].pid != second, made.tend)
+        made.stop()
+        with pytest.raises(grpc.FutureTimeoutError), RankingClient(f"127.0.0.1:{port}") as client:
+            client.wait_ready(0.5)
