@@ -93,6 +93,10 @@ class Federated(Section):
     dropout_rate: float = Field(0.0, ge=0, lt=1, description="simulated share of clients lost in a round, at any phase")
     evaluate_every: int = Field(10, ge=1, description="rounds between two evaluations; central: 1")
     timeout: float = Field(600.0, gt=0, description="seconds that a phase waits for answers")
+    enough: float = Field(
+        0.8, gt=0, le=1, description="share of the nodes asked: once so many have answered, a phase of a deployment "
+                                     "waits as long again, at least 5 seconds, and closes"
+    )
     overrides: dict[str, FederatedOverrides] = Field(
         {}, description="setting -> values of its own, as in [federated.overrides.fedavg]"
     )

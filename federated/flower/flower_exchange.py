@@ -6,7 +6,7 @@ phase or round), with an error or with something unreadable is absent from what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from flwr.app import Message as FlowerMessage
 from flwr.common.serde import message_to_proto
@@ -14,6 +14,7 @@ from flwr.serverapp import Grid
 
 from contracts.errors import ProtocolError
 from federated.flower.array_records import from_records, to_records
+from federated.flower.stragglers import Closing, gathered
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ROUND, Message, Phase, text
 
@@ -33,12 +34,13 @@ def wire_bytes(message: FlowerMessage) -> int:
 
 class FlowerExchange:
     """Clients are Flower's node ids; the protocol numbers them from 0 in the order of `nodes`. `setting`: what messages
-    are about, where it is not the run's setting."""
+    are about, where it is not the run's setting; `closing`: when a phase ends without the last (None: never)."""
 
     def __init__(
         self, grid: Grid, nodes: list[int], timeout: float | None, counted: ByteCount, note: Note = lambda text: None,
-        setting: str = "",
+        setting: str = "", closing: Closing | None = None,
     ) -> None:
+        self._closing = closing
         self._named = {SETTING: text(setting.encode())} if setting else {}
         self.grid, self.nodes, self.timeout, self.counted, self.note = grid, nodes, timeout, counted, note
         self._number = {node: number for number, node in enumerate(nodes)}
@@ -54,11 +56,16 @@ class FlowerExchange:
             self.counted.add(phase, "down", message, wire_bytes(flower))
             sent.append(flower)
         replies: dict[int, Message] = {}
-        for reply in self.grid.send_and_receive(sent, timeout=self.timeout):
+        for reply in self._replies(sent):
             number = self._number.get(reply.metadata.src_node_id, -1)
             if number in messages and number not in replies and self._in_time(phase, number, messages[number], reply):
                 self._take(phase, number, reply, replies)
         return replies
+
+    def _replies(self, sent: list[FlowerMessage]) -> Iterable[FlowerMessage]:
+        if self._closing is None:
+            return self.grid.send_and_receive(sent, timeout=self.timeout)
+        return gathered(self.grid, sent, self.timeout, self._closing)
 
     def _in_time(self, phase: Phase, number: int, message: Message, reply: FlowerMessage) -> bool:
         expected = (message_type(phase), str(message[ROUND]))

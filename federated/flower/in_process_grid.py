@@ -59,7 +59,9 @@ class InProcessGrid(Grid):
             identifiers.append(identifier)
             phase = message.metadata.message_type.split(".")[-1]
             if not self.lose(phase, message.metadata.dst_node_id):
-                self._replies[identifier] = self._reply_of(copied(message))
+                received = copied(message)
+                received.metadata.__dict__["_message_id"] = identifier  # as a SuperLink gives them
+                self._replies[identifier] = self._reply_of(received)
         return identifiers
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:

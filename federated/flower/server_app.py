@@ -25,6 +25,7 @@ from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
 from federated.clients.availability import of_config
 from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.stragglers import Closing
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.public_setup import PublicSetup, public_setup
@@ -70,7 +71,8 @@ class ClientScores:
     def __init__(self, setup: PublicSetup, grid: Grid, nodes: list[int]) -> None:
         federated = setup.config.federated
         self._setup, self._wanted, self._nodes = setup, federated.retrieval, range(len(nodes))
-        self._exchange = FlowerExchange(grid, nodes, federated.timeout, ByteCount(), LOG.warning, HISTOGRAMS)
+        self._exchange = FlowerExchange(
+            grid, nodes, federated.timeout, ByteCount(), LOG.warning, HISTOGRAMS, Closing(federated.enough))
         self._numbers = count(1)
 
     def of_model(self, rows: np.ndarray, dense: np.ndarray) -> list[Histograms]:
@@ -96,7 +98,8 @@ def started(setup: PublicSetup, grid: Grid, nodes: list[int], folder: Path) -> F
     rows, dense = setup.networks.read()
     counted = ByteCount()
     training = FederatedRun(
-        plan=setup.plan, exchange=FlowerExchange(grid, nodes, federated.timeout, counted, LOG.warning),
+        plan=setup.plan, exchange=FlowerExchange(
+            grid, nodes, federated.timeout, counted, LOG.warning, closing=Closing(federated.enough)),
         population=len(nodes), folder=folder, seed=seed, rows=rows, dense=dense, largest_heat=federated.largest_heat,
         cohorts=federated.cohorts, available=of_config(federated, list(range(len(nodes))), seed), counted=counted,
     )

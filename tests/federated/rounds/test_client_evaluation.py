@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
@@ -55,4 +54,4 @@ def test_too_few_clients_are_counted_by_nobody(world):
     setup, folder, (rows, dense) = world
     lost = LocalExchange(clients_of(folder), {"train": set(range(8))})
     with pytest.raises(RoundAbandoned, match="5 rounds of counting scores"):
-        count_scores(setup, lost, np.arange(CLIENTS), rows, dense, 3)
+        count_scores(setup, lost, range(CLIENTS), rows, dense, 3)

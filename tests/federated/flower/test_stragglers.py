@@ -1,0 +1,60 @@
+"""A phase closes when enough have replied and the others had as long again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from flwr.app import Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from federated.flower.in_process_grid import InProcessGrid
+from federated.flower.stragglers import Closing, gathered
+
+QUICK = Closing(enough=0.75, grace=0.2, poll=0.01)
+
+
+class SlowGrid(InProcessGrid):
+    """Node n replies `delays[n]` seconds after it was asked; never where there is none."""
+
+    def __init__(self, delays):
+        super().__init__(ClientApp(), {node: node for node in range(4)}, {})
+        self.delays, self.fetched = delays, []
+
+    def push_messages(self, messages):
+        self.asked = time.monotonic()
+        self.nodes = {f"m{message.metadata.dst_node_id}": message for message in messages}
+        return list(self.nodes)
+
+    def pull_messages(self, message_ids):
+        come = [name for name in sorted(message_ids) if self.delays.get(int(name[1:]), 1e9)
+                < time.monotonic() - self.asked]
+        self.fetched += come
+        return [self._reply(name) for name in come]
+
+    def _reply(self, name):
+        made = Message(RecordDict(), reply_to=self.nodes[name])
+        made.metadata.__dict__["_reply_to_message_id"] = name
+        return made
+
+
+def messages():
+    return [Message(RecordDict(), node, "query.keys", group_id="1") for node in range(4)]
+
+
+@pytest.mark.parametrize(("delays", "replied"), [
+    ({0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0}, 4),
+    ({0: 0.0, 1: 0.0, 2: 0.0, 3: 0.1}, 4),  # within the grace
+    ({0: 0.0, 1: 0.0, 2: 0.0, 3: 5.0}, 3),  # a straggler is left behind
+    ({0: 0.0, 1: 0.0, 2: 0.0}, 3),  # and so is a dead node
+])
+def test_stragglers_do_not_hold_up_a_phase(delays, replied):
+    started = time.monotonic()
+    assert len(gathered(SlowGrid(delays), messages(), 60.0, QUICK)) == replied
+    assert time.monotonic() - started < 3
+
+
+def test_too_few_are_waited_for_until_the_time_limit():
+    started = time.monotonic()
+    assert len(gathered(SlowGrid({0: 0.0, 1: 0.0}), messages(), 0.5, QUICK)) == 2
+    assert time.monotonic() - started >= 0.5
