@@ -1,7 +1,18 @@
-"""Each item's most similar items, by cosine of the item tower's vectors; the item-to-item channel reads them."""
+"""Each item's most similar items, by cosine of the item tower's vectors; the item-to-item channel reads them.
+
+Up to `flat_below` items all pairs are compared. Beyond, items are gathered in 4 sqrt(I) cells, and those of a cell are
+compared together, by one matrix product, with all items of the nearest cells, as many as hold `max_codes` items. Memory
+beyond the vectors and the table is that of one cell's scores, and time grows as I x max_codes.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import faiss
 import numpy as np
 
 from contracts.config.stages import Retrieve
@@ -9,6 +20,7 @@ from serving.bundle import item_index
 
 NOBODY = -1
 CHUNK = 1024
+ASSIGNED = 65_536  # items whose cells are found at once
 
 
 def neighbours(vectors: np.ndarray, settings: Retrieve) -> np.ndarray:
@@ -19,13 +31,61 @@ def neighbours(vectors: np.ndarray, settings: Retrieve) -> np.ndarray:
         return table
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = np.ascontiguousarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
-    index = item_index.build(directions, settings)
     kept = min(width, count - 1)
-    for start in range(0, count, CHUNK):
-        rows = np.arange(start, min(start + CHUNK, count))
-        hits = item_index.search_many(index, directions[rows], kept + 1)[1]
-        table[rows, :kept] = _without_self(hits, rows)
+    with all_cores():
+        if count <= settings.flat_below:
+            _compare_all(directions, table[:, :kept], settings)
+        else:
+            _compare_by_cell(directions, table[:, :kept], settings.max_codes)
     return table
+
+
+@contextmanager
+def all_cores() -> Iterator[None]:
+    """faiss may use every core inside, as it may not in a server."""
+    faiss.omp_set_num_threads(os.cpu_count() or 1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(1)
+
+
+def _compare_all(directions: np.ndarray, table: np.ndarray, settings: Retrieve) -> None:
+    index = item_index.build(directions, settings)
+    for start in range(0, len(directions), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(directions)))
+        hits = item_index.search_many(index, directions[rows], table.shape[1] + 1)[1]
+        table[rows] = _without_self(hits, rows)
+
+
+def _compare_by_cell(directions: np.ndarray, table: np.ndarray, reach: int) -> None:
+    centroids, cell = _cells(directions)
+    order = np.argsort(cell, kind="stable")
+    bounds = np.searchsorted(cell[order], np.arange(len(centroids) + 1))
+    sizes, width = np.diff(bounds), table.shape[1]
+    for number in np.flatnonzero(sizes):
+        rows = order[bounds[number] : bounds[number + 1]]
+        nearest = np.argsort(-(centroids @ centroids[number]), kind="stable")
+        nearest = np.concatenate([[number], nearest[nearest != number]])
+        held = np.cumsum(sizes[nearest])
+        near = nearest[: int(np.searchsorted(held, max(reach, width + 1))) + 1]
+        others = np.concatenate([order[bounds[n] : bounds[n + 1]] for n in near])
+        for start in range(0, len(rows), CHUNK):
+            part = rows[start : start + CHUNK]
+            found = faiss.knn(directions[part], directions[others], width + 1, metric=faiss.METRIC_INNER_PRODUCT)[1]
+            table[part] = _without_self(others[found], part)
+
+
+def _cells(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(centroids [L, d], the cell int32 [I] of each item), from a sample of the items."""
+    count, width = directions.shape
+    cells = max(1, min(int(4 * math.sqrt(count)), count // 39))
+    sample = np.random.default_rng(0).permutation(count)[: cells * item_index.TRAINING_VECTORS_PER_LIST]
+    index = faiss.index_factory(width, f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
+    index.train(directions[np.sort(sample)])
+    assigned = [index.quantizer.search(directions[start : start + ASSIGNED], 1)[1][:, 0]
+                for start in range(0, count, ASSIGNED)]
+    return index.quantizer.reconstruct_n(0, cells), np.concatenate(assigned).astype(np.int32)
 
 
 def _without_self(hits: np.ndarray, rows: np.ndarray) -> np.ndarray:

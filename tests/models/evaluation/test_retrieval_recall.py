@@ -3,8 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 
-from models.evaluation.retrieval_recall import Catalogue, catalogue, clicks, pre_rank_recall, tower_recall
+from models.evaluation import retrieval_recall
+from models.evaluation.retrieval_recall import (
+    Catalogue,
+    Clicks,
+    catalogue,
+    clicks,
+    nearest_items,
+    pre_rank_recall,
+    tower_recall,
+)
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 
@@ -56,3 +66,32 @@ def test_clicks_on_items_outside_the_catalogue_are_left_out(towers, items, item_
     clicked = clicks(towers, fewer, item_world.validation, limit=10_000)
     item, label = item_world.validation.column("item"), item_world.validation.column("_label")
     assert len(clicked.place) == int(((label > 0) & np.isin(item, fewer.ids.numpy())).sum())
+
+
+@pytest.mark.parametrize("block", [1, 7, 10_000])
+def test_blocks_of_any_size_give_the_same_recall_and_items(block, items, towers, item_world, monkeypatch) -> None:
+    clicked = clicks(towers, items, item_world.validation, limit=150)
+    expected = tower_recall(items, clicked, (1, 3, 10))
+    monkeypatch.setattr(retrieval_recall, "BLOCK", block)
+    assert tower_recall(items, clicked, (1, 3, 10)) == expected
+    found = nearest_items(items.vectors, clicked.users, 6)
+    best = (clicked.users @ items.vectors.T).topk(6)
+    torch.testing.assert_close((clicked.users @ items.vectors.T).gather(1, found), best.values)
+
+
+def test_items_of_one_vector_do_not_outrank_each_other() -> None:
+    """A tie is no better score: of a thousand twins each ranks first."""
+    vectors = torch.nn.functional.normalize(torch.randn(3, 8, generator=torch.manual_seed(0)), dim=1)
+    items = Catalogue(torch.arange(2, 1002), vectors[:1].repeat(1000, 1), torch.arange(1000))
+    clicked = Clicks(vectors[1:], torch.tensor([0, 999]))
+    assert tower_recall(items, clicked, (1,))[1] == {"two_tower": 1.0, "popularity": 0.5}
+
+
+def test_memory_is_that_of_a_block(monkeypatch) -> None:
+    """No tensor of clicks x catalogue is made: 50 clicks, 20 thousand items, blocks of 100."""
+    monkeypatch.setattr(retrieval_recall, "BLOCK", 100)
+    items = Catalogue(torch.arange(2, 20_002), torch.randn(20_000, 4), torch.ones(20_000, dtype=torch.int64))
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as made:
+        tower_recall(items, Clicks(torch.randn(50, 4), torch.arange(50)), (10,))
+    largest = max(event.cpu_memory_usage / max(event.count, 1) for event in made.key_averages())
+    assert largest < 50 * 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,3 +48,23 @@ def test_beyond_the_limit_the_approximate_index_answers() -> None:
     same = [len(set(a) & set(b)) / 5 for a, b in zip(near.tolist(), exact.tolist(), strict=True)]
     assert np.mean(same) > 0.8
     assert (near != np.arange(3000)[:, None]).all()
+
+
+def test_cells_find_nearly_what_all_pairs_find_and_leave_faiss_as_it_was() -> None:
+    draw = np.random.default_rng(1)
+    centres = draw.normal(size=(30, 16))
+    vectors = (centres[draw.integers(0, 30, 4000)] + draw.normal(size=(4000, 16))).astype(np.float32)
+    near, exact = (neighbours(vectors, Retrieve(neighbours=10, flat_below=limit, max_codes=1000))
+                   for limit in (10, 10_000))
+    same = [len(set(a) & set(b)) / 10 for a, b in zip(near.tolist(), exact.tolist(), strict=True)]
+    assert np.mean(same) > 0.9
+    assert (near >= 0).all()
+    assert faiss.omp_get_max_threads() == 1
+
+
+def test_a_reach_of_less_than_the_neighbours_still_fills_every_row() -> None:
+    vectors = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
+    found = neighbours(vectors, Retrieve(neighbours=40, flat_below=10, max_codes=1))
+    assert (found >= 0).all()
+    assert all(len(set(row)) == 40 for row in found.tolist())
+    assert (found != np.arange(500)[:, None]).all()
