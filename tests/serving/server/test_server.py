@@ -22,7 +22,7 @@ from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient, RankingFailed
 from sluice.demo.server_process import ServerProcess
 
-IN_FLIGHT, CALLERS = 700, 4
+IN_FLIGHT, CALLERS, MANY = 700, 4, 1000
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +214,27 @@ def until_status(channel, status: int) -> None:
     while health_of(channel, RESPONSE_LOG_SERVICE)[0] != status:
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_thousand_connections_that_ask_nothing_leave_the_others_served(server, client, loaded):
+    """Half of them say nothing at all, the others begin to speak HTTP/2 and never read."""
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(MANY)]
+    for one in idle[::2]:
+        one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+    answers = [client.rank(a_user(loaded), seconds=5) for _ in range(20)]
+    for one in idle:
+        one.close()
+    assert all(answer.items for answer in answers)
+
+
+def test_callers_who_cancel_leave_the_others_served(server, client, loaded, channel):
+    rank = sluice_pb2_grpc.RankingStub(channel).Rank
+    for _ in range(5):
+        calls = [rank.future(pb.RankRequest(user_id=a_user(loaded)), timeout=5) for _ in range(20)]
+        for call in calls:
+            call.cancel()
+        assert client.rank(a_user(loaded), seconds=5).items
+    assert int(health_of(channel)[1]["sluice-waiting"]) == 0
 
 
 def test_health_and_reflection_answer(channel):
