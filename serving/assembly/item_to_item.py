@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import faiss
 import numpy as np
@@ -81,7 +82,7 @@ def _cells(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count, width = directions.shape
     cells = max(1, min(int(4 * math.sqrt(count)), count // 39))
     sample = np.random.default_rng(0).permutation(count)[: cells * item_index.TRAINING_VECTORS_PER_LIST]
-    index = faiss.index_factory(width, f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
+    index: Any = faiss.index_factory(width, f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
     index.train(directions[np.sort(sample)])
     assigned = [index.quantizer.search(directions[start : start + ASSIGNED], 1)[1][:, 0]
                 for start in range(0, count, ASSIGNED)]
