@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ import torch
 
 from benchmarks.serving.funnel import USERS, VALUES, clock, floors, world
 from benchmarks.serving.open_loop import LoadFigures, offered
+from benchmarks.serving.swaps import resident_megabytes
 from benchmarks.serving.synthetic_bundle import publish
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -102,13 +102,6 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
             "along": {str(share): one.model_dump() for share, one in along.items()},
             "beyond": {str(share): one.model_dump() for share, one in beyond.items()},
             "goodput": {str(share): one.answered / most for share, one in beyond.items()}, "megabytes": memory}
-
-
-def resident_megabytes(pid: int) -> int:
-    """Of a process and its children; what they share counts for each."""
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
-    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in [str(pid), *children])
-    return pages * 4096 // 2**20
 
 
 def row(label: str, one: LoadFigures) -> str:
