@@ -71,9 +71,9 @@ def _with_items(
 ) -> BundleMetrics:
     """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
-    items, raw_items = encode_store(out.online_items, ITEM, "item", encoder)
+    kept = [*settings.retrieve.filter_fields, SHOWN, CLICKS, BID]
+    items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items)
-    items.save(build / TABLES, "items")
     _prerank_parts(out, build / PRERANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)

@@ -20,7 +20,8 @@ def item_vectors(towers: TwoTower, items: FeatureStore) -> np.ndarray:
     with torch.inference_mode():
         for start in range(0, len(items), CHUNK_ROWS):
             rows = slice(start, min(start + CHUNK_ROWS, len(items)))
-            block = FeatureBlock(torch.from_numpy(items.ids[rows]), torch.from_numpy(items.dense[rows]))
+            ids, dense = np.array(items.ids[rows]), np.array(items.dense[rows])
+            block = FeatureBlock(torch.from_numpy(ids), torch.from_numpy(dense))
             parts.append(towers.item_vector(block).numpy())
     if not parts:
         raise DataError("the online item table is empty; run `sluice features` again")

@@ -2,52 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.dataset as ds
+from numpy.lib.format import open_memmap
 
 from contracts.artifacts import RECENT_ITEMS, USER, Artifacts
 from contracts.bundle.bundle import save_array
 from contracts.config.section import Side
 from contracts.errors import DataError
+from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FIRST_ID
 from contracts.features.vocabulary import Vocabulary
 from serving.bundle.feature_store import FeatureStore, sort_order
-from serving.bundle.raw_columns import column, raw_columns
+from serving.bundle.raw_columns import column
 
 CHUNK_ROWS = 65_536
 
 
-def encode_store(source: Path, key: str, side: Side, encoder: Encoder) -> tuple[FeatureStore, pa.Table]:
-    """The encoded table, sorted by key, and the raw rows in the same order.
+def encode_store(
+    source: Path, key: str, side: Side, encoder: Encoder, folder: Path, keep: Sequence[str] = ()
+) -> tuple[FeatureStore, pa.Table]:
+    """Writes the encoded table, sorted by key, to `folder`; returns it mapped, and raw columns `keep` in its order.
+
+    Rows are read, encoded and put in their places part by part: the keys and `keep` alone are in memory as a whole.
 
     Raises DataError without a table, or for a key that is missing or repeated; SchemaError without a column.
     """
     if not source.exists():
         raise DataError(f"{source} is not there; run `sluice features` first")
-    raw = pq.read_table(source).combine_chunks()
-    keys, order = sort_order(pa.concat_arrays(column(raw, key, source).chunks or [pa.nulls(0)]), side + "s")
-    raw = raw.take(pa.array(order))
-    parts = []
-    for start in range(0, raw.num_rows, CHUNK_ROWS):
-        chunk = raw.slice(start, CHUNK_ROWS)
-        columns = raw_columns(chunk, encoder.spec.of_side(side), source)
-        parts.append(encoder.encode({key: range(chunk.num_rows), **columns}, side))
-    parts.append(encoder.encode({}, side))
-    ids, dense = np.concatenate([part.ids for part in parts]), np.concatenate([part.dense for part in parts])
-    return FeatureStore(keys, ids, dense), raw
+    table, name = ds.dataset(source, format="parquet"), f"{side}s"
+    for needed in (key, *(field.name for field in encoder.spec.of_side(side))):
+        column(table.schema.empty_table(), needed, source)
+    keys, order = sort_order(pa.concat_arrays([pa.nulls(0, pa.string()), *_chunks(table, key)]), name)
+    vocabulary.write(folder, name, keys)
+    _write_rows(table, keys, key, side, encoder, folder)
+    kept = table.to_table(columns=[wanted for wanted in keep if wanted in table.schema.names])
+    return FeatureStore.load(folder, name), kept.take(pa.array(order))
+
+
+def _chunks(table: ds.Dataset, key: str) -> list[pa.Array]:
+    return [chunk.cast(pa.string()) for chunk in table.to_table(columns=[key]).column(key).chunks]
+
+
+def _write_rows(
+    table: ds.Dataset, keys: Vocabulary, key: str, side: Side, encoder: Encoder, folder: Path
+) -> None:
+    spec, rows = encoder.spec, len(keys) + 1
+    ids, dense = (open_memmap(folder / f"{side}s_{part}.npy", mode="w+", dtype=dtype, shape=(rows, width))
+                  for part, dtype, width in (("ids", np.int32, spec.id_width(side)),
+                                             ("dense", np.float32, len(spec.dense_slots(side)))))
+    names = [field.name for field in spec.of_side(side)]
+    for batch in table.to_batches(columns=list(dict.fromkeys([key, *names])), batch_size=CHUNK_ROWS):
+        places = keys.look_up_arrow(batch.column(key), "string") - FIRST_ID
+        ids[places], dense[places] = encoder.encode(dict(zip(batch.schema.names, batch.columns, strict=True)), side)
+    ids[-1:], dense[-1:] = encoder.encode({}, side)
 
 
 def write_users(out: Artifacts, folder: Path, encoder: Encoder, items: FeatureStore) -> FeatureStore:
     """Writes the user table and each user's recent items; a log without users has an empty one."""
     if encoder.spec.has_users:
-        users, raw = encode_store(out.online_users, USER, "user", encoder)
+        users, raw = encode_store(out.online_users, USER, "user", encoder, folder, [RECENT_ITEMS])
         lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
     else:
         users, lists = FeatureStore(Vocabulary.of([], "string"), *encoder.encode({}, "user")), None
-    users.save(folder, "users")
+        users.save(folder, "users")
     save_array(folder / "users_recent.npy", recent_rows(lists, len(users), items))
     return users
 

@@ -34,7 +34,7 @@ def test_bids_follow_their_items(loaded: LoadedBundle, items: dict[str, list[Any
     assert loaded.bids is not None
     np.testing.assert_allclose(loaded.bids[loaded.items.rows(items[ITEM])], items[BID], rtol=1e-6)
     expected = loaded.settings.train.temperature * np.log(loaded.bids)
-    np.testing.assert_allclose(loaded.index.vectors[:, -1], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(loaded.index.vectors[:, loaded.settings.train.tower_dim], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_filters_follow_their_items(loaded: LoadedBundle, items: dict[str, list[Any]]) -> None:

@@ -14,6 +14,7 @@ from contracts.artifacts import ITEM, USER, Artifacts
 from contracts.errors import DataError
 from contracts.features.encoding import Encoder
 from contracts.features.vocabulary import Vocabulary
+from serving.assembly import online_stores
 from serving.assembly.online_stores import encode_store, recent_rows
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -65,12 +66,12 @@ def test_repeated_key(market: Any, tmp_path: Path, trained: Artifacts) -> None:
     users = pq.read_table(trained.online_users)
     pq.write_table(pa.concat_tables([users, users.slice(0, 1)]), tmp_path / "users.parquet")
     with pytest.raises(DataError, match="twice"):
-        encode_store(tmp_path / "users.parquet", USER, "user", Encoder(market.spec, market.vocabularies))
+        encode_store(tmp_path / "users.parquet", USER, "user", Encoder(market.spec, market.vocabularies), tmp_path)
 
 
 def test_a_table_that_was_not_made_names_the_command(market: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="sluice features"):
-        encode_store(tmp_path / "users", USER, "user", Encoder(market.spec, market.vocabularies))
+        encode_store(tmp_path / "users", USER, "user", Encoder(market.spec, market.vocabularies), tmp_path)
 
 
 def test_recent_items_without_a_list_or_a_user_are_none() -> None:
@@ -78,3 +79,13 @@ def test_recent_items_without_a_list_or_a_user_are_none() -> None:
     assert recent_rows(None, 2, store).shape == (2, 0)
     lists = pa.chunked_array([pa.array([["b", "gone", "a"], None, ["gone"]])])
     assert recent_rows(lists, 3, store).tolist() == [[1, 0], [-1, -1], [-1, -1]]
+
+
+def test_parts_of_any_size_make_the_same_table(market: Any, tmp_path: Path, trained: Artifacts, loaded: LoadedBundle,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online_stores, "CHUNK_ROWS", 7)
+    encoder = Encoder(market.spec, market.vocabularies)
+    store, kept = encode_store(trained.online_items, ITEM, "item", encoder, tmp_path, [ITEM])
+    np.testing.assert_array_equal(store.ids, loaded.items.ids)
+    np.testing.assert_array_equal(store.dense, loaded.items.dense)
+    assert kept.column(ITEM).to_pylist() == store.keys.keys().to_pylist()
