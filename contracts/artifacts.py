@@ -46,6 +46,7 @@ ID_PREFIX = "id:"  # parity rows: `id:SLOT` holds the encoded ids of a slot
 # Files of one model's folder.
 WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
 TEST_LOGITS, TEST_ROWS = "test_logits.npy", "test_rows.npy"  # float32 [B] and the `_row` of each
+VALIDATION_LOGITS = "validation_logits.npy"  # float32 [B], in file order
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,35 @@ class Train(Section):
     cross_layers: int = Field(3, ge=1, description="of DCNv2")
     cross_rank: int = Field(64, ge=1, description="of DCNv2")
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
-    dropout: float = Field(0.1, ge=0, lt=1)
-    batch_size: int = Field(4096, ge=1)
-    epochs: int = Field(4, ge=1, description="at most")
+    dropout: float = Field(0.2, ge=0, lt=1, description="of hidden units")
+    batch_norm: bool = Field(
+        True, description="batch normalisation of hidden units while training; folded into the layers afterwards"
+    )
+    embedding_l2: float = Field(
+        1000.0, ge=0, description="precision of the Gaussian prior on vectors of values, spread over all training "
+        "rows; a hundredth of it where no hidden layer is behind them; 0: none",
+    )
+    item_prior: bool = Field(True, description="the popularity of the item, in logits, within every model")
+    unknown_ids: bool = Field(
+        True, description="ids are made unknown at random in training, as often as validation has unknown ones"
+    )
+    label_smoothing: float = Field(0.0, ge=0, lt=0.5, description="labels e and 1 - e in training")
+    batch_size: int | None = Field(
+        None, ge=1, description="rows of an update; without it by the size of the window, 64 to 4096"
+    )
+    epochs: int = Field(20, ge=1, description="at most")
     warm_start: str = Field(
         "champion", description="the alias of the registry whose weights training starts from, where there is one; "
         "empty: it always starts from nothing",
     )
-    patience: int = Field(1, ge=1, description="epochs without a better validation loss before training stops")
+    monitor: Literal["auc", "gauc", "log_loss"] = Field(
+        "auc", description="the validation figure whose best epoch is kept"
+    )
+    patience: int = Field(2, ge=1, description="epochs without a better validation figure before training stops")
     learning_rate: float = Field(1e-3, gt=0)
-    schedule: Literal["linear", "constant"] = Field(
-        "linear", description="linear: the learning rate falls to 0 over the planned epochs"
+    schedule: Literal["plateau", "linear", "constant"] = Field(
+        "plateau", description="plateau: a tenth of the rate, and back to the best weights, after an epoch that is no "
+        "better; linear: to 0 over the planned epochs. Towers fall linearly unless it is constant",
     )
     weight_decay: float = Field(1e-5, ge=0)
     clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")
@@ -42,8 +60,12 @@ class Train(Section):
     )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
-    tower_epochs: int = Field(6, ge=1)
+    tower_epochs: int = Field(6, ge=1, description="of the towers and of their pre-ranker")
     temperature: float = Field(0.1, gt=0, description="of the towers' softmax")
+
+    def batch_rows(self, rows: int) -> int:
+        """`batch_size`, or the largest power of two that gives at least 50 updates an epoch, from 64 to 4096."""
+        return self.batch_size or min(4096, max(64, 2 ** (max(rows // 50, 1).bit_length() - 1)))
 
 
 class PairRates(Section):

@@ -11,12 +11,16 @@ from contracts.summaries.summary import Record, Summary
 
 
 class EpochFigures(Record):
-    """One pass over the training window, numbered from 1; losses are means per term."""
+    """One pass over the training window, numbered from 1; losses are means per term, the learning rate is that of the
+    end. AUC and GAUC are None where they are not defined or nothing asks for them."""
 
     epoch: int
     train_loss: float
     validation_loss: float
     seconds: float
+    validation_auc: float | None = None
+    validation_gauc: float | None = None
+    learning_rate: float | None = None
 
 
 class WarmStartFigures(Record):
@@ -91,14 +95,24 @@ class PositionFigures(Record):
     positives: int
 
 
+class SliceFigures(Record):
+    """Some rows of the test window. AUC and GAUC are None where they are not defined."""
+
+    rows: int
+    positives: int
+    auc: float | None = None
+    gauc: float | None = None
+
+
 class RankerSummary(EvaluationFigures, FitFigures, Summary):
     """One ranker. `ece_uncalibrated`: of the network's own probabilities; `position_bias` in logits, position 1 first;
-    `auc_standard_error` by the bootstrap over users."""
+    `auc_standard_error` by the bootstrap over users; `by_novelty`: "known users", "new users" and so on."""
 
     auc_standard_error: float
     ece_uncalibrated: float
     validation_auc: float
     by_position: dict[str, PositionFigures] | None = None
+    by_novelty: dict[str, SliceFigures] = Field({})
     position_bias: tuple[float, ...]
 
 
@@ -172,12 +186,13 @@ class BucketFigures(Record):
 class TrainSummary(Summary):
     """OUT/models/summary.json. A federated run names its `ranker` alone.
 
-    `models` are without `curves` and `digest`, which lie in each model's own summary. `co_occurrence`: pair-rate
-    feature -> model ("statistic": the predicted rate alone) -> bucket of impressions -> figures. `outside`: LightGBM.
-    `parent`: version of the bundle that training started from.
+    `ranker_reason` says in a sentence why it is served. `models` are without `curves` and `digest`, which lie in each
+    model's own summary. `co_occurrence`: pair-rate feature -> model ("statistic": the predicted rate alone) -> bucket
+    of impressions -> figures. `outside`: LightGBM. `parent`: version of the bundle that training started from.
     """
 
     ranker: str
+    ranker_reason: str | None = None
     models: dict[str, RankerSummary] = Field({})
     two_tower: TowerSummary | None = None
     pre_ranker: PreRankerSummary | None = None

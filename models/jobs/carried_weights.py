@@ -20,9 +20,10 @@ class CarriedWeights:
         self._task, self._name, self._build = task, name, build
         self.figures: WarmStartFigures | None = None
 
-    def __call__(self, network: torch.nn.Module) -> None:
+    def __call__(self, network: torch.nn.Module) -> WarmStartFigures | None:
         task = self._task
         if task.parent is not None:
             keys = vocabulary.read_all(task.out.encoding)
             carry = WarmStart(task.parent, task.spec, keys, task.config.train)
             self.figures = carry(network, self._name, self._build)
+        return self.figures

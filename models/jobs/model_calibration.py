@@ -6,6 +6,7 @@ Labels were observed where a row was shown, so the curve is fitted on, and read 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,15 +20,24 @@ from models.jobs.training_task import TrainingTask
 from models.training import loop as training_loop
 
 
+class Calibrated(NamedTuple):
+    """`auc` and `logits` [N], at position 1, are those of the whole validation window."""
+
+    curve: calibration.Calibration
+    auc: float
+    logits: np.ndarray
+
+
 def calibrate(
     task: TrainingTask, network: torch.nn.Module, position_bias: Sequence[float], fresh: bool = False
-) -> tuple[calibration.Calibration, float]:
-    """The curve fitted on validation half 1, and the AUC on the whole validation window."""
+) -> Calibrated:
+    """The curve is fitted on validation half 1."""
     validation = task.examples("validation", fresh)
     logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
     half = halves(validation) == 1
     shown = logits + position_logit(validation, position_bias)
-    return calibration.fit(task.config.train.calibration, shown[half], labels[half]), auc(labels, logits)
+    curve = calibration.fit(task.config.train.calibration, shown[half], labels[half])
+    return Calibrated(curve, auc(labels, logits), logits)
 
 
 def position_logit(examples: ExampleSet, bias: Sequence[float]) -> np.ndarray:

@@ -1,6 +1,7 @@
 """One ranker from settings to files: fit, calibrate, evaluate, save, track.
 
-    FOLDER/weights.safetensors  calibration.safetensors  test_logits.npy  test_rows.npy  training.png  summary.json
+    FOLDER/weights.safetensors  calibration.safetensors  validation_logits.npy  test_logits.npy  test_rows.npy
+           training.png  summary.json
 
 A finished folder is taken as it is (models/jobs/resume.py). Of several processes all fit, and the first alone reads and
 writes the folder.
@@ -13,7 +14,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from contracts.artifacts import CALIBRATION, FRESH, LABEL, POSITION, ROW, TEST_LOGITS, TEST_ROWS, USER, WEIGHTS
+from contracts.artifacts import (
+    CALIBRATION,
+    FRESH,
+    LABEL,
+    POSITION,
+    ROW,
+    TEST_LOGITS,
+    TEST_ROWS,
+    USER,
+    VALIDATION_LOGITS,
+    WEIGHTS,
+)
 from contracts.bundle.bundle import save_array, save_weights
 from contracts.summaries import summary
 from contracts.summaries.train import FitFigures, PositionFigures, RankerSummary
@@ -22,6 +34,7 @@ from models.evaluation.bootstrap import auc_bootstrap
 from models.evaluation.calibration_metrics import ece, predicted_over_observed_by
 from models.evaluation.evaluate import evaluate
 from models.evaluation.metrics import require_both_classes
+from models.evaluation.novelty import by_novelty
 from models.examples.batches import ExampleSet
 from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
@@ -94,7 +107,7 @@ def _evaluated(
 ) -> RankerSummary:
     """Calibrates, reads the test window once, saves the curve and the test logits."""
     bias = model.fit.position_bias
-    curve, validation_auc = calibrate(task, model.network, bias, fresh)
+    curve, validation_auc, validation_logits = calibrate(task, model.network, bias, fresh)
     test = task.examples("test", fresh)
     logits, labels = training_loop.predict(model.network, test), test.column(LABEL)
     users = test.column(USER) if task.spec.has_users else None
@@ -102,6 +115,7 @@ def _evaluated(
     figures = evaluate(logits, labels, users, curve, position_logit=at_position, where=str(test.folder))
     as_trained = calibration.identity(task.config.features.negative_rate).apply(logits + at_position)
     groups = users if users is not None else np.arange(test.rows)
+    save_array(folder / VALIDATION_LOGITS, validation_logits)
     save_array(folder / TEST_LOGITS, logits)
     save_array(folder / TEST_ROWS, test.column(ROW))
     save_weights(folder / CALIBRATION, curve.arrays())
@@ -110,6 +124,7 @@ def _evaluated(
         auc_standard_error=auc_bootstrap(labels, logits, groups, draws=DRAWS, seed=task.seed).standard_error,
         ece_uncalibrated=ece(labels, as_trained), validation_auc=validation_auc, position_bias=tuple(bias),
         by_position=_by_position(test, curve.apply(logits + at_position)) if task.spec.has_position else None,
+        by_novelty=by_novelty(task.examples("train", fresh), test, logits),
     )
 
 

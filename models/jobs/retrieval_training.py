@@ -95,7 +95,7 @@ def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRank
     fit = training_loop.fit_pre_ranker(
         pre_ranker, towers, task.examples("train"), task.early_stopping(), settings, task.seed,
         positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
-        on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.epochs),
+        on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.tower_epochs),
     )
     data_parallel.by_first(lambda: _save(task, PRE_RANKER, pre_ranker, run))
     return FittedModel(PRE_RANKER, pre_ranker.eval(), fit, carried.figures)
@@ -140,7 +140,7 @@ def _calibrated(
     task: TrainingTask, name: str, network: torch.nn.Module, position_bias: Sequence[float]
 ) -> CalibratedFigures:
     """Saves the model's curve; returns its figures on the test window."""
-    curve, _ = calibrate(task, network, position_bias)
+    curve = calibrate(task, network, position_bias).curve
     save_weights(task.out.model(name) / CALIBRATION, curve.arrays())
     test = task.examples("test")
     shown = position_logit(test, position_bias)

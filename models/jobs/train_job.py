@@ -10,11 +10,11 @@ import time
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.train import Freshness, FreshnessFigures, LightgbmSummary, RankerSummary, TrainSummary
 from models.jobs.lightgbm_baseline import lightgbm_figures
+from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker
 from models.jobs.ranker_training import train_ranker
 from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import TrainingTask
@@ -24,8 +24,6 @@ from models.tracking.tracking import Tracker
 from models.training import data_parallel
 from models.training.progress import OnProgress
 from models.training.warm_start import Parent
-
-TRIVIAL = "popularity"
 
 
 def train_models(
@@ -38,7 +36,7 @@ def train_models(
     bundle whose weights training starts from. Raises OneClassError when a window holds one class, ConfigError when no
     model may be the ranker.
     """
-    _check_ranker(config)
+    check_ranker(config)
     begin = time.perf_counter()
     world = data_parallel.join(data_parallel.resolve_device(config.train.device))
     with Tracker(out.out, config.name, silent=world.rank > 0) as tracker:
@@ -55,14 +53,15 @@ def train_models(
 
 def _train_all(task: TrainingTask) -> TrainSummary:
     models: dict[str, RankerSummary] = {name: train_ranker(task, name) for name in task.config.train.models}
-    ranker = choose(task.config, models)
+    ranker, reason = _choose(task, models)
     retrieval = train_retrieval(task) if item_slot(task.spec) else None
     return TrainSummary(
         models={name: figures.model_copy(update={"curves": None, "digest": None}) for name, figures in models.items()},
         ranker=ranker,
+        ranker_reason=reason,
         two_tower=retrieval.two_tower if retrieval else None,
         pre_ranker=retrieval.pre_ranker if retrieval else None,
-        freshness=_freshness(task, ranker, models[ranker]) if task.config.features.also_fresh else None,
+        freshness=_freshness(task, ranker, models) if task.config.features.also_fresh else None,
         co_occurrence=co_occurrence(task.out, task.spec, models),
         outside=data_parallel.summary_by_first(lambda: lightgbm_figures(task), LightgbmSummary),
         seed=task.seed,
@@ -70,23 +69,16 @@ def _train_all(task: TrainingTask) -> TrainSummary:
     )
 
 
-def choose(config: Config, models: dict[str, RankerSummary]) -> str:
-    """The configured ranker, or the best by validation AUC. Popularity is a yardstick and never chosen by itself."""
-    if config.train.ranker != "best":
-        return config.train.ranker
-    return max((name for name in models if name != TRIVIAL), key=lambda name: models[name].validation_auc)
+def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:
+    ranker, reason = data_parallel.by_first(lambda: tuple(choose_ranker(task, models)))
+    return Choice(ranker, reason)
 
 
-def _check_ranker(config: Config) -> None:
-    named, wanted = config.train.models, config.train.ranker
-    if wanted != "best" and wanted not in named:
-        raise ConfigError(f"train.ranker is {wanted!r}, which is not among train.models {list(named)}; add it there")
-    if wanted == "best" and not set(named) - {TRIVIAL}:
-        raise ConfigError(f"train.models is {list(named)}, which leaves no model to serve; add one, such as 'dcn_v2'")
-
-
-def _freshness(task: TrainingTask, ranker: str, published: RankerSummary) -> Freshness:
-    return Freshness(published=_fresh_figures(published), fresh=_fresh_figures(train_ranker(task, ranker, fresh=True)))
+def _freshness(task: TrainingTask, ranker: str, models: dict[str, RankerSummary]) -> Freshness:
+    """Of the ranker; of the best network where popularity is served, which reads no feature that could be fresher."""
+    name = best_network(models) if ranker == TRIVIAL and set(models) - {TRIVIAL} else ranker
+    fresh = train_ranker(task, name, fresh=True)
+    return Freshness(published=_fresh_figures(models[name]), fresh=_fresh_figures(fresh))
 
 
 def _fresh_figures(ranker: RankerSummary) -> FreshnessFigures:

@@ -41,15 +41,23 @@ def sampled_softmax_sum(scores: Tensor, target: Tensor, log_frequency: Tensor, h
 
 
 class ClickLoss(nn.Module):
-    """Log loss of a ranker's logit plus the position bias."""
+    """Log loss of a ranker's logit plus the position bias. In training, labels are `smoothing` and 1 - `smoothing`.
 
-    def __init__(self, network: nn.Module, position_bias: nn.Module) -> None:
+    `logits` [B] are those of the last batch, where its rows were shown.
+    """
+
+    logits: Tensor
+
+    def __init__(self, network: nn.Module, position_bias: nn.Module, smoothing: float = 0.0) -> None:
         super().__init__()
-        self.network, self.position_bias = network, position_bias
+        self.network, self.position_bias, self.smoothing = network, position_bias, smoothing
 
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
-        logits = self.network(batch.request, batch.candidate)
-        return log_loss_sum(logits + self.position_bias(batch.position), batch.label), len(batch.label)
+        logits = self.network(batch.request, batch.candidate) + self.position_bias(batch.position)
+        self.logits, label = logits.detach().float(), batch.label
+        if self.training and self.smoothing:
+            label = label * (1 - 2 * self.smoothing) + self.smoothing
+        return log_loss_sum(logits, label), len(label)
 
 
 class RetrievalLoss(nn.Module):

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from models.layers.norm_relu_dropout import norm_relu_dropout
+
 
 class SplitLinear(nn.Module):
     """request [1 or B, R], candidate [B, C] -> [B, out]; initialised as nn.Linear(R + C, out) is (fan-in R + C)."""
@@ -26,17 +28,27 @@ class SplitLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(out).uniform_(-bound, bound))
 
     def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
-        return F.linear(candidate, self.candidate, self.bias) + F.linear(request, self.request)
+        ours = F.linear(candidate, self.candidate, self.bias)
+        if len(request) == 1 or not self.request.shape[1]:
+            return ours + F.linear(request, self.request)
+        return torch.addmm(ours, request, self.request.T)
 
 
 class Mlp(nn.Module):
-    """Linear, ReLU and dropout for each width of `hidden`, then a linear layer to `out` values."""
+    """Linear, ReLU and dropout for each width of `hidden`, then a linear layer to `out` values.
+
+    `norms` are there while it is trained with batch normalisation (models/layers/batch_norm.py), one per hidden width.
+    """
+
+    norms: nn.ModuleList | None
 
     def __init__(
         self, request_in: int, candidate_in: int, hidden: tuple[int, ...], out: int = 1, dropout: float = 0
     ) -> None:
         super().__init__()
         widths = [*hidden, out]
+        self.hidden = hidden
+        self.norms = None
         self.first = SplitLinear(request_in, candidate_in, widths[0])
         self.rest = nn.Sequential()
         for before, after in itertools.pairwise(widths):
@@ -44,7 +56,19 @@ class Mlp(nn.Module):
 
     def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
         """request [1 or B, R], candidate [B, C] -> [B, out]."""
-        return self.rest(self.first(request, candidate))
+        return self.after_first(self.first(request, candidate))
+
+    def after_first(self, x: Tensor) -> Tensor:
+        """The first layer's outputs [B, H] -> [B, out]."""
+        if self.norms is None:
+            return self.rest(x)
+        for norm, dropout, linear in zip(self.norms, self.rest[1::3], self.rest[2::3], strict=True):
+            x = linear(norm_relu_dropout(x, norm, dropout.p))  # type: ignore[arg-type]
+        return x
+
+    def hidden_layers(self) -> list[SplitLinear | nn.Linear]:
+        """The layers whose outputs are hidden units: what batch normalisation goes behind."""
+        return [self.first, *self.rest[2::3]][: len(self.hidden)]  # type: ignore[list-item]
 
     @property
     def output_bias(self) -> nn.Parameter:

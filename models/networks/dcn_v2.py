@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
@@ -39,6 +40,7 @@ class DcnV2(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
+        self.prior = ItemPrior(spec)
         request, candidate = self.embedding.request.width, self.embedding.candidate.width
         rank = min(cross_rank, request + candidate)
         self.crosses = nn.ModuleList(CrossLayer(request + candidate, rank) for _ in range(cross_layers))
@@ -56,4 +58,4 @@ class DcnV2(nn.Module):
         x = start
         for cross in self.crosses:
             x = cross(start, x)
-        return (self.mlp(left, right) + self.cross_output(x)).squeeze(1)
+        return (self.mlp(left, right) + self.cross_output(x)).squeeze(1) + self.prior(candidate)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
@@ -52,6 +53,7 @@ class Din(nn.Module):
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
+        self.prior = ItemPrior(spec)
         candidate = {slot.name: slot for slot in spec.block_ids("candidate")}
         sequences = [slot for slot in spec.block_ids("request") if slot.sequence and slot.width > 1]
         self.pairs: list[tuple[IdSlot, IdSlot]] = [
@@ -76,4 +78,5 @@ class Din(nn.Module):
             query = right[:, items.places[target.name]]
             interests.append(attention(query, left[:, span], user_rows[:, span] != PADDING))
         joined = self.embedding.join_candidate(item_rows, right, request, candidate)
-        return self.mlp(users.join(user_rows, left, request.dense), torch.cat([joined, *interests], dim=1)).squeeze(1)
+        inputs = users.join(user_rows, left, request.dense), torch.cat([joined, *interests], dim=1)
+        return self.mlp(*inputs).squeeze(1) + self.prior(candidate)

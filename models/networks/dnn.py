@@ -7,16 +7,18 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
 
 class Dnn(nn.Module):
-    """logit = MLP([request inputs; candidate inputs])."""
+    """logit = MLP([request inputs; candidate inputs]) + prior of the item."""
 
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
+        self.prior = ItemPrior(spec)
         self.mlp = Mlp(self.embedding.request.width, self.embedding.candidate.width, hidden, dropout=dropout)
 
     def prepare(self, examples: ExampleSet) -> None:
@@ -25,4 +27,4 @@ class Dnn(nn.Module):
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
-        return self.mlp(*self.embedding(request, candidate)).squeeze(1)
+        return self.mlp(*self.embedding(request, candidate)).squeeze(1) + self.prior(candidate)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import INITIAL_STD, BlockReader, FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.networks.logistic_regression import STEP_SCALE
 
@@ -28,6 +29,7 @@ class FactorisationMachine(nn.Module):
         super().__init__()
         self.dim = dim
         self.embedding = FusedEmbedding(spec, dim + 1, tie=False)
+        self.prior = ItemPrior(spec)
         with torch.no_grad():
             self.embedding.weight.mul_(START)
             self.embedding.weight[:, dim] = 0.0
@@ -54,7 +56,7 @@ class FactorisationMachine(nn.Module):
         sums = left[..., : self.dim].sum(dim=1) + right[..., : self.dim].sum(dim=1)
         squares = left[..., : self.dim].square().sum(dim=(1, 2)) + right[..., : self.dim].square().sum(dim=(1, 2))
         weights = left[..., self.dim].sum(dim=1) + right[..., self.dim].sum(dim=1)
-        return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias)
+        return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias) + self.prior(candidate)
 
     def terms(self, inputs: Tensor, reader: BlockReader, factors: Tensor) -> Tensor:
         """v_i x_i and, last, w_i x_i of every input of a block: [R, width] -> [R, inputs, D + 1]."""

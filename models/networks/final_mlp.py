@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
@@ -65,6 +66,7 @@ class FinalMlp(nn.Module):
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
+        self.prior = ItemPrior(spec)
         request, candidate = self.embedding.request.width, self.embedding.candidate.width
         self.gates = nn.ModuleList(Gate(context, request + candidate) for context in (request, candidate))
         self.streams = nn.ModuleList(
@@ -82,4 +84,4 @@ class FinalMlp(nn.Module):
         for stream, gate, context in zip(self.streams, self.gates, (left, right), strict=True):
             weights = gate(context)
             outputs.append(torch.relu(stream(left * weights[:, : left.shape[1]], right * weights[:, left.shape[1] :])))
-        return self.fusion(*outputs)
+        return self.fusion(*outputs) + self.prior(candidate)

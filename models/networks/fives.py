@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 from models.networks.edge_tensor import EdgeTensor, extend
@@ -36,6 +37,7 @@ class Fives(nn.Module):
         super().__init__()
         self.dim, self.readout = dim, readout
         self.embedding = FusedEmbedding(spec, dim + 1)
+        self.prior = ItemPrior(spec)
         with torch.no_grad():
             self.embedding.weight[:, -1] = 0.0
         slots = nodes(spec)
@@ -61,7 +63,8 @@ class Fives(nn.Module):
         vectors = start[..., : self.dim]
         states = self.propagate(vectors, self.edges())
         read = torch.cat(states, dim=1) if self.readout == "all" else states[-1]
-        return self.mlp(dense, read.flatten(1)).squeeze(1) + start[..., self.dim].sum(dim=1)
+        linear = start[..., self.dim].sum(dim=1)
+        return self.mlp(dense, read.flatten(1)).squeeze(1) + linear + self.prior(candidate)
 
     def propagate(self, vectors: Tensor, adjacency: list[Tensor]) -> list[Tensor]:
         """Vectors [B, N, D] and one [N, N] per layer -> the states [B, N, D] of layers 0, 1, ..."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 
 STEP_SCALE = 10.0  # Adam moves a weight by about the learning rate a step: too little where the weight is the effect
@@ -19,6 +20,7 @@ class LogisticRegression(nn.Module):
     def __init__(self, spec: FeatureSpec) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim=1, tie=False)
+        self.prior = ItemPrior(spec)
         nn.init.zeros_(self.embedding.weight)
         self.request_dense = nn.Parameter(torch.zeros(len(spec.block_dense("request"))))
         self.candidate_dense = nn.Parameter(torch.zeros(self.embedding.candidate_numbers))
@@ -31,7 +33,8 @@ class LogisticRegression(nn.Module):
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
         left, right = self.embedding(request, candidate)
-        return STEP_SCALE * (_side(left, self.request_dense) + _side(right, self.candidate_dense) + self.bias)
+        effects = _side(left, self.request_dense) + _side(right, self.candidate_dense) + self.bias
+        return STEP_SCALE * effects + self.prior(candidate)
 
 
 def _side(inputs: Tensor, weights: Tensor) -> Tensor:

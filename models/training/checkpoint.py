@@ -10,6 +10,8 @@ from torch import nn
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import BundleError
 
+PRIOR = "prior.logit"
+
 
 def save(network: nn.Module, path: Path) -> None:
     """Writes every persistent tensor, from whatever device it is on."""
@@ -17,9 +19,13 @@ def save(network: nn.Module, path: Path) -> None:
 
 
 def load(network: nn.Module, path: Path) -> None:
-    """Raises BundleError when a name or a shape differs from what the network has."""
+    """Raises BundleError when a name or a shape differs from what the network has.
+
+    Weights from before rankers had a prior of the item have none: it stays 0, as it was for them.
+    """
     stored = {name: torch.from_numpy(array) for name, array in load_weights(path).items()}
     expected = network.state_dict()
+    stored = {PRIOR: expected[PRIOR], **stored} if PRIOR in expected else stored
     for name in sorted(stored.keys() ^ expected.keys()):
         where = "is missing in" if name in expected else "has no place in the network, but is in"
         raise BundleError(f"{name!r} {where} {path}; the weights belong to other settings: train again")

@@ -73,6 +73,23 @@ def average_gradients(parameters: Iterable[torch.nn.Parameter], size: int) -> No
         parameter.grad = total.to_sparse(1) if sparse else total
 
 
+def average_buffers(buffers: Iterable[Tensor], size: int) -> None:
+    """Running means and variances of the ranks, which each saw rows of their own; all else in them is equal anyway."""
+    for buffer in buffers:
+        if buffer.is_floating_point() and buffer.numel():
+            dist.all_reduce(buffer)
+            buffer /= size
+
+
+def gathered(mine: list[Result], world: World) -> list[Result]:
+    """The lists of all processes, one after the other."""
+    if world.size == 1:
+        return mine
+    parts: list[list[Result]] = [[] for _ in range(world.size)]
+    dist.all_gather_object(parts, mine)
+    return [each for part in parts for each in part]
+
+
 def total(values: list[float], device: torch.device, world: World) -> list[float]:
     """Sums over the processes."""
     if world.size == 1:

@@ -18,17 +18,24 @@ from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.summaries.train import EpochFigures
 from models.examples.batches import Batch, ExampleSet
+from models.layers import batch_norm
 from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
 from models.training import data_parallel
-from models.training.learning_rate import rate
-from models.training.row_adam import RowAdam, row_gradient
+from models.training.learning_rate import Schedule, rate
+from models.training.monitor import Validated, validated
+from models.training.row_adam import RowAdam
+from models.training.row_penalty import row_penalties
+from models.training.unknown_ids import UnknownIds
 
 EVALUATION_BATCH = 16_384
+LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
 OnEpoch = Callable[[EpochFigures], None]
 OnBatch = Callable[[int, int], None]
-Start = Callable[[nn.Module], object]  # gives a prepared network the weights that it starts from
+Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
+Change = Callable[[Batch], Batch]
 
 
 @dataclass(frozen=True)
@@ -49,20 +56,34 @@ def fit(
 ) -> FitResult:
     """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
 
+    Popularity, unknown ids and batch normalisation come in here, by the settings; the last is folded away at the end.
     `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
     """
-    _prepare(network, train, start)
-    bias = PositionBias(positions if any(True for _ in network.parameters()) else 0)
+    _prepare(network, train)
+    if settings.item_prior:
+        _count_popularity(network, train)
+    if settings.batch_norm:
+        batch_norm.shrink_embeddings(network)
+    carried = start(network) if start else None
+    if settings.batch_norm and not carried:
+        batch_norm.insert(network)
+    trained = any(parameter.requires_grad for parameter in network.parameters())
+    bias = PositionBias(positions if trained else 0)
     bias.start_at(train)
-    loop = Loop(ClickLoss(network, bias), [network, bias], settings, seed, settings.epochs)
-    return loop.run(train, validation, on_epoch, on_batch, bias)
+    change = UnknownIds(train.spec, train, validation) if trained and settings.unknown_ids else None
+    loss = ClickLoss(network, bias, settings.label_smoothing)
+    loop = Loop(loss, [network, bias], settings, seed, settings.epochs, settings.schedule, change)
+    loop.penalise(train, settings.embedding_l2 * (1.0 if batch_norm.hidden_layers(network) else LINEAR_SHARE))
+    result = loop.run(train, validation, on_epoch, on_batch, bias)
+    batch_norm.fold(network)
+    return result
 
 
 def fit_towers(
     two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *,
     start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
 ) -> FitResult:
-    """As `fit`, on the sampled softmax of clicks against the items shown, for `tower_epochs`."""
+    """On the sampled softmax of clicks against the items shown, for `tower_epochs`; all else as `fit`."""
     _prepare(two_tower, train, start)
     loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch)
@@ -73,18 +94,24 @@ def fit_pre_ranker(
     *, positions: int = 0, start: Start | None = None, on_epoch: OnEpoch | None = None,
     on_batch: OnBatch | None = None,
 ) -> FitResult:
-    """As `fit`, for the pre-ranker on frozen tower vectors."""
+    """As `fit_towers`, for the pre-ranker on frozen tower vectors and log loss."""
     _prepare(pre_ranker, train, start)
     bias = PositionBias(positions)
     bias.start_at(train)
-    loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.epochs)
+    loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch, bias)
 
 
-def _prepare(network: nn.Module, train: ExampleSet, start: Start | None) -> None:
+def _prepare(network: nn.Module, train: ExampleSet, start: Start | None = None) -> None:
     network.prepare(train)  # type: ignore[operator]
     if start:
         start(network)
+
+
+def _count_popularity(network: nn.Module, train: ExampleSet) -> None:
+    for module in network.modules():
+        if isinstance(module, ItemPrior):
+            module.start_at(train)
 
 
 @torch.inference_mode()
@@ -102,11 +129,17 @@ def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) 
 class Loop:
     """`trained` are the modules whose parameters move; the fused embeddings among them get their own optimiser.
 
-    A parameter that takes no gradient when the loop is made stays as it is.
+    A parameter that takes no gradient when the loop is made stays as it is. `change` is applied to training batches
+    alone. Without plateaus, which only a run of epochs can see, `schedule` is "linear" or "constant".
     """
 
-    def __init__(self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int) -> None:
-        self.settings, self.seed, self.epochs = settings, seed, epochs
+    def __init__(
+        self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int,
+        schedule: Schedule | None = None, change: Change | None = None,
+    ) -> None:
+        self.settings, self.seed, self.epochs, self.change = settings, seed, epochs, change
+        self.schedule: Schedule = schedule or ("constant" if settings.schedule == "constant" else "linear")
+        self.misses = 0
         self.device = data_parallel.resolve_device(settings.device)
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
@@ -114,11 +147,19 @@ class Loop:
         self.parameters = [p for module in trained for p in module.parameters() if p.numel() and p.requires_grad]
         if self.world.size > 1:
             data_parallel.same_start(self.parameters)
-        tables = [m.weight for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
+        self.embeddings = [m for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
+        tables = [embedding.weight for embedding in self.embeddings]
         self.dense = [p for p in self.parameters if not any(p is table for table in tables)]
         rate, decay = settings.learning_rate, settings.weight_decay
         self.row_adams = [RowAdam(table, rate, decay) for table in tables]
         self.adam = torch.optim.AdamW(self.dense, lr=rate, weight_decay=decay, fused=True) if self.dense else None
+
+    def penalise(self, train: ExampleSet, strength: float) -> None:
+        """Gives the rows of the embeddings their penalties, by how often the training window has them."""
+        size = self.settings.batch_rows(train.rows)
+        for embedding, adam in zip(self.embeddings, self.row_adams, strict=True):
+            penalties = row_penalties(embedding, train, strength, size * self.world.size)
+            adam.l2 = None if penalties is None else penalties.to(self.device)
 
     def run(
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
@@ -128,33 +169,48 @@ class Loop:
 
         Without a parameter to train there is one epoch, which only evaluates.
         """
-        begin, spent, best, best_epoch = time.perf_counter(), 0.0, float("inf"), 0
+        begin, spent, best, best_epoch = time.perf_counter(), 0.0, -float("inf"), 0
+        least, since = float("inf"), 0
         history: list[EpochFigures] = []
         weights: dict[str, Tensor] = {}
         epochs = self.epochs if self.parameters else 1
         for epoch in range(1, epochs + 1):
             start = time.perf_counter()
-            train_loss = self._epoch(train, epoch, on_batch) if self.parameters else self._evaluate(train)
+            train_loss = self._epoch(train, epoch, on_batch) if self.parameters else self._evaluate(train).loss
             spent += time.perf_counter() - start
-            entry = EpochFigures(epoch=epoch, train_loss=train_loss, validation_loss=self._evaluate(validation),
-                                 seconds=time.perf_counter() - start)
+            if self.world.size > 1:
+                data_parallel.average_buffers(self.loss.buffers(), self.world.size)
+            found = self._evaluate(validation)
+            entry = EpochFigures(
+                epoch=epoch, train_loss=train_loss, validation_loss=found.loss, validation_auc=found.auc,
+                validation_gauc=found.gauc, learning_rate=self.learning_rate, seconds=time.perf_counter() - start)
             history.append(entry)
             if on_epoch:
                 on_epoch(entry)
-            if entry.validation_loss < best:
-                best, best_epoch = entry.validation_loss, epoch
+            score = found.score(self.settings.monitor)
+            since = 0 if score > best or found.loss < least else since + 1
+            least = min(least, found.loss)
+            if score > best:
+                best, best_epoch = score, epoch
                 weights = {name: tensor.clone() for name, tensor in self.loss.state_dict().items()}
-            elif epoch - best_epoch >= self.settings.patience:
+            if since >= self.settings.patience:
                 break
+            if since:
+                self._miss(weights)
         self.loss.load_state_dict(weights)
         self.loss.cpu().eval()
         rows = train.rows * len(history)
         values = bias.values().tolist() if bias else []
         return FitResult(history, best_epoch, time.perf_counter() - begin, rows / spent, values)
 
+    def _miss(self, best: dict[str, Tensor]) -> None:
+        self.misses += 1
+        if self.schedule == "plateau":
+            self.loss.load_state_dict(best)
+
     def _epoch(self, train: ExampleSet, epoch: int, on_batch: OnBatch | None) -> float:
         self.loss.train()
-        size, (rank, world) = self.settings.batch_size, self.world
+        size, (rank, world) = self.settings.batch_rows(train.rows), self.world
         batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
         expected = -(-train.rows // (size * world))
         total = count = 0.0
@@ -172,9 +228,15 @@ class Loop:
                 on_batch(number, max(expected, number))
         return self._mean(total, count)
 
+    @property
+    def learning_rate(self) -> float:
+        """What the optimisers have at present."""
+        return self.row_adams[0].learning_rate if self.row_adams else self.adam.param_groups[0]["lr"] \
+            if self.adam else self.settings.learning_rate
+
     def set_rate(self, progress: float) -> None:
         """`progress` from 0 to 1 of the planned epochs."""
-        now = rate(self.settings, progress)
+        now = rate(self.settings.learning_rate, self.schedule, progress, self.misses)
         for group in self.adam.param_groups if self.adam else ():
             group["lr"] = now
         for row_adam in self.row_adams:
@@ -184,7 +246,7 @@ class Loop:
         """One update; (sum of losses, number of terms). A batch without terms changes nothing."""
         for parameter in self.parameters:
             parameter.grad = None
-        total, terms = self._loss(batch)
+        total, terms = self._loss(batch if self.change is None else self.change(batch))
         value = float(total.detach())
         if not np.isfinite(value):
             return value, terms
@@ -199,7 +261,7 @@ class Loop:
 
     def _update(self) -> None:
         dense = [p.grad for p in self.dense if p.grad is not None]
-        sparse = [(adam, row_gradient(adam.weight.grad)) for adam in self.row_adams if adam.weight.grad is not None]
+        sparse = [(adam, found) for adam in self.row_adams if (found := adam.gradient()) is not None]
         parts = [*dense, *(gradient.values for _, gradient in sparse)]
         norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(parts)))
         torch._foreach_mul_(parts, (self.settings.clip_norm / (norm + 1e-6)).clamp(max=1.0))
@@ -213,14 +275,21 @@ class Loop:
             return self.loss(batch)
 
     @torch.no_grad()
-    def _evaluate(self, examples: ExampleSet) -> float:
+    def _evaluate(self, examples: ExampleSet) -> Validated:
         self.loss.eval()
         total = count = 0.0
+        seen: list[tuple[np.ndarray, ...]] = []
         for number, batch in enumerate(examples.batches(EVALUATION_BATCH)):
             if number % self.world.size == self.world.rank:
                 value, terms = self._loss(batch.to(self.device))
                 total, count = total + float(value), count + terms
-        return self._mean(total, count)
+                if isinstance(self.loss, ClickLoss):
+                    seen.append(tuple(part.cpu().numpy() for part in (batch.label, self.loss.logits, batch.user)))
+        mean = self._mean(total, count)
+        if not isinstance(self.loss, ClickLoss):
+            return Validated(mean)
+        arrays = [np.concatenate(part) for part in zip(*data_parallel.gathered(seen, self.world), strict=True)]
+        return validated(mean, *arrays, self.settings.monitor)
 
     def _mean(self, total: float, count: float) -> float:
         total, count = data_parallel.total([total, count], self.device, self.world)

@@ -1,10 +1,14 @@
 """Adam for the fused embedding weight: only the rows of the batch move.
 
     m, v    as Adam (Kingma & Ba, 2015), kept and corrected per row by the number of steps in which the row was seen
+    g       <- g + l2 * w,                     l2 per row
     w       <- w - lr * (m' / (sqrt(v') + eps) + decay * w)
 
 A row that the batch lacks keeps its weight, moments and count, so that a step costs what the batch touches and not the
-size of the table, and decay falls on ids as often as they are seen. Equal rows are summed after one sort of their ids:
+size of the table, and decay falls on ids as often as they are seen. `l2` is a Gaussian prior on the vectors: a row seen
+in a share p of the batches takes 1/p of the penalty in each of them, all of it over an epoch, so that a rare value,
+for which few rows speak, stays near zero (frequency-aware regularisation). Equal rows are summed and all of a row's
+update is made in two walks over the batch's ids (models/layers/kernels.py), or in plain torch after one sort of them:
 faster on a CPU than `coalesce`, and at a million rows than a dense gradient.
 """
 
@@ -14,6 +18,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from models.layers import kernels
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -25,29 +31,58 @@ class RowGradient(NamedTuple):
     values: Tensor
 
 
-def row_gradient(gradient: Tensor) -> RowGradient:
-    """A sparse gradient [N, D] with rows in any order and number -> one sum per row."""
+def row_gradient(gradient: Tensor, place: Tensor | None = None) -> RowGradient:
+    """A sparse gradient [N, D] with rows in any order and number -> one sum per row.
+
+    `place` int32 [N], all -1, is room for a table that finds a row again without sorting; it is left as it was.
+    """
     rows, values = gradient._indices()[0], gradient._values()
-    distinct, inverse = torch.unique(rows, return_inverse=True)
-    return RowGradient(distinct, values.new_zeros(len(distinct), values.shape[1]).index_add_(0, inverse, values))
+    library = kernels.usable(values)
+    if library is None or place is None or values.dtype != torch.float32 or not rows.is_contiguous():
+        distinct, inverse = torch.unique(rows, return_inverse=True)
+        return RowGradient(distinct, values.new_zeros(len(distinct), values.shape[1]).index_add_(0, inverse, values))
+    distinct, total = torch.empty_like(rows), torch.empty_like(values)
+    found = library.summed_rows(rows.data_ptr(), values.data_ptr(), *values.shape, place.data_ptr(),
+                                distinct.data_ptr(), total.data_ptr())
+    return RowGradient(distinct[:found], total[:found])
 
 
 class RowAdam:
-    """Keeps the moments of one embedding weight [N, D]."""
+    """Keeps the moments of one embedding weight [N, D]; `l2` [N] or None."""
 
-    def __init__(self, weight: torch.nn.Parameter, learning_rate: float, decay: float) -> None:
-        self.weight, self.learning_rate, self.decay = weight, learning_rate, decay
+    def __init__(
+        self, weight: torch.nn.Parameter, learning_rate: float, decay: float, l2: Tensor | None = None
+    ) -> None:
+        self.weight, self.learning_rate, self.decay, self.l2 = weight, learning_rate, decay, l2
         self.mean, self.square = torch.zeros_like(weight), torch.zeros_like(weight)
         self.seen = torch.zeros(len(weight), 1, dtype=weight.dtype, device=weight.device)
+        self.place = torch.full((len(weight),), -1, dtype=torch.int32) if weight.device.type == "cpu" else None
+
+    def gradient(self) -> RowGradient | None:
+        """Of the weight, one sum per row; None where it has none."""
+        return None if self.weight.grad is None else row_gradient(self.weight.grad, self.place)
 
     @torch.no_grad()
     def step(self, rows: Tensor, gradient: Tensor) -> None:
         """rows [U] distinct, gradient [U, D]."""
+        library = kernels.usable(self.weight)
+        if library is not None and gradient.is_contiguous() and rows.is_contiguous():
+            state = (self.weight, self.mean, self.square, self.seen)
+            library.row_adam(
+                *(tensor.data_ptr() for tensor in state), None if self.l2 is None else self.l2.data_ptr(),
+                rows.data_ptr(), gradient.data_ptr(), *gradient.shape, self.learning_rate, self.decay, BETA1, BETA2,
+                EPSILON, torch.get_num_threads())
+        else:
+            self._step(rows, gradient)
+
+    def _step(self, rows: Tensor, gradient: Tensor) -> None:
+        old = self.weight[rows]
+        if self.l2 is not None:
+            gradient = torch.addcmul(gradient, self.l2[rows][:, None], old)
         mean = torch.lerp(self.mean[rows], gradient, 1.0 - BETA1)
         square = torch.lerp(self.square[rows], gradient.square(), 1.0 - BETA2)
         seen = self.seen[rows] + 1.0
         self.mean[rows], self.square[rows], self.seen[rows] = mean, square, seen
         root = (square / (1.0 - BETA2**seen)).sqrt_().add_(EPSILON)
-        old = self.weight[rows]
         step = (mean / (1.0 - BETA1**seen)) / root + self.decay * old
         self.weight[rows] = old - self.learning_rate * step

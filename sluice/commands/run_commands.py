@@ -83,7 +83,7 @@ def run(
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
-    print_models(result.models or {}, console())
+    print_models(result.models or {}, console(), result.train.ranker_reason if result.train else None)
     show(result, as_json)
 
 
@@ -199,7 +199,7 @@ def train(
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
-    print_models(result.models, console())
+    print_models(result.models, console(), result.ranker_reason)
     show(result, as_json)
 
 

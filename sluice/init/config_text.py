@@ -11,14 +11,12 @@ from sluice.init.table_sample import TableSample
 
 WIDTH = 116
 BINS = (10, 100)
-STEPS = ((5_000, 64, 20), (200_000, 256, 8))  # tables below so many rows: batch size, epochs
-LARGE_BATCH, LARGE_EPOCHS = 4096, 2
 
 
 def config_text(name: str, sample: TableSample, guess: Guess) -> str:
     """Paths are relative to `data`, the file's own folder."""
     parts = [_head(name, sample), _log(sample, guess), _label(guess), _windows(guess), *map(_field, guess.fields),
-             _clock_fields(guess), _left_out(guess), _train(sample)]
+             _clock_fields(guess), _left_out(guess)]
     return "\n".join(part for part in parts if part)
 
 
@@ -154,9 +152,3 @@ def _clock_fields(guess: Guess) -> str:
 
 def _left_out(guess: Guess) -> str:
     return "".join(_comment(f"Left out: {name}: {why}") for name, why in guess.left_out.items())
-
-
-def _train(sample: TableSample) -> str:
-    batch, epochs = next(((b, e) for rows, b, e in STEPS if sample.rows < rows), (LARGE_BATCH, LARGE_EPOCHS))
-    return (_comment("Small tables need small batches and several rounds.")
-            + f"[train]\nbatch_size = {batch}\nepochs = {epochs}\npatience = 2\n")

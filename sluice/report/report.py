@@ -14,7 +14,7 @@ from contracts.summaries.run import EvaluatedCrosses, RunSummary
 from contracts.summaries.train import ReliabilityCurve
 from sluice.report import plots
 from sluice.report.gathered import gathered, missing, reliability_of
-from sluice.report.tables import MODEL_COLUMNS, figure
+from sluice.report.tables import MODEL_COLUMNS, figure, novelty_slices
 
 PAGE = "report.html"
 
@@ -32,6 +32,7 @@ def write_report(folder: Path) -> Path:
     page = environment.get_template(PAGE).render(
         run=run,
         columns=MODEL_COLUMNS,
+        slices=novelty_slices(run.models or {}),
         missing=missing(run),
         planted=run.crosses if isinstance(run.crosses, EvaluatedCrosses) else None,
         plots=drawn(run, reliability_of(folder, run.ranker)),

@@ -36,8 +36,8 @@ def figure(value: object) -> str:
     return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4f}"
 
 
-def print_models(models: Mapping[str, RankerSummary], console: Console) -> None:
-    """One row per model, with the columns that any of them has."""
+def print_models(models: Mapping[str, RankerSummary], console: Console, reason: str | None = None) -> None:
+    """One row per model, with the columns that any has; AUC of known and new users and items; why one is served."""
     rows = {name: [getattr(figures, key, None) for key in MODEL_COLUMNS] for name, figures in models.items()}
     shown = [place for place in range(len(MODEL_COLUMNS)) if any(row[place] is not None for row in rows.values())]
     titles = list(MODEL_COLUMNS.values())
@@ -45,6 +45,23 @@ def print_models(models: Mapping[str, RankerSummary], console: Console) -> None:
     for name, row in rows.items():
         table.add_row(name, *(figure(row[place]) for place in shown))
     console.print(table)
+    slices = novelty_slices(models)
+    if slices:
+        titles = [f"{name}, {rows:,} rows" for name, rows in slices.items()]
+        split = Table("model", *titles, title="AUC by who is known")
+        for name, figures in models.items():
+            split.add_row(name, *(figure(figures.by_novelty[part].auc) for part in slices))
+        console.print(split)
+    if reason:
+        console.print(reason, highlight=False, markup=False)
+
+
+def novelty_slices(models: Mapping[str, RankerSummary]) -> dict[str, int]:
+    """Slice -> its rows of the test window; none where nobody and nothing is new, or a model was not split."""
+    found = [getattr(figures, "by_novelty", {}) for figures in models.values()]
+    if not found or not all(found) or not any(part.rows for name, part in found[0].items() if name.startswith("new")):
+        return {}
+    return {name: part.rows for name, part in found[0].items()}
 
 
 def print_pairs(title: str, figures: Mapping[str, object], console: Console) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +12,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import EpochFigures
 from models.networks import registry
 from models.training import loop as training_loop
+from models.training.learning_rate import FALL
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
@@ -24,7 +26,47 @@ def test_patience_ends_a_run_that_no_longer_improves(item_world: Any, spec: Feat
     wild = settings.model_copy(update={"learning_rate": 0.3, "epochs": 30})
     network = registry.build("dnn", spec, wild)
     result = training_loop.fit(network, item_world.train, item_world.validation, wild, seed=0)
-    assert len(result.history) == result.best_epoch + wild.patience < 30
+    best, least = 0.0, float("inf")
+    better = []
+    for entry in result.history:
+        assert entry.validation_auc is not None
+        better.append(entry.validation_auc > best or entry.validation_loss < least)
+        best, least = max(best, entry.validation_auc), min(least, entry.validation_loss)
+    assert len(better) < 30
+    assert not any(better[-wild.patience :])
+    misses = sum(not each for each in better)
+    assert result.history[-1].learning_rate == pytest.approx(wild.learning_rate * FALL ** (misses - 1))
+
+
+def test_the_log_loss_decides_where_it_is_wanted(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
+    wanted = settings.model_copy(update={"monitor": "log_loss", "learning_rate": 0.05, "epochs": 6})
+    network = registry.build("dnn", spec, wanted)
+    result = training_loop.fit(network, item_world.train, item_world.validation, wanted, seed=0)
+    assert result.best_epoch == min(result.history, key=lambda entry: entry.validation_loss).epoch
+
+
+def test_what_training_adds_is_gone_from_a_trained_network(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
+    """Batch normalisation is folded away; popularity stays, and is what was counted."""
+    names = set(registry.build("dcn_v2", spec, settings).state_dict())
+    network: Any = registry.build("dcn_v2", spec, settings)
+    training_loop.fit(network, item_world.train, item_world.validation, settings, seed=0)
+    assert set(network.state_dict()) == names
+    assert network.prior.logit.any()
+    without = settings.model_copy(update={"item_prior": False, "epochs": 1})
+    network = registry.build("dcn_v2", spec, without)
+    training_loop.fit(network, item_world.train, item_world.validation, without, seed=0)
+    assert not network.prior.logit.any()
+
+
+def test_smoothed_labels_keep_logits_small(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
+    sizes = []
+    for smoothing in (0.0, 0.3):
+        changed = settings.model_copy(update={"label_smoothing": smoothing, "item_prior": False})
+        torch.manual_seed(0)
+        network = registry.build("dnn", spec, changed)
+        training_loop.fit(network, item_world.train, item_world.validation, changed, seed=0)
+        sizes.append(np.abs(training_loop.predict(network, item_world.validation)).mean())
+    assert sizes[1] < 0.6 * sizes[0]
 
 
 def test_callbacks_see_every_epoch_and_batch(item_world: Any, spec: FeatureSpec, settings: Train) -> None:

@@ -1,8 +1,18 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
+from models.layers import kernels
 from models.training.row_adam import RowAdam, row_gradient
+
+
+@pytest.fixture(params=["compiled", "plain torch"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "plain torch":
+        monkeypatch.setattr(kernels, "library", lambda: None)
+    elif kernels.library() is None:
+        pytest.skip("no C++ compiler on this machine")
 
 
 def test_each_row_moves_as_torch_adam_moves_it_alone() -> None:
@@ -30,5 +40,16 @@ def test_decay_falls_on_seen_rows_alone() -> None:
 def test_gradients_of_equal_rows_are_summed() -> None:
     rows, values = torch.tensor([[3, 1, 3]]), torch.tensor([[1.0], [2.0], [4.0]])
     gradient = torch.sparse_coo_tensor(rows, values, (5, 1), check_invariants=True)
-    rows, values = row_gradient(gradient)
-    assert (rows.tolist(), values.flatten().tolist()) == ([1, 3], [2.0, 5.0])
+    place = torch.full((5,), -1, dtype=torch.int32)
+    for _ in range(2):
+        rows, values = row_gradient(gradient, place)
+        assert dict(zip(rows.tolist(), values.flatten().tolist(), strict=True)) == {1: 2.0, 3: 5.0}
+
+
+def test_a_penalty_is_a_gradient_towards_zero_of_the_row_itself() -> None:
+    start, gradient = torch.randn(3, 2), torch.randn(2, 2)
+    with_penalty, by_hand = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    penalty, rows = torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0, 2])
+    RowAdam(with_penalty, 0.1, 0.0, penalty).step(rows, gradient)
+    RowAdam(by_hand, 0.1, 0.0).step(rows, gradient + penalty[rows][:, None] * start[rows])
+    torch.testing.assert_close(with_penalty, by_hand)

@@ -58,13 +58,6 @@ def test_a_row_that_is_there_twice_counts_twice(tmp_path: Path) -> None:
     assert found.only_spark == 1
 
 
-def test_a_jobs_summary_beside_the_days_is_none_of_the_tables(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        written(tmp_path / name, ROWS)
-        (tmp_path / name / "summary.json").write_text("{}", encoding="utf-8")
-    assert compare_table("t", tmp_path / "a", tmp_path / "b", explained).equal
-
-
 def test_a_folder_without_files_has_no_rows(tmp_path: Path) -> None:
     found = compare_table("t", tmp_path / "none", written(tmp_path / "b", ROWS), explained)
     assert not found.equal

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 from rich.console import Console
 
+from contracts.summaries.train import SliceFigures
 from sluice.report.tables import (
     figure,
+    novelty_slices,
     print_crosses,
     print_federated,
     print_leaks,
@@ -34,6 +36,18 @@ def test_models_have_the_columns_that_any_of_them_has():
     for part in ("dnn", "0.7500", "GAUC", "0.7000", "-"):
         assert part in text
     assert "share of oracle" not in text
+
+
+def test_who_is_known_is_split_where_somebody_is_new_and_the_reason_stands_below():
+    parts = {"known users": SliceFigures(rows=90, positives=9, auc=0.8125),
+             "new users": SliceFigures(rows=10, positives=1)}
+    models = {"dnn": records.ranker(by_novelty=parts)}
+    text = printed(lambda console: print_models(models, console, "dnn is served: it is the best."))
+    for part in ("new users, 10 rows", "0.8125", "dnn is served: it is the best."):
+        assert part in text
+    nobody = {"known users": parts["known users"], "new users": SliceFigures(rows=0, positives=0)}
+    assert novelty_slices({"dnn": records.ranker(by_novelty=nobody)}) == {}
+    assert novelty_slices({"dnn": records.ranker()}) == {}
 
 
 def test_nested_figures_are_rows_named_by_their_path():

@@ -1,0 +1,70 @@
+"""Which ranker is served: the best network on validation, unless popularity is as good for all that chance tells.
+
+    gain = AUC(best network) - AUC(popularity) on the validation window; its standard error by the bootstrap over users
+
+A network that gains no more than its standard error is not served: what knows less cannot be wrong about more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from contracts.artifacts import LABEL, USER, VALIDATION_LOGITS
+from contracts.bundle.bundle import load_array
+from contracts.config.config import Config
+from contracts.errors import ConfigError
+from contracts.summaries.train import RankerSummary
+from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
+from models.jobs.training_task import TrainingTask
+
+TRIVIAL = "popularity"
+DRAWS, ROWS = 100, 200_000  # of the bootstrap; of a larger window every n-th row is taken
+
+
+class Choice(NamedTuple):
+    """`reason` is one sentence."""
+
+    ranker: str
+    reason: str
+
+
+def check_ranker(config: Config) -> None:
+    """Raises ConfigError when no model may be the ranker."""
+    named, wanted = config.train.models, config.train.ranker
+    if wanted != "best" and wanted not in named:
+        raise ConfigError(f"train.ranker is {wanted!r}, which is not among train.models {list(named)}; add it there")
+    if wanted == "best" and not set(named) - {TRIVIAL}:
+        raise ConfigError(f"train.models is {list(named)}, which leaves no model to serve; add one, such as 'dcn_v2'")
+
+
+def choose_ranker(task: TrainingTask, models: Mapping[str, RankerSummary]) -> Choice:
+    """The configured ranker; else by validation AUC, popularity among the candidates where it was trained."""
+    wanted = task.config.train.ranker
+    if wanted != "best":
+        return Choice(wanted, f"{wanted} is served because train.ranker names it.")
+    best = best_network(models)
+    if TRIVIAL not in models:
+        return Choice(best, f"{best} is served: its validation AUC, {models[best].validation_auc:.4f}, is the highest.")
+    gain = _gain(task, best)
+    worth = (f"validation AUC {models[best].validation_auc:.4f}, {gain.value:+.4f} ± {gain.standard_error:.4f} "
+             f"against {TRIVIAL}'s {models[TRIVIAL].validation_auc:.4f}")
+    if gain.value > gain.standard_error:
+        return Choice(best, f"{best} is served: the best on validation ({worth}).")
+    return Choice(TRIVIAL, f"{TRIVIAL} is served: the best network, {best}, gains no more than chance gives ({worth}).")
+
+
+def best_network(models: Mapping[str, RankerSummary]) -> str:
+    """By validation AUC, popularity apart."""
+    return max((name for name in models if name != TRIVIAL), key=lambda name: models[name].validation_auc)
+
+
+def _gain(task: TrainingTask, name: str) -> Bootstrap:
+    validation = task.examples("validation")
+    step = -(-validation.rows // ROWS)
+    labels = validation.column(LABEL)[::step]
+    users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
+    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, TRIVIAL))
+    return auc_bootstrap(labels, ours, users, baseline=theirs, draws=DRAWS, seed=task.seed)

@@ -1,0 +1,72 @@
+"""`kernels.cpp`, compiled once per machine and loaded; None where there is no compiler: everything has a twin in torch.
+
+The library lies under `~/.cache/sluice` (or XDG_CACHE_HOME) by the digest of source, compiler flags and processor.
+SLUICE_KERNELS=0 leaves it out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from contracts.atomic_write import aside
+
+SOURCE = Path(__file__).with_name("kernels.cpp")
+FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared",
+         "-fPIC", "-std=c++17")
+LONGEST = 120  # seconds that a compiler may take
+
+_P, _I, _F = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
+    "norm_relu_dropout_forward": (None, [_P, ctypes.c_int, _I, _I, _P, _P, _F, ctypes.c_int, ctypes.c_uint64,
+                                         ctypes.c_int, _P, _P, _P, _P, _P]),
+    "norm_relu_dropout_backward": (None, [_P, _P, _P, ctypes.c_int, _I, _I, _P, _P, _P, ctypes.c_int, ctypes.c_int,
+                                          _P, _P, _P]),
+    "summed_rows": (ctypes.c_int64, [_P, _P, _I, _I, _P, _P, _P]),
+    "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
+}
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The compiled functions, with their signatures; None without a compiler, or where it fails."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if os.environ.get("SLUICE_KERNELS") == "0" or compiler is None:
+        return None
+    try:
+        loaded = ctypes.CDLL(str(_compiled(compiler)))
+    except (OSError, subprocess.SubprocessError):
+        return None
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+def usable(tensor: Tensor) -> ctypes.CDLL | None:
+    """The library, where it can work on this tensor: contiguous, on a CPU, of float32 or bfloat16."""
+    plain = tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.bfloat16) and tensor.is_contiguous()
+    return library() if plain else None
+
+
+def _compiled(compiler: str) -> Path:
+    processor = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    model = next((line for line in processor.splitlines() if line.startswith("flags")), platform.processor())
+    parts = (SOURCE.read_text(encoding="utf-8"), compiler, *FLAGS, platform.machine(), model)
+    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+    path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice" / f"kernels-{name}.so"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with aside(path) as draft:
+            subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(draft)], check=True, capture_output=True,
+                           timeout=LONGEST)
+    return path

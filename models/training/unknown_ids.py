@@ -1,0 +1,71 @@
+"""In training, known ids are made unknown at random, as often as the rows to come will have unknown ones.
+
+New users and items are the normal case, and the vector of "unknown" is learned from rows that have it. Per slot
+
+    wanted  = max(share of validation rows whose id is unknown, FLOOR)
+    dropped = (wanted - share of training rows) / (1 - share of training rows),     at least 0
+
+so that an id which most rows of the next window lack is one that training leans on little, and one that all of them
+have is kept. The slots of a side are dropped together, as they are missing together: one draw per row and side, a
+cross with a part of the user by the user's draw. Lists and histories stay as they are.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from contracts.features.feature_spec import UNKNOWN, BlockName, FeatureSpec, IdSlot
+from models.examples.batches import Batch, ExampleSet, FeatureBlock
+
+FLOOR = 0.01
+SIDES = ("user", "item", "context")
+
+
+class UnknownIds:
+    """`shares`: slot -> share of its ids that is dropped."""
+
+    def __init__(self, spec: FeatureSpec, train: ExampleSet, validation: ExampleSet) -> None:
+        keyed = {"categorical", "cross"}
+        blocks: tuple[BlockName, ...] = ("request", "candidate")
+        slots = [(block, slot) for block in blocks for slot in spec.block_ids(block)
+                 if slot.width == 1 and spec.by_name[slot.field].kind in keyed]
+        self.shares = {slot.name: _dropped(slot, train, validation) for _, slot in slots}
+        self._request, self._candidate = (
+            _Columns([slot for of, slot in slots if of == block], self.shares, spec) for block in blocks)
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The batch with some ids unknown; draws come from torch's global generator of the batch's device."""
+        draws = torch.rand(len(batch.label), len(SIDES), device=batch.label.device)
+        return batch._replace(request=self._request.dropped(batch.request, draws),
+                              candidate=self._candidate.dropped(batch.candidate, draws))
+
+
+class _Columns:
+    """The columns of one block's slots, the draw that decides each and its share."""
+
+    def __init__(self, slots: list[IdSlot], shares: dict[str, float], spec: FeatureSpec) -> None:
+        self.columns = torch.tensor([slot.start for slot in slots], dtype=torch.int64)
+        self.draws = torch.tensor([SIDES.index(_side(slot, spec)) for slot in slots], dtype=torch.int64)
+        self.shares = torch.tensor([shares[slot.name] for slot in slots])
+
+    def dropped(self, block: FeatureBlock, draws: Tensor) -> FeatureBlock:
+        if not len(self.columns):
+            return block
+        device = draws.device
+        gone = draws[:, self.draws.to(device)] < self.shares.to(device)
+        ids, columns = block.ids.clone(), self.columns.to(device)
+        ids[:, columns] = torch.where(gone & (ids[:, columns] > UNKNOWN), UNKNOWN, ids[:, columns])
+        return FeatureBlock(ids, block.dense)
+
+
+def _side(slot: IdSlot, spec: FeatureSpec) -> str:
+    if slot.side != "cross":
+        return slot.side
+    sides = {spec.slot(part).side for part in spec.by_name[slot.field].parts}
+    return next(side for side in SIDES if side in sides)
+
+
+def _dropped(slot: IdSlot, train: ExampleSet, validation: ExampleSet) -> float:
+    here, there = (float((examples.column(slot.name) == UNKNOWN).mean()) for examples in (train, validation))
+    return max(0.0, (max(there, FLOOR) - here) / (1.0 - here)) if here < 1.0 else 0.0

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.artifacts import VALIDATION_LOGITS
+from contracts.bundle.bundle import save_array
+from contracts.errors import ConfigError
+from models.jobs.ranker_choice import check_ranker, choose_ranker
+
+
+class Figures:
+    def __init__(self, validation_auc: float) -> None:
+        self.validation_auc = validation_auc
+
+
+def task_with(make_task: Any, auc: Any, noise: dict[str, float], **train: object) -> tuple[Any, dict[str, Any]]:
+    """Models whose validation logits are the label, drowned in that much noise."""
+    task = make_task(models=["popularity", "logistic_regression", "dnn"], **train)
+    labels, models = task.examples("validation").column("_label"), {}
+    for number, (name, level) in enumerate(noise.items()):
+        logits = labels + np.random.default_rng(number).normal(0, level, len(labels))
+        task.out.model(name).mkdir(parents=True, exist_ok=True)
+        save_array(task.out.model(name) / VALIDATION_LOGITS, logits)
+        models[name] = Figures(auc(labels, logits))
+    return task, models
+
+
+def test_the_best_network_is_served_where_it_is_clearly_better(make_task: Any, auc: Any) -> None:
+    noise = {"popularity": 3.0, "logistic_regression": 1.0, "dnn": 0.5}
+    choice = choose_ranker(*task_with(make_task, auc, noise))
+    assert choice.ranker == "dnn"
+    assert choice.reason.startswith("dnn is served: the best on validation (validation AUC 0.")
+
+
+def test_popularity_is_served_where_a_network_gains_what_chance_gives(make_task: Any, auc: Any) -> None:
+    task, models = task_with(make_task, auc, {"popularity": 1.0, "logistic_regression": 2.0, "dnn": 2.0})
+    choice = choose_ranker(task, models)
+    assert choice.ranker == "popularity"
+    assert "gains no more than chance gives" in choice.reason
+    same = task.out.model("popularity") / VALIDATION_LOGITS
+    save_array(task.out.model("dnn") / VALIDATION_LOGITS, np.load(same))
+    models["dnn"] = models["popularity"]
+    assert choose_ranker(task, models).ranker == "popularity"
+
+
+def test_a_configured_ranker_is_served_whatever_it_reaches(make_task: Any, auc: Any) -> None:
+    noise = {"popularity": 1.0, "logistic_regression": 2.0, "dnn": 2.0}
+    assert choose_ranker(*task_with(make_task, auc, noise, ranker="dnn")).ranker == "dnn"
+
+
+def test_without_popularity_the_best_is_served(make_task: Any, auc: Any) -> None:
+    assert choose_ranker(*task_with(make_task, auc, {"logistic_regression": 2.0, "dnn": 1.0})).ranker == "dnn"
+
+
+@pytest.mark.parametrize(("train", "says"), [
+    ({"models": ["popularity"]}, "no model to serve"), ({"ranker": "din"}, "add it there")])
+def test_a_run_that_could_serve_nothing_is_refused(make_task: Any, train: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_ranker(make_task(**train).config)
