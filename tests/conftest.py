@@ -11,20 +11,10 @@ from hypothesis import settings
 from contracts.config.log import SparkSettings
 
 settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("quick", deadline=None, max_examples=5, phases=[__import__("hypothesis").Phase.explicit, __import__("hypothesis").Phase.generate])
+settings.load_profile(__import__("os").environ.get("HYPOTHESIS_PROFILE", "untimed"))
 
-TEST_SETTINGS = SparkSettings(
-    master="local[2]",
-    settings={
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",  # a test's few rows cost less interpreted than compiled
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        # short jobs: compile less; then the code cache is 48 MiB by default, which a whole suite fills
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
-    },
-)
+TEST_SETTINGS = SparkSettings()
 
 
 @pytest.fixture(scope="session")

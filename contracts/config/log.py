@@ -9,10 +9,11 @@ from contracts.duration import Duration
 
 
 class SparkSettings(Section):
-    """How to reach Spark. An empty master leaves it to spark-submit."""
+    """The engine of the pipelines: embedded in the process, or Apache Spark. An empty master leaves it to spark-submit."""
 
-    master: str = Field("local[*]", description="as Spark takes it; empty: spark-submit decides")
-    settings: dict[str, str] = Field({}, description="Spark's own settings")
+    master: str = Field("embedded", description="`embedded`: in process, without Java; else as Apache Spark takes it "
+                        "(`local[*]`, `spark://`, `yarn`, `k8s://`, `sc://`); empty: spark-submit decides")
+    settings: dict[str, str] = Field({}, description="the engine's own settings (`spark.*`; `sail.*` when embedded)")
 
 
 class Source(Section):

@@ -38,6 +38,8 @@ from pipelines.engine.step import step
 MILLION = 1_000_000
 COUNTS = {"impressions": "bigint", "clicks": "bigint", "exposure": "double"}
 EDGE = {"relation": "int", "left": "int", "right": "int", **COUNTS}
+OCCURRENCES = "array<struct<relation:int,left:int,right:int>>"
+VALUES = "array<struct<slot:string,id:int>>"
 NODE = {"slot": "string", "id": "int", **COUNTS}
 ROW_NEEDS = {LABEL: "float", EXPOSURE: "double"}
 
@@ -92,7 +94,7 @@ def _ids(spec: FeatureSpec, slot: str) -> Column:
 @step(needs=ROW_NEEDS, gives=EDGE)
 def count_edges(rows: DataFrame, relations: Sequence[Relation]) -> DataFrame:
     """One row per relation and pair of ids that occurred together."""
-    parts = [_occurrences(number, relation) for number, relation in enumerate(relations)]
+    parts = [_occurrences(number, relation).cast(OCCURRENCES) for number, relation in enumerate(relations)]
     exploded = rows.select(*ROW_NEEDS, F.explode(F.concat(*parts)).alias("edge")).select(*ROW_NEEDS, "edge.*")
     return _counts(exploded, "relation", "left", "right")
 
@@ -111,7 +113,8 @@ def _occurrences(number: int, relation: Relation) -> Column:
 def count_nodes(rows: DataFrame, slots: Sequence[str]) -> DataFrame:
     """One row per slot and id that occurred in it."""
     def values(slot: str) -> Column:
-        return F.transform(F.col(f"`{slot}`"), lambda value: F.struct(F.lit(slot).alias("slot"), value.alias("id")))
+        value = F.transform(F.col(f"`{slot}`"), lambda value: F.struct(F.lit(slot).alias("slot"), value.alias("id")))
+        return value.cast(VALUES)
 
     each = F.explode(F.concat(*map(values, slots))).alias("node")
     exploded = rows.select(*ROW_NEEDS, each).select(*ROW_NEEDS, "node.*")

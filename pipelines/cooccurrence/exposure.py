@@ -22,6 +22,8 @@ def with_exposure(rows: DataFrame) -> DataFrame:
     if POSITION not in rows.columns:
         return rows.withColumn(EXPOSURE, F.lit(1.0))
     found = exposures(rows)
+    if not found:
+        return rows.withColumn(EXPOSURE, F.lit(1.0))
     table = F.create_map(*(F.lit(part) for pair in found.items() for part in pair))
     return rows.withColumn(EXPOSURE, F.coalesce(F.try_element_at(table, F.col(POSITION)), F.lit(1.0)))
 

@@ -6,9 +6,11 @@ import hashlib
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructType
 
 from contracts.artifacts import DAY
+
+EXACT_DIGITS = 18  # of a decimal that every engine hashes as the same number
 
 
 def content_hash(frame: DataFrame) -> str:
@@ -39,12 +41,15 @@ def _digest(frame: DataFrame, names: list[str], row: Row) -> str:
 
 
 def row_hash(frame: DataFrame, names: list[str]) -> Column:
-    """xxhash64 of these columns. Spark's hash skips nulls, so that (null, 1) = (1, null): null flags are hashed too."""
-    values = [_hashable(F.col(f"`{name}`"), frame.schema[name].dataType) for name in names]
+    """xxhash64 of these columns. The hash skips nulls, so that (null, 1) = (1, null): null flags are hashed too."""
+    values = [value for name in names for value in _hashable(F.col(f"`{name}`"), frame.schema[name].dataType)]
     return F.xxhash64(*values, *[F.isnull(value) for value in values])
 
 
-def _hashable(column: Column, kind: DataType) -> Column:
+def _hashable(column: Column, kind: DataType) -> list[Column]:
+    """What stands for the column, hashed alike by every engine; a list with the null flags of its elements."""
+    if isinstance(kind, ArrayType) and not isinstance(kind.elementType, ArrayType | MapType | StructType):
+        return [column, F.transform(column, F.isnull)]
     if isinstance(kind, ArrayType | MapType | StructType):
-        return F.to_json(column, {"ignoreNullFields": "false"})
-    return column
+        return [F.to_json(column)]
+    return [column.cast("string") if isinstance(kind, DecimalType) and kind.precision > EXACT_DIGITS else column]

@@ -11,8 +11,11 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from contracts.artifacts import DAY
 from contracts.atomic_write import put_in_place
@@ -24,6 +27,7 @@ def stage(frame: DataFrame, folder: Path) -> Path:
     staging = folder.with_name(f".{folder.name}.staging")
     shutil.rmtree(staging, ignore_errors=True)
     frame.hint("rebalance", DAY).write.partitionBy(DAY).parquet(str(staging))
+    staging.mkdir(parents=True, exist_ok=True)  # where there was no row, an engine may leave no folder
     return staging
 
 
@@ -52,15 +56,25 @@ def write_days(frame: DataFrame, folder: Path, only: Sequence[str] | None = None
 
 def _unchanged(spark: SparkSession, staging: Path, folder: Path, names: Collection[str]) -> set[str]:
     """The folders of these days that hold the same rows in both places."""
-    comparable = [name for name in names if _schema(staging / name) == _schema(folder / name)]
-    if not comparable:
-        return set()
-    new, old = (day_hashes(spark.read.option("basePath", str(place)).parquet(*[str(place / n) for n in comparable]))
-                for place in (staging, folder))
-    return {f"{DAY}={day}" for day, found in new.items() if old.get(day) == found}
+    by_schema: dict[pa.Schema, list[str]] = {}
+    for name in names:
+        schema = _schema(staging / name)
+        if schema is not None and schema == _schema(folder / name):
+            by_schema.setdefault(schema, []).append(name.removeprefix(f"{DAY}="))
+    unchanged = set()
+    for schema, days in by_schema.items():
+        new, old = (day_hashes(_read_days(spark, place, schema, days)) for place in (staging, folder))
+        unchanged |= {f"{DAY}={day}" for day, found in new.items() if old.get(day) == found}
+    return unchanged
 
 
-def _schema(day: Path) -> object:
+def _read_days(spark: SparkSession, folder: Path, schema: pa.Schema, days: Sequence[str]) -> DataFrame:
+    """Of a folder whose other days may have other columns."""
+    declared = from_arrow_schema(schema).add(DAY, "string")
+    return spark.read.schema(declared).option("pathGlobFilter", "*.parquet").parquet(str(folder)).where(F.col(DAY).isin(list(days)))
+
+
+def _schema(day: Path) -> pa.Schema | None:
     """Column names and types; days of an older configuration may have others."""
     first = next(day.glob("*.parquet"), None)
     return None if first is None else pq.read_schema(first).remove_metadata()
@@ -70,4 +84,7 @@ def write_whole(frame: DataFrame, folder: Path) -> None:
     """Replaces a folder without days."""
     staging = folder.with_name(f".{folder.name}.staging")
     frame.write.mode("overwrite").parquet(str(staging))
+    if next(staging.glob("*.parquet"), None) is None:
+        staging.mkdir(parents=True, exist_ok=True)
+        pq.write_table(to_arrow_schema(frame.schema).empty_table(), staging / "part-0.parquet")
     put_in_place(staging, folder)

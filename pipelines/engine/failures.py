@@ -1,11 +1,14 @@
-"""What Spark raises while it reads or computes, as one sentence of the error tree."""
+"""What an engine raises while it reads or computes, as one sentence of the error tree."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -18,7 +21,11 @@ _UNREADABLE = (
     "is not a Parquet file",
     "Could not read footer",
     "ParquetDecodingException",
+    "Parquet error",
 )
+_NO_COLUMN = (r"with name (`[^ ]+`) cannot be resolved", r"attribute ObjectName\(\[(.+)\]\) is missing")
+_NO_SYNTAX = ("PARSE_SYNTAX_ERROR", "invalid argument: found ")
+_NO_VALUE = ("CAST_INVALID_INPUT", "ANSI", "try_", "Cast error", "invalid timestamp", "invalid date", "Division by zero")
 
 
 @contextmanager
@@ -33,22 +40,22 @@ def explained(what: str, path: str) -> Iterator[None]:
 def explain(error: Exception, what: str, path: str) -> DataError:
     """SchemaError for an unknown column or a header that differs, else DataError, each with its cure."""
     text = str(error)
-    if "UNRESOLVED_COLUMN" in text:
-        column = re.search(r"with name (`[^ ]+`) cannot be resolved", text)
-        return SchemaError(
-            f"{what}: unknown column {column[1] if column else ''} in an expression; {_first_line(text)}"
-        )
+    column = _column(text)
+    if column is not None:
+        return SchemaError(f"{what}: unknown column {column} in an expression; {first_line(text)}")
     if "CSV header does not conform to the schema" in text:
         return SchemaError(
             f"{what} ({path}): the CSV header does not conform to schema_ddl; list the columns in the file's order"
         )
     if "PATH_NOT_FOUND" in text or "UNABLE_TO_INFER_SCHEMA" in text:
-        return DataError(f"{what}: nothing to read at {path}; check the path and --data")
-    if "DATA_SOURCE_NOT_FOUND" in text:
-        return DataError(f"{what}: Spark knows no such format ({_first_line(text)}); add its package to spark.settings")
+        return nothing_to_read(what, path)
+    if "DATA_SOURCE_NOT_FOUND" in text or "No data source found" in text:
+        return DataError(f"{what}: the engine knows no such format ({first_line(text)}); take another, or Apache Spark "
+                         "(spark.master) with its package in spark.settings")
     if any(mark in text for mark in _UNREADABLE):
-        return DataError(f"{what}: {_file(text) or path} is damaged or cut short; copy or write this file again")
-    if "CAST_INVALID_INPUT" in text or "ANSI" in text or "try_" in text:
+        damaged = _file(text) or _damaged(path) or path
+        return DataError(f"{what}: {damaged} is damaged or cut short; copy or write this file again")
+    if any(mark in text for mark in _NO_VALUE):
         return DataError(
             f"{what}: an expression fails on a value: {_cause(text)}; use try_cast and its like in derive and in the "
             "label, so that such rows become null and are quarantined where the value is needed"
@@ -56,14 +63,46 @@ def explain(error: Exception, what: str, path: str) -> DataError:
     return DataError(f"{what} ({path}): {_cause(text)}")
 
 
-def _first_line(text: str) -> str:
+def nothing_to_read(what: str, path: str) -> DataError:
+    """Of a path that holds no file."""
+    return DataError(f"{what}: nothing to read at {path}; check the path and --data")
+
+
+def is_syntax(text: str) -> bool:
+    """Whether an engine says so of an expression that is no SQL."""
+    return any(mark in text for mark in _NO_SYNTAX)
+
+
+def _column(text: str) -> str | None:
+    """The unknown column that the text complains of, in backticks."""
+    spark, sail = (re.search(pattern, text) for pattern in _NO_COLUMN)
+    if sail:
+        return "`" + "`.`".join(re.findall(r'Identifier\("([^"]*)"\)', sail[1])) + "`"
+    if spark:
+        return spark[1]
+    return "" if "UNRESOLVED_COLUMN" in text else None
+
+
+def _damaged(path: str) -> str | None:
+    """The first local Parquet file at `path` whose footer cannot be read."""
+    files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]
+    for file in files:
+        try:
+            pq.read_metadata(file)
+        except (OSError, pa.ArrowException):
+            return str(file)
+    return None
+
+
+def first_line(text: str) -> str:
+    """Without its full stop."""
     return text.strip().split("\n", 1)[0].removesuffix(".")
 
 
 def _cause(text: str) -> str:
-    """The first Spark error condition in the text, as `[CONDITION] sentence`, or its first line."""
+    """The first error condition in the text, as `[CONDITION] sentence`, or its first line."""
     found = re.search(r"\[[A-Z_]+(?:\.[A-Z_]+)*\][^\n]*", text)
-    return _first_line(found[0] if found else text)
+    return first_line(found[0] if found else text)
 
 
 def _file(text: str) -> str | None:

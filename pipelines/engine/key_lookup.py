@@ -12,14 +12,14 @@ import zlib
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from contracts.artifacts import ROW
 from contracts.config.section import KeyType
 from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN
-from contracts.features.vocabulary import Vocabulary
 
 # Bounds of a vocabulary that may be a constant: number of keys, bytes of its longest key.
 CONSTANT_KEYS, CONSTANT_WIDTH = 100_000, 1_000
@@ -31,7 +31,7 @@ def key_column(column: Column, key_type: KeyType) -> Column:
     return column.cast("int").cast("bigint") if key_type == "bool" else column.cast(SPARK_TYPES[key_type])
 
 
-def look_up(df: DataFrame, key: Column, vocabulary: Vocabulary, name: str) -> DataFrame:
+def look_up(df: DataFrame, key: Column, vocabulary: np.ndarray, name: str) -> DataFrame:
     """Adds the id of `key` as column `name`."""
     frame = F.broadcast(_frame(df, vocabulary, f"key:{name}", f"found:{name}"))
     joined = df.join(frame, key == F.col(f"key:{name}"), "left")
@@ -40,22 +40,17 @@ def look_up(df: DataFrame, key: Column, vocabulary: Vocabulary, name: str) -> Da
 
 
 def look_up_lists(
-    df: DataFrame, column: str, key_type: KeyType, length: int, vocabulary: Vocabulary, name: str,
+    df: DataFrame, column: str, key_type: KeyType, length: int, vocabulary: np.ndarray, name: str,
 ) -> DataFrame:
     """Adds the ids of the first `length` entries as array<int>, padded right with 0; a null list is an empty one."""
-    if len(vocabulary) <= CONSTANT_KEYS and _longest(vocabulary) <= CONSTANT_WIDTH:
+    if len(vocabulary) <= CONSTANT_KEYS and vocabulary.dtype.itemsize <= CONSTANT_WIDTH:
         entries = F.slice(F.col(column), 1, length)
         return df.withColumn(name, _padded(_constant_look_up(entries, key_type, vocabulary), length))
     return _joined_lists(df, column, key_type, length, vocabulary, name)
 
 
-def _longest(vocabulary: Vocabulary) -> int:
-    """Bytes of the longest key."""
-    return (pc.max(pc.binary_length(vocabulary.keys())).as_py() or 0) if vocabulary.holds_text else 8
-
-
-def _constant_look_up(entries: Column, key_type: KeyType, vocabulary: Vocabulary) -> Column:
-    keys = [str(key) for key in vocabulary.keys().to_pylist()]
+def _constant_look_up(entries: Column, key_type: KeyType, vocabulary: np.ndarray) -> Column:
+    keys = [key.decode() if isinstance(key, bytes) else str(key) for key in vocabulary.tolist()]
     maps: list[dict[str, int]] = [{} for _ in range(max(1, len(keys)))]
     for rank, key in enumerate(keys):
         maps[zlib.crc32(key.encode()) % len(maps)][key] = rank + FIRST_ID
@@ -75,7 +70,7 @@ def _padded(ids: Column, length: int) -> Column:
 
 
 def _joined_lists(
-    df: DataFrame, column: str, key_type: KeyType, length: int, vocabulary: Vocabulary, name: str,
+    df: DataFrame, column: str, key_type: KeyType, length: int, vocabulary: np.ndarray, name: str,
 ) -> DataFrame:
     entries = df.select(ROW, F.posexplode(F.slice(F.col(column), 1, length)).alias("place", "entry"))
     found = look_up(entries, key_column(F.col("entry"), key_type), vocabulary, "id")
@@ -84,7 +79,12 @@ def _joined_lists(
     return df.join(lists, ROW, "left").withColumn(name, _padded(F.col(f"found:{name}"), length)).drop(f"found:{name}")
 
 
-def _frame(df: DataFrame, vocabulary: Vocabulary, key: str, name: str) -> DataFrame:
+def _frame(df: DataFrame, vocabulary: np.ndarray, key: str, name: str) -> DataFrame:
     ids = pa.array(np.arange(len(vocabulary), dtype=np.int32) + FIRST_ID, pa.int32())
-    keys = vocabulary.keys().cast(pa.string() if vocabulary.holds_text else pa.int64())
-    return df.sparkSession.createDataFrame(pa.table({key: keys, name: ids}))
+    if vocabulary.dtype.kind == "S":
+        keys = pa.array([text.decode() for text in vocabulary.tolist()], pa.string())
+    else:
+        keys = pa.array(np.asarray(vocabulary), pa.int64())
+    table = pa.table({key: keys, name: ids})
+    schema = from_arrow_schema(table.schema)
+    return df.sparkSession.createDataFrame(table if len(table) else [], schema)

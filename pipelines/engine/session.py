@@ -1,4 +1,7 @@
-"""The Spark session that every job of the pipelines runs in: UTC, ANSI, adaptive, and quiet.
+"""The session that every job of the pipelines runs in: on the embedded engine, or on Apache Spark; UTC, ANSI, quiet.
+
+    embedded                                     in this process, without Java (pipelines/engine/embedded.py)
+    local[N], spark://, yarn, k8s://, sc://      Apache Spark; an empty master leaves the choice to spark-submit
 
 Nothing here or elsewhere in pipelines/ touches the SparkContext, so that the same code runs on Spark Connect.
 """
@@ -10,6 +13,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -17,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
+from pipelines.engine import embedded
 
 JAVA_NEEDED = 17
 MASTER = "SLUICE_SPARK_MASTER"
@@ -45,18 +51,36 @@ LOCAL_DEFAULTS = {
 }
 
 
+@contextmanager
+def session(settings: SparkSettings, name: str) -> Iterator[SparkSession]:
+    """The active session, or one that is opened for the purpose and stopped at the end."""
+    active = SparkSession.getActiveSession()
+    spark = active or open_session(settings, name)
+    try:
+        yield spark
+    finally:
+        if active is None:
+            embedded.stop(spark)
+
+
 def open_session(settings: SparkSettings, name: str) -> SparkSession:
     """The session as configured; an empty master leaves master and deployment to spark-submit.
 
-    Raises SluiceError when there is no Java to run Spark on, or when a setting contradicts what results depend on.
+    Raises SluiceError when there is no Java to run Apache Spark on, or when a setting contradicts what results depend
+    on.
     """
     settings = reached(settings)
     options = session_options(settings)
+    if settings.master == embedded.EMBEDDED:
+        return embedded.embedded_session(options)
+    os.environ.pop(embedded.CONNECT_MODE, None)
     if settings.master.startswith("local"):
         check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers of this machine run this Python
     builder = SparkSession.builder.appName(name)
-    if settings.master:
+    if settings.master.startswith("sc://"):
+        builder = builder.remote(settings.master)
+    elif settings.master:
         builder = builder.master(settings.master)
     for key, value in options.items():
         builder = builder.config(key, value)
@@ -76,8 +100,15 @@ def session_options(settings: SparkSettings) -> dict[str, str]:
             raise SluiceError(
                 f"spark.settings has {key} = {found!r}, Sluice's results need {value!r}; remove the setting"
             )
+    if settings.master == embedded.EMBEDDED:
+        return {**_embedded_settings(settings), **FIXED, embedded.MARK: embedded.EMBEDDED}
     local = LOCAL_DEFAULTS | _local_paths() if settings.master.startswith("local") else {}
     return {**DEFAULTS, **local, **settings.settings, **FIXED}
+
+
+def _embedded_settings(settings: SparkSettings) -> dict[str, str]:
+    """Settings of Apache Spark's machinery (memory, partitions, packages) mean nothing here and are left out."""
+    return {key: value for key, value in settings.settings.items() if key.startswith((embedded.PREFIX, "spark.sql."))}
 
 
 def _local_paths() -> dict[str, str]:

@@ -1,6 +1,11 @@
-"""Reads a configured table with any Spark reader; rows that do not fit the schema are marked, not dropped."""
+"""Reads a configured table with any reader of the engine; rows that do not fit the schema are marked, not dropped."""
 
 from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
@@ -8,37 +13,62 @@ from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError
-from pipelines.engine.failures import explained
+from pipelines.engine import json_files, text_files, text_types
+from pipelines.engine.embedded import is_embedded
+from pipelines.engine.expressions import with_expression
+from pipelines.engine.failures import explained, nothing_to_read
+from pipelines.engine.text_files import CORRUPT
 
-CORRUPT = "_corrupt"  # the text of a row that does not fit the schema, else null
 _TEXT_FORMATS = ("csv", "json")
 _TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}
 
 
-def read(spark: SparkSession, source: Source, path: str, what: str = "log") -> DataFrame:
-    """Raw columns, derived columns, and `_corrupt`.
+def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str = "log") -> DataFrame:
+    """Raw columns, derived columns, and CORRUPT. What is kept of the source is let go when `held` closes.
 
-    Text is parsed once and kept (the caller unpersists it): Spark converts only the columns that a query reads, so that
-    whether a row fits would otherwise differ from query to query.
+    Text is parsed once and kept: Apache Spark converts only the columns that a query reads, so that whether a row fits
+    would otherwise differ from query to query; the embedded engine's own readers fail on a row that does not fit.
 
     Raises DataError when there is nothing to read or a file is damaged, SchemaError when a derived column's expression
-    names an unknown column, ConfigError when schema_ddl is no DDL.
+    names an unknown column, ConfigError when an expression is no SQL, schema_ddl is no DDL, or an option of a text
+    format is unknown to the embedded engine.
     """
     with explained(what, path):
-        frame = _load(spark, source, path)
+        embedded_text = _is_text(source) and is_embedded(spark)
+        frame = _staged(spark, source, path, held, what) if embedded_text else _load(spark, source, path, what)
         corrupt = F.col(CORRUPT) if CORRUPT in frame.columns else F.lit(None).cast("string")
         frame = frame.select(*[F.col(f"`{c}`") for c in frame.columns if c != CORRUPT], corrupt.alias(CORRUPT))
     for name, expression in source.derive.items():
-        with explained(f"{what}.derive.{name}", path):
-            frame = frame.withColumn(name, F.expr(expression))
-    return frame.persist() if _is_text(source) else frame
+        frame, _ = with_expression(frame, name, expression, f"{what}.derive.{name}")
+    if _is_text(source) and not embedded_text:
+        held.callback(frame.unpersist)
+        return frame.persist()
+    return frame
 
 
 def _is_text(source: Source) -> bool:
     return source.format.lower() in _TEXT_FORMATS
 
 
-def _load(spark: SparkSession, source: Source, path: str) -> DataFrame:
+def _staged(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
+    """Through Parquet files of texts, in a temporary folder that goes when `held` closes."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-text-"))
+    held.callback(shutil.rmtree, folder, ignore_errors=True)
+    declared, files = _declared(source), text_files.files_at(path, what)
+    if source.format.lower() == "json":
+        options = text_files.known_options(source.options, text_files.JSON_OPTIONS, what, "json")
+        encoding = options.get("encoding", "utf-8")
+        schema = declared or json_files.inferred(files, encoding)
+        json_files.stage_json(files, schema, encoding, folder / "rows")
+        return text_types.with_times(spark.read.parquet(str(folder / "rows")), schema)
+    options = text_files.known_options(source.options, text_files.CSV_OPTIONS, what, "csv")
+    names = declared.names if declared else text_files.csv_names(files[0], options)
+    text_files.stage_csv(files, [name for name in names if name != CORRUPT], options, folder / "rows", what)
+    schema = declared or StructType([field for name in names for field in StructType().add(name, StringType())])
+    return text_types.typed(spark.read.parquet(str(folder / "rows")), schema, options, what)
+
+
+def _load(spark: SparkSession, source: Source, path: str, what: str) -> DataFrame:
     text = _is_text(source)
     options = {**(_TEXT_OPTIONS if text else {}), **source.options}
 
@@ -49,7 +79,10 @@ def _load(spark: SparkSession, source: Source, path: str) -> DataFrame:
     if text and schema is None:
         schema = reader().load(path).schema
     if schema is None:
-        return reader().load(path)
+        frame = reader().load(path)
+        if not frame.columns:  # the embedded engine reads nothing where there is nothing
+            raise nothing_to_read(what, path)
+        return frame
     if text and CORRUPT not in schema.names:
         schema = schema.add(CORRUPT, StringType())
     return reader().schema(schema).load(path)

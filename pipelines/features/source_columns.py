@@ -120,7 +120,7 @@ def typed(field: FieldConfig, located: Located) -> Column:
 def _multi_valued(field: FieldConfig, located: Located, column: Column) -> Column:
     """Array of keys without nulls; text is cut at the separator, empty pieces dropped."""
     if isinstance(located.type, T.StringType) and field.separator:
-        pieces = F.split(column, "\\Q" + field.separator + "\\E")
+        pieces = F.split(column, literal(field.separator))
         return F.filter(pieces, lambda piece: piece != "").cast(f"array<{SPARK_TYPES[field.key_type]}>")
     if not isinstance(located.type, T.ArrayType):
         raise _wrong_type(
@@ -129,6 +129,11 @@ def _multi_valued(field: FieldConfig, located: Located, column: Column) -> Colum
     if isinstance(located.type.elementType, (*INEXACT, *NESTED)):
         raise _wrong_type(field, located, "an array of text, whole numbers or booleans", "derive such a column")
     return F.array_compact(column).cast(f"array<{SPARK_TYPES[field.key_type]}>")
+
+
+def literal(text: str) -> str:
+    """A regular expression that matches this text alone, in every engine's dialect."""
+    return "".join("\\" + character if character in r"\.[]{}()<>*+-=!?^$|&~#" else character for character in text)
 
 
 def _wrong_type(field: FieldConfig, located: Located, needed: str, cure: str) -> SchemaError:

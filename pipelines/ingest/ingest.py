@@ -23,7 +23,7 @@ from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, stage
 from pipelines.engine.failures import explained
-from pipelines.engine.sources import CORRUPT
+from pipelines.engine.text_files import CORRUPT
 from pipelines.engine.step import check_columns
 from pipelines.ingest import labels, quarantine, roles
 from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
@@ -48,9 +48,7 @@ class IngestRun:
 
     def read(self, source: Source, what: str) -> DataFrame:
         """Kept until the run ends, where the source keeps its rows."""
-        frame = sources.read(self.spark, source, self.config.path(source, self.data), what)
-        self.held.callback(frame.unpersist)
-        return frame
+        return sources.read(self.spark, source, self.config.path(source, self.data), self.held, what)
 
     @property
     def only(self) -> list[str] | None:

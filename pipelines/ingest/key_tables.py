@@ -13,7 +13,7 @@ from contracts.summaries.features import TableRows
 from pipelines.engine.content_hash import row_hash
 from pipelines.engine.day_partitions import write_whole
 from pipelines.engine.failures import explained
-from pipelines.engine.sources import CORRUPT
+from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import quarantine
 from pipelines.ingest.roles import key_rules, key_text
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import KNOWN, LABEL, LABEL_TIME, ROW, TIME
 from contracts.config.log import Clicks
 from contracts.errors import SchemaError
-from pipelines.engine.failures import explained
+from pipelines.engine.expressions import with_expression
 from pipelines.engine.step import step
 from pipelines.ingest.quarantine import Rule
 from pipelines.ingest.roles import instant, key_text, time_rules
@@ -27,10 +27,11 @@ _LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")
 
 
 def add_expression(frame: DataFrame, expression: str) -> DataFrame:
-    """Adds `_label` from the expression. Raises SchemaError on an unknown column or a result that is no number."""
-    with explained("label.expression", expression):
-        labelled = frame.withColumn(LABEL, F.expr(expression))
-        found = labelled.schema[LABEL].dataType.simpleString()
+    """Adds `_label` from the expression.
+
+    Raises ConfigError when it is no SQL, SchemaError on an unknown column or a result that is no number.
+    """
+    labelled, found = with_expression(frame, LABEL, expression, "label.expression")
     if found not in _LABELS and not found.startswith("decimal"):
         raise SchemaError(f"label.expression {expression!r} is {found}, expected a boolean or a number that is 0 or 1")
     return labelled.withColumn(LABEL, F.col(LABEL).cast("float"))

@@ -5,17 +5,19 @@ ingest/quarantine/table=T/day=D/      columns reason, row; D is "unknown" where 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from contracts.artifacts import DAY
 from contracts.errors import QuarantineError
 from pipelines.engine.day_partitions import write_days
-from pipelines.engine.sources import CORRUPT
+from pipelines.engine.text_files import CORRUPT
 
 REASON, ROW_TEXT, TABLE = "reason", "row", "table"
 MARK = "_reason"
@@ -46,13 +48,30 @@ def write(
 ) -> None:
     """Replaces the table's quarantine (of the days `only`); the row is its own text, or its `raw` columns as JSON."""
     day = F.lit(NO_DAY) if day is None else day
-    text = F.to_json(F.struct(*[F.col(f"`{name}`") for name in raw]), {"ignoreNullFields": "false"})
+    text = record_text(marked, raw)
     rows = marked.where(F.col(MARK).isNotNull()).select(
         F.col(MARK).alias(REASON),
         F.coalesce(F.col(CORRUPT), text).alias(ROW_TEXT),
         F.coalesce(day, F.lit(UNKNOWN_DAY)).alias(DAY),
     )
     write_days(rows, folder / f"{TABLE}={table}", only)
+
+
+def record_text(frame: DataFrame, names: Sequence[str]) -> Column:
+    """The columns as a JSON object, alike on every engine: nulls named, numbers and times as a cast writes them."""
+    members = [F.concat(F.lit(json.dumps(name) + ":"), F.coalesce(_json(frame, name), F.lit("null"))) for name in names]
+    return F.concat(F.lit("{"), F.concat_ws(",", *members), F.lit("}"))
+
+
+def _json(frame: DataFrame, name: str) -> Column:
+    """Null where the value is."""
+    value, kind = F.col(f"`{name}`"), frame.schema[name].dataType
+    if isinstance(kind, T.NumericType):
+        return value.cast("string")
+    if isinstance(kind, T.DateType | T.TimestampType | T.TimestampNTZType):
+        return F.concat(F.lit('"'), value.cast("string"), F.lit('"'))
+    whole = F.to_json(F.struct(value.alias("v")))
+    return F.when(value.isNotNull(), F.substring(whole, len('{"v":') + 1, F.length(whole) - len('{"v":}')))
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:

@@ -9,8 +9,7 @@ With a day, exactly that day's partitions are made again, within the windows and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -29,7 +28,7 @@ from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.training_window import windowed
 from pipelines.engine.content_hash import content_hash
-from pipelines.engine.session import open_session
+from pipelines.engine.session import session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
@@ -67,18 +66,6 @@ class Encoded(NamedTuple):
     parity_rows: int
 
 
-@contextmanager
-def session(config: Config) -> Iterator[SparkSession]:
-    """The active session, or one that is opened for the purpose and stopped at the end."""
-    active = SparkSession.getActiveSession()
-    spark = active or open_session(config.spark, f"sluice features {config.name}")
-    try:
-        yield spark
-    finally:
-        if active is None:
-            spark.stop()
-
-
 def make_features(
     config: Config, data: str | Path | None, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None,
     until: str | None = None,
@@ -92,7 +79,7 @@ def make_features(
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
     times = PartTimes(on_progress)
     config = add_found_crosses(config, out.crosses)
-    with session(config) as spark:
+    with session(config.spark, f"sluice features {config.name}") as spark:
         ingested = times.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         resolved = times.run("windows", lambda: _resolve(spark, config, out)) if day is None else None
         features = times.run("features", lambda: build_features(spark, config, out, [day] if day else None))
@@ -117,7 +104,7 @@ def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = No
         raise DataError(f"no features at {out.features} to encode; run `sluice features` first")
     times = PartTimes(on_progress)
     crossed = add_found_crosses(config, out.crosses)
-    with session(crossed) as spark:
+    with session(crossed.spark, f"sluice features {crossed.name}") as spark:
         encoded = _encode(spark, crossed, out, None, times, keep_fields=True)
     seconds = {**known.seconds, **{f"{name} again": spent for name, spent in times.seconds.items()}}
     made = known.model_copy(update={**encoded._asdict(), "seconds": seconds})

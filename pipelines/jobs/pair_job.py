@@ -10,7 +10,7 @@ from contracts.features.pair_graph import GraphManifest
 from contracts.windows import read_timed
 from pipelines.cooccurrence import edge_counts
 from pipelines.cooccurrence.graph_relations import Pair
-from pipelines.jobs.feature_job import session
+from pipelines.engine.session import session
 
 
 def write_pair_graph(config: Config, out: Artifacts) -> GraphManifest | None:
@@ -19,7 +19,7 @@ def write_pair_graph(config: Config, out: Artifacts) -> GraphManifest | None:
     if not pairs:
         return None
     spec, vocabularies = FeatureSpec.read(out.encoding), vocabulary.read_all(out.encoding)
-    with session(config) as spark:
+    with session(config.spark, f"sluice pretrain {config.name}") as spark:
         return edge_counts.write(spark, config, out, spec, vocabularies, pairs)
 
 

@@ -21,7 +21,8 @@ from contracts.features.found_crosses import add_found_crosses
 from contracts.summaries import summary
 from contracts.summaries.quality import Finding, QualitySummary
 from pipelines.engine.content_hash import content_hash
-from pipelines.jobs.feature_job import OnPart, session
+from pipelines.engine.session import session
+from pipelines.jobs.feature_job import OnPart
 from pipelines.quality.day_profile import DayProfile, profile
 from pipelines.quality.quality_limits import evaluate, sentence
 
@@ -51,7 +52,7 @@ def evaluate_day(
     chosen = day or days[-1]
     if chosen not in days:
         raise DataError(f"{out.features} has no day {chosen}; it has {days[0]} to {days[-1]}")
-    with session(config) as spark:
+    with session(config.spark, f"sluice quality {config.name}") as spark:
         profiles = {name: _profiled(spark, config, out, name, on_progress) for name in days if name <= chosen}
     history = [earlier for name, earlier in profiles.items() if name < chosen and not _was_refused(out, name)]
     findings = evaluate(profiles[chosen], history, config.quality)

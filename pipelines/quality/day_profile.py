@@ -14,7 +14,6 @@ from pyspark.sql.types import ArrayType, NumericType
 from contracts.artifacts import LABEL
 
 QUANTILES = 201
-ACCURACY = 20_000  # of Spark's approximate quantiles: rank error of rows / accuracy
 TOP_KEYS = 1000
 
 
@@ -53,7 +52,7 @@ def profile(frame: DataFrame, day: str, columns: list[str], numeric: set[str]) -
     """`frame` holds the day's features, one row per event; `numeric` of its `columns` are numbers, the rest keys."""
     nulls = [F.sum(_missing(frame, name).cast("long")).alias(f"null:{name}") for name in columns]
     steps = [n / (QUANTILES - 1) for n in range(QUANTILES)]
-    spread = [F.percentile_approx(F.col(f"`{name}`").cast("double"), steps, ACCURACY).alias(f"spread:{name}")
+    spread = [F.percentile(F.col(f"`{name}`").cast("double"), steps).alias(f"spread:{name}")
               for name in columns if name in numeric]
     totals = frame.agg(F.count(F.lit(1)).alias("rows"), F.avg(LABEL).alias("rate"), *nulls, *spread).collect()[0]
     rows, keys = totals["rows"], _keys(frame, [name for name in columns if name not in numeric])

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.utils import ParseException
 
 from contracts.artifacts import ROW, TEST_ROW
 from contracts.config.config import Config
-from contracts.errors import ConfigError, EmptyLogError, SchemaError, WindowError
+from contracts.errors import EmptyLogError, SchemaError, WindowError
 from contracts.windows import HashedShares, read_hashed
-from pipelines.engine.failures import explained
+from pipelines.engine.expressions import with_expression
 from pipelines.windows.windows import WINDOW
 
 LOWEST, HASHES = -(2**63), 2**64
@@ -82,16 +81,10 @@ class HashedWindows(HashedShares):
 def add_test_rows(frame: DataFrame, expression: str) -> DataFrame:
     """Adds `_test`: whether the row is of the test window; null counts as not.
 
-    Raises ConfigError when the expression is no Spark SQL, SchemaError on an unknown column or a result that is no
+    Raises ConfigError when the expression is no SQL, SchemaError on an unknown column or a result that is no
     boolean.
     """
-    with explained("windows.test_where", expression):
-        try:
-            marked = frame.withColumn(TEST_ROW, F.expr(expression))
-        except ParseException as error:
-            cause = str(error).strip().split("\n", 1)[0]
-            raise ConfigError(f"windows.test_where {expression!r} is no Spark SQL expression: {cause}") from None
-        found = marked.schema[TEST_ROW].dataType.simpleString()
+    marked, found = with_expression(frame, TEST_ROW, expression, "windows.test_where")
     if found != "boolean":
         raise SchemaError(f"windows.test_where {expression!r} is {found}, expected a condition that is true or false")
     return marked.withColumn(TEST_ROW, F.coalesce(F.col(TEST_ROW), F.lit(False)))

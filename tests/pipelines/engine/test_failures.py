@@ -9,7 +9,7 @@ from pipelines.engine.failures import explained
 
 def test_a_failed_cast_says_what_to_use_instead(spark: SparkSession) -> None:
     with (
-        pytest.raises(DataError, match=r"log: an expression fails on a value: .*CAST_INVALID_INPUT.*use try_cast"),
+        pytest.raises(DataError, match=r"log: an expression fails on a value: .*use try_cast"),
         explained("log", "p"),
     ):
         spark.range(1).selectExpr("cast(concat('x', id) as int)").collect()
@@ -17,7 +17,7 @@ def test_a_failed_cast_says_what_to_use_instead(spark: SparkSession) -> None:
 
 def test_any_other_condition_is_told_in_one_line(spark: SparkSession) -> None:
     with (
-        pytest.raises(DataError, match=r"^log \(p\): .*USER_RAISED_EXCEPTION.*because") as caught,
+        pytest.raises(DataError, match=r"^log \(p\): .*because") as caught,
         explained("log", "p"),
     ):
         spark.range(1).selectExpr("raise_error('because')").collect()

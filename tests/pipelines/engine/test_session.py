@@ -13,24 +13,32 @@ from pipelines.engine.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java
 def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> None:
     assert {key: spark.conf.get(key) for key in FIXED} == FIXED
     assert spark.sql("select timestamp'2026-01-05 00:00:00' = timestamp'2026-01-05T00:00:00Z'").collect()[0][0]
-    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+    with pytest.raises(Exception, match=r"CAST_INVALID_INPUT|Cannot cast"):
         spark.sql("select cast('x' as int)").collect()
 
 
 def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
     assert session_options(SparkSettings(master="")) == {**DEFAULTS, **FIXED}
-    assert LOCAL_DEFAULTS.keys() <= session_options(SparkSettings()).keys()
+    assert LOCAL_DEFAULTS.keys() <= session_options(SparkSettings(master="local[*]")).keys()
+
+
+def test_the_embedded_engine_takes_its_own_settings_alone() -> None:
+    given = {"spark.executor.memory": "9g", "spark.sql.shuffle.partitions": "3", "sail.execution.batch_size": "4096"}
+    options = session_options(SparkSettings(settings=given))
+    assert "spark.executor.memory" not in options
+    assert options.items() >= {"sail.execution.batch_size": "4096", **FIXED}.items()
 
 
 @pytest.mark.parametrize("master", ["spark://master:7077", ""])
 def test_the_environment_names_another_master(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
-    assert reached(SparkSettings()).master == "local[*]"
+    assert reached(SparkSettings()).master == "embedded"
     monkeypatch.setenv("SLUICE_SPARK_MASTER", master)
     assert reached(SparkSettings(settings={"a": "b"})) == SparkSettings(master=master, settings={"a": "b"})
 
 
 def test_settings_win_over_defaults_but_not_over_what_is_fixed() -> None:
-    assert session_options(SparkSettings(settings={"spark.driver.memory": "9g"}))["spark.driver.memory"] == "9g"
+    local = SparkSettings(master="local[*]", settings={"spark.driver.memory": "9g"})
+    assert session_options(local)["spark.driver.memory"] == "9g"
     with pytest.raises(SluiceError, match=r"timeZone = 'Europe/Berlin'.*need 'UTC'; remove"):
         session_options(SparkSettings(settings={"spark.sql.session.timeZone": "Europe/Berlin"}))
 

@@ -189,7 +189,6 @@ def test_one_day_again_gives_the_same_rows_and_leaves_every_file_as_it_was(
     whole, out, data = mixed
     before, files = content_hash(spark.read.parquet(str(out.events))), _files(out.events)
     summary = ingest(spark, config(), data / "in", out, day="2026-01-06")
-    spark.catalog.refreshByPath(str(out.events))
     assert content_hash(spark.read.parquet(str(out.events))) == before
     assert summary.days == {"2026-01-06": whole.days["2026-01-06"]}
     assert _files(out.events) == files
@@ -260,7 +259,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"log": {"user_id": "bid"}}, SchemaError, "'bid' is double, a key is text"),
     ({"log": {"key": ["impresion"]}}, SchemaError, "did you mean 'impression'"),
     ({"log": {"derive": {"x": "hours + 1"}}}, SchemaError, r"log.derive.x.*`hours`"),
-    ({"log": {"derive": {"x": "cast(unused as int)"}, "position": "x"}}, DataError, "CAST_INVALID_INPUT.*try_cast"),
+    ({"log": {"derive": {"x": "cast(unused as int)"}, "position": "x"}}, DataError, "fails on a value.*try_cast"),
     ({"log": {"event_time": None}}, ConfigError, "known_time is set without log.event_time"),
     ({"label": {"expression": "clickd = 1"}}, SchemaError, r"label.expression.*`clickd`"),
     ({"label": {"expression": "unused"}}, SchemaError, "is string, expected a boolean or a number"),
@@ -275,7 +274,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
         "reserved",
     ),
     ({"log": {"path": "{data}/nowhere"}}, DataError, "nothing to read at .*nowhere"),
-    ({"log": {"format": "nosuch"}}, DataError, "Spark knows no such format"),
+    ({"log": {"format": "nosuch"}}, DataError, "knows no such format"),
 ]
 
 

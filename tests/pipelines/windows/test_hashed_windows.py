@@ -52,7 +52,7 @@ def test_a_null_condition_is_no_test_row(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(("expression", "error", "message"), [
-    ("_row <", ConfigError, "is no Spark SQL expression"),
+    ("_row <", ConfigError, "is no SQL expression"),
     ("_rwo < 3", SchemaError, "windows.test_where: unknown column"),
     ("_row + 1", SchemaError, "is bigint, expected a condition"),
 ])

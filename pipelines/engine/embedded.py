@@ -1,0 +1,75 @@
+"""The embedded engine: Sail, which runs the PySpark API inside this process, without Java (docs/decisions).
+
+One Spark Connect server a process, on a port of the loopback interface that the system chooses; sessions come and go.
+What of a plan exceeds the memory given to it is spilled to temporary files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+
+from pyspark.sql import SparkSession
+
+EMBEDDED = "embedded"
+PREFIX = "sail."
+CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which pyspark's functions know on what side they are
+MEMORY_SHARE = 0.6
+_SERVER_DEFAULTS = {
+    "sail.parquet.compression": "snappy",
+    "sail.runtime.memory_pool.type": "fair",
+    "sail.parquet.file_metadata_cache.type": "none",  # folders are replaced in place
+    "sail.parquet.file_statistics_cache.type": "none",
+}
+
+
+def embedded_session(options: Mapping[str, str]) -> SparkSession:
+    """A session with `options`; those that begin with `sail.` are the server's own, read where it first starts."""
+    server = {key: value for key, value in options.items() if key.startswith(PREFIX)}
+    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{_port(frozenset(server.items()))}").create()
+    for key, value in options.items():
+        if not key.startswith(PREFIX):
+            spark.conf.set(key, value)
+    return spark
+
+
+def stop(spark: SparkSession) -> None:
+    """Ends the session; after an embedded one this process may open one on Apache Spark again."""
+    spark.stop()
+    os.environ.pop(CONNECT_MODE, None)
+
+
+def is_embedded(spark: SparkSession) -> bool:
+    """Whether the session runs on this process's own server."""
+    return CONNECT_MODE in os.environ and spark.conf.get(MARK, "") == EMBEDDED
+
+
+MARK = "spark.sluice.engine"
+
+
+@cache
+def _port(settings: frozenset[tuple[str, str]]) -> int:
+    for key, value in {**_SERVER_DEFAULTS, _memory_limit()[0]: _memory_limit()[1], **dict(settings)}.items():
+        os.environ[variable(key)] = value
+    os.environ.setdefault("RUST_LOG", "error")
+    from pysail.spark import SparkConnectServer
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    _SERVERS.append(server)
+    _, port = server.listening_address
+    return int(port)
+
+
+_SERVERS: list[object] = []
+
+
+def variable(key: str) -> str:
+    """sail.runtime.memory_pool.type -> SAIL_RUNTIME__MEMORY_POOL__TYPE."""
+    return key.upper().replace(".", "__").replace("SAIL__", "SAIL_", 1)
+
+
+def _memory_limit() -> tuple[str, str]:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return "sail.runtime.memory_pool.fair.max_size", str(int(machine * MEMORY_SHARE))

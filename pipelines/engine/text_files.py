@@ -1,0 +1,145 @@
+"""Text files for the embedded engine: read once into Parquet, each record whole or marked with its own text.
+
+Apache Spark's readers keep a record that does not fit in a column of its own; the embedded engine's fail on it. Here
+Arrow (CSV) and the standard library (JSON lines) cut records into texts, and pipelines/engine/text_types.py makes them
+what the schema says, so that a record fits, or does not, as it does on Apache Spark.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from contracts.errors import ConfigError, SchemaError
+from pipelines.engine.failures import nothing_to_read
+
+CORRUPT = "_corrupt"  # the text of a record that does not fit the schema, else null
+CSV_OPTIONS = frozenset((
+    "sep", "delimiter", "quote", "escape", "header", "nullvalue", "comment", "encoding", "charset", "multiline",
+    "ignoreleadingwhitespace", "ignoretrailingwhitespace", "mode", "enforceschema", "compression",
+))
+JSON_OPTIONS = frozenset(("encoding", "charset", "mode", "compression"))
+BLOCK = 8 << 20
+
+
+def known_options(options: Mapping[str, str], known: frozenset[str], what: str, kind: str) -> dict[str, str]:
+    """By lower-case name. Raises ConfigError on an option that the embedded engine does not follow."""
+    lowered = {name.lower(): value for name, value in options.items()}
+    for name in options:
+        if name.lower() not in known:
+            raise ConfigError(f'{what}.options: the embedded engine knows no option {name!r} of {kind}; leave it out, or '
+                              'read with Apache Spark: [spark] master = "local[*]"')
+    if lowered.get("mode", "PERMISSIVE").upper() != "PERMISSIVE":
+        raise ConfigError(f"{what}.options: mode must be PERMISSIVE, malformed rows are quarantined; leave it out")
+    return lowered
+
+
+def files_at(path: str, what: str) -> list[Path]:
+    """The files of a file, a folder (hidden ones left out) or a pattern, sorted. Raises DataError without any."""
+    places = [Path(path)] if Path(path).exists() else [Path(found) for found in sorted(glob.glob(path))]
+    files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
+             if file.is_file() and not file.name.startswith(("_", "."))]
+    if not files:
+        raise nothing_to_read(what, path)
+    return files
+
+
+def csv_names(file: Path, options: Mapping[str, str]) -> list[str]:
+    """Of the columns: the file's header, or _c0, _c1 ... where it has none."""
+    first = _first_record(file, options)
+    return first if _yes(options, "header") else [f"_c{number}" for number in range(len(first))]
+
+
+def _first_record(file: Path, options: Mapping[str, str]) -> list[str]:
+    with pa.input_stream(str(file), compression="detect") as stream:
+        text = stream.read(BLOCK).decode(_encoding(options), errors="ignore").removeprefix("\ufeff")
+    comment = options.get("comment")
+    lines = (line for line in text.splitlines() if line.strip() and not (comment and line.startswith(comment)))
+    return next(csv.reader(lines, delimiter=_separator(options), quotechar=options.get("quote") or '"'), [])
+
+
+def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str, str], folder: Path, what: str) -> None:
+    """Writes `folder` with the columns `names` as texts, and CORRUPT for a record of another number of fields.
+
+    Raises SchemaError when a header names other columns.
+    """
+    folder.mkdir(parents=True)
+    for number, file in enumerate(files):
+        if _yes(options, "header"):
+            _check_header(_first_record(file, options), names, what, file)
+        with pq.ParquetWriter(folder / f"part-{number:05}.parquet", _schema(names), compression="lz4") as writer:
+            for batch in _records(file, names, options):
+                writer.write_batch(batch)
+
+
+def _check_header(header: Sequence[str], names: Sequence[str], what: str, file: Path) -> None:
+    if [name.lower() for name in header] != [name.lower() for name in names]:
+        raise SchemaError(f"{what} ({file}): the CSV header does not conform to the schema: it says "
+                          f"{', '.join(header)}; list the columns of schema_ddl in the file's order")
+
+
+def _schema(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in (*names, CORRUPT)])
+
+
+def _records(file: Path, names: Sequence[str], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    comment, misfits = options.get("comment"), []
+
+    def misfit(row: pa.csv.InvalidRow) -> str:
+        if row.text.strip() and not (comment and row.text.startswith(comment)):
+            misfits.append(row.text)
+        return "skip"
+
+    with pa.input_stream(str(file), compression="detect") as stream:
+        try:
+            reader = pa.csv.open_csv(stream, *_arrow_options(names, options, misfit))
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" not in str(error):
+                raise
+            return
+        for batch in reader:
+            yield _marked(batch.filter(_no_comment(batch, comment)) if comment else batch)
+    if misfits:
+        empty = [pa.nulls(len(misfits), pa.string()) for _ in names]
+        yield pa.record_batch([*empty, pa.array(misfits, pa.string())], schema=_schema(names))
+
+
+def _no_comment(batch: pa.RecordBatch, comment: str) -> pa.Array:
+    return pa.compute.invert(pa.compute.fill_null(pa.compute.starts_with(batch.column(0), comment), False))
+
+
+def _marked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.append_column(CORRUPT, pa.nulls(batch.num_rows, pa.string()))
+
+
+def _arrow_options(
+    names: Sequence[str], options: Mapping[str, str], misfit: object
+) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, pa.csv.ConvertOptions]:
+    read = pa.csv.ReadOptions(column_names=list(names), skip_rows=int(_yes(options, "header")), block_size=BLOCK,
+                              encoding=_encoding(options), use_threads=False)
+    parse = pa.csv.ParseOptions(
+        delimiter=_separator(options), quote_char=options.get("quote") or '"', double_quote=True,
+        escape_char=options.get("escape") or "\\", newlines_in_values=_yes(options, "multiline"),
+        invalid_row_handler=misfit,
+    )
+    convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[""],
+                                    strings_can_be_null=True, quoted_strings_can_be_null=False)
+    return read, parse, convert
+
+
+def _separator(options: Mapping[str, str]) -> str:
+    return options.get("sep", options.get("delimiter", ",")).replace("\\t", "\t")
+
+
+def _encoding(options: Mapping[str, str]) -> str:
+    return options.get("encoding", options.get("charset", "utf-8")).lower()
+
+
+def _yes(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "false").lower() == "true"
