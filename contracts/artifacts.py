@@ -30,6 +30,7 @@ from pathlib import Path
 
 # Reserved columns of events, features and examples. They start with an underscore, configured fields never do.
 LABEL, LABEL_TIME = "_label", "_label_time"  # float 0/1; when the label became known
+CLICK_TIME = "_click_time"  # when the click itself was, where the log tells
 USER, ITEM, REQUEST = "_user", "_item", "_request"  # string keys as in the log; absent roles have no column
 TIME, KNOWN = "_time", "_known"  # UTC timestamps (microseconds)
 POSITION, BID = "_position", "_bid"

@@ -1,29 +1,29 @@
-"""Raw features -> ids by Spark's own functions, bit for bit what contracts/features/encoding.py does at request time.
-
-Keys are looked up as pipelines/engine/key_lookup.py says, numbers by a binary search written out as one SQL expression,
-crosses by arithmetic on the ids of their parts. Many edges are searched by steps through an array instead, because
-Spark would not compile the expression.
-"""
+"""Raw features -> ids, batch by batch, by the very functions of contracts/features/encoding.py that serve a request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from contracts.artifacts import FRESH, ID_PREFIX, LABEL, POSITION, ROW, TIME, USER
 from contracts.config.section import Side
-from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
-from contracts.features.vocabulary import Vocabulary
-from pipelines.engine.key_lookup import key_column, look_up, look_up_lists
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FeatureSpec
+from pipelines.engine.arrow_batches import larger
 
-WRITTEN_OUT = 128  # edges whose search still makes little code
 SIDES: tuple[Side, ...] = ("user", "context", "item", "cross")
+LISTED = ("multi_valued", "sequence")
+ROWS = 65_536  # of a batch that is encoded at once
 
 
 def encode(
-    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], keep: Sequence[str] = (),
+    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], keep: Sequence[str] = (),
 ) -> DataFrame:
     """Per row the columns
 
@@ -32,13 +32,98 @@ def encode(
         NAME          per dense slot: the raw value as double
         SLOT@fresh, NAME@fresh        where any raw column has an event-fresh twin
     """
-    encoded = with_ids(df, spec, vocabularies)
-    columns = [*map(F.col, keep), *_reserved(df), *_slots(spec)]
-    twins = twin_fields(df, spec)
-    if twins:
-        encoded = with_ids(encoded, spec, vocabularies, twins)
-        columns += _slots(spec, twins)
-    return encoded.select(columns)
+    twins, reserved = twin_fields(df, spec), _reserved(df)
+    raw = [name + suffix for suffix in ("", FRESH) for name in _raw(spec) if name + suffix in df.columns]
+    dense = _dense(spec, frozenset()) + (_dense(spec, twins) if twins else [])
+    columns = {name: F.col(f"`{name}`") for name in (*keep, *raw)}
+    columns |= {name: columns[name].cast("double") for name in dense} | reserved
+    selected = df.select(*[column.alias(name) for name, column in columns.items()])
+    ids = _outputs(spec, "", frozenset()) + (_outputs(spec, "", twins) if twins else [])
+    encoded = _mapped(selected, [*keep, *reserved, *dense], ids, spec, vocabularies)
+    return encoded.select(*keep, *reserved, *_slots(spec, twins))
+
+
+def with_ids(df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray]) -> DataFrame:
+    """Adds a column `id:SLOT` per id slot."""
+    return _mapped(df, df.columns, _outputs(spec, ID_PREFIX, frozenset()), spec, vocabularies)
+
+
+class _Output(NamedTuple):
+    """A column of ids: of `slot`, from the raw columns' twins where it is of one of `twins`."""
+
+    name: str
+    slot: str
+    listed: bool
+    fresh: bool
+
+
+def _outputs(spec: FeatureSpec, prefix: str, twins: frozenset[str]) -> list[_Output]:
+    """Of all fields, or of the twins alone."""
+    suffix = FRESH if twins else ""
+    return [
+        _Output(prefix + slot.name + suffix, slot.name, spec.by_name[slot.field].kind in LISTED, bool(twins))
+        for slot in spec.id_slots(*SIDES) if not twins or slot.field in twins
+    ]
+
+
+def _dense(spec: FeatureSpec, twins: frozenset[str]) -> list[str]:
+    suffix = FRESH if twins else ""
+    return [slot.name + suffix for slot in spec.dense_slots(*SIDES) if not twins or slot.field in twins]
+
+
+def _slots(spec: FeatureSpec, twins: frozenset[str]) -> list[str]:
+    """Output columns in their order: ids and numbers of all fields, then of the twins."""
+    parts = [frozenset[str]()] + ([twins] if twins else [])
+    return [name for part in parts for name in (*(o.name for o in _outputs(spec, "", part)), *_dense(spec, part))]
+
+
+def _mapped(
+    df: DataFrame, passed: Sequence[str], outputs: Sequence[_Output], spec: FeatureSpec,
+    vocabularies: Mapping[str, np.ndarray],
+) -> DataFrame:
+    """The columns `passed` and the ids of `outputs`."""
+    twins = {output.slot for output in outputs if output.fresh}
+    ids = [T.StructField(o.name, T.ArrayType(T.IntegerType()) if o.listed else T.IntegerType()) for o in outputs]
+    names = [*passed, *(output.name for output in outputs)]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        encoder = Encoder(spec, vocabularies)
+        for batch in larger(batches, ROWS):
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            found = {False: encoder.slot_ids(columns)}
+            if twins:
+                fresh = columns | {n.removesuffix(FRESH): c for n, c in columns.items() if n.endswith(FRESH)}
+                found[True] = encoder.slot_ids(fresh)
+            made = [_column(found[output.fresh][output.slot], output.listed) for output in outputs]
+            yield pa.RecordBatch.from_arrays([*(columns[name] for name in passed), *made], names=names)
+
+    return df.mapInArrow(run, T.StructType([*(df.schema[name] for name in passed), *ids]))
+
+
+def _column(ids: np.ndarray, listed: bool) -> pa.Array:
+    if not listed:
+        return pa.array(ids[:, 0], pa.int32())
+    offsets = np.arange(0, ids.size + 1, ids.shape[1], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids.reshape(-1), pa.int32()))
+
+
+def cross_codes(
+    df: DataFrame, spec: FeatureSpec, crosses: Mapping[str, Sequence[str]], vocabularies: Mapping[str, np.ndarray],
+) -> DataFrame:
+    """A bigint per cross: the mixed-radix code of the ids of its parts."""
+    slots = {part: spec.slot(part) for parts in crosses.values() for part in parts}
+    fields = sorted({slot.field for slot in slots.values()})
+    known = spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.name in fields)})
+    named = {name: tuple(parts) for name, parts in crosses.items()}
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        encoder = Encoder(known, vocabularies)
+        for batch in larger(batches, ROWS):
+            ids = {name: block[:, 0] for name, block in encoder.slot_ids(batch).items()}
+            codes = [pa.array(encoder.cross_code(parts, ids), pa.int64()) for parts in named.values()]
+            yield pa.RecordBatch.from_arrays(codes, names=list(named))
+
+    return df.select(fields).mapInArrow(run, T.StructType([T.StructField(name, T.LongType()) for name in named]))
 
 
 def twin_fields(df: DataFrame, spec: FeatureSpec) -> frozenset[str]:
@@ -48,86 +133,14 @@ def twin_fields(df: DataFrame, spec: FeatureSpec) -> frozenset[str]:
     return frozenset(raw | crosses)
 
 
-def _reserved(df: DataFrame) -> list[Column]:
+def _reserved(df: DataFrame) -> dict[str, Column]:
     made = {
         LABEL: F.col(LABEL).cast("float"), POSITION: F.col(POSITION).cast("int"), USER: F.xxhash64(F.col(USER)),
         ROW: F.col(ROW), TIME: F.col(TIME),
     }
-    return [column.alias(name) for name, column in made.items() if name in df.columns]
+    return {name: column for name, column in made.items() if name in df.columns}
 
 
-def _slots(spec: FeatureSpec, twins: frozenset[str] = frozenset()) -> list[Column]:
-    """Output columns of all fields, or of the twins alone."""
-    twin = FRESH if twins else ""
-    ids = [slot.name for slot in spec.id_slots(*SIDES) if not twins or slot.field in twins]
-    dense = [slot.name for slot in spec.dense_slots(*SIDES) if not twins or slot.field in twins]
-    id_columns = [F.col(ID_PREFIX + name + twin).alias(name + twin) for name in ids]
-    return id_columns + [F.col(name + twin).cast("double") for name in dense]
-
-
-def with_ids(
-    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], twins: frozenset[str] = frozenset(),
-) -> DataFrame:
-    """Adds a column `id:SLOT` per id slot; with twins, `id:SLOT@fresh` per slot of these fields alone."""
-    fields = [field for field in spec.fields if not twins or field.name in twins]
-    suffix = FRESH if twins else ""
-    for field in fields:
-        if field.kind not in ("cross", "statistic"):
-            df = _with_field(df, field, suffix, vocabularies)
-    for field in fields:
-        if field.kind == "cross" and not field.product:
-            df = _with_cross(df, field, radix_code(spec, field.parts, twins), suffix, vocabularies)
-    return df
-
-
-def _with_field(df: DataFrame, field: FeatureField, suffix: str, vocabularies: Mapping[str, Vocabulary]) -> DataFrame:
-    source, name = field.name + suffix, ID_PREFIX + field.name + suffix
-    if field.dense:
-        bins = {f"{ID_PREFIX}{field.name}#{g}{suffix}": bin_ids(source, edges) for g, edges in field.edges.items()}
-        return df.withColumns(bins) if bins else df
-    vocabulary = vocabularies[field.vocabulary or ""]
-    if field.kind == "categorical":
-        return look_up(df, key_column(F.col(source), field.key_type), vocabulary, name)
-    return look_up_lists(df, source, field.key_type, field.length, vocabulary, name)
-
-
-def bin_ids(column: str, edges: Sequence[float]) -> Column:
-    """Bin b holds edges[b-1] <= x < edges[b]; its id is b + 2; null and NaN get 1."""
-    value = f"CAST(`{column}` AS DOUBLE)"
-    found = _search(value, edges, 0, len(edges)) if len(edges) <= WRITTEN_OUT else _stepped_search(value, edges)
-    return F.expr(f"CASE WHEN {value} IS NULL OR isnan({value}) THEN {UNKNOWN} ELSE {found} END")
-
-
-def _stepped_search(value: str, edges: Sequence[float]) -> str:
-    """The same number by steps of falling powers of two through an array: small code for many edges."""
-    steps = ", ".join(str(1 << power) for power in reversed(range(len(edges).bit_length())))
-    numbers = ", ".join(f"{edge!r}D" for edge in edges)
-    passed = f"get(array({numbers}), at + step - 1) <= {value}"  # null, and so not passed, beyond the last edge
-    return f"aggregate(array({steps}), 0, (at, step) -> CASE WHEN {passed} THEN at + step ELSE at END) + {FIRST_ID}"
-
-
-def _search(value: str, edges: Sequence[float], low: int, high: int) -> str:
-    """Number of edges <= value, plus 2, known to lie between `low` and `high`."""
-    if low == high:
-        return str(low + FIRST_ID)
-    middle = (low + high) // 2
-    above, below = _search(value, edges, middle + 1, high), _search(value, edges, low, middle)
-    return f"CASE WHEN {value} >= ({edges[middle]!r}D) THEN {above} ELSE {below} END"
-
-
-def _with_cross(
-    df: DataFrame, field: FeatureField, code: Column, suffix: str, vocabularies: Mapping[str, Vocabulary],
-) -> DataFrame:
-    name = ID_PREFIX + field.name + suffix
-    if field.buckets:
-        return df.withColumn(name, (F.pmod(code, F.lit(field.buckets)) + FIRST_ID).cast("int"))
-    return look_up(df, code, vocabularies[field.vocabulary or ""], name)
-
-
-def radix_code(spec: FeatureSpec, parts: Sequence[str], twins: frozenset[str] = frozenset()) -> Column:
-    """bigint ((id_0 * size_1) + id_1) * size_2 + id_2 ... of the ids of the parts, their twins' where they have any."""
-    code = F.lit(0).cast("bigint")
-    for part in parts:
-        slot = spec.slot(part)
-        code = code * F.lit(slot.size).cast("bigint") + F.col(ID_PREFIX + part + (FRESH if slot.field in twins else ""))
-    return code
+def _raw(spec: FeatureSpec) -> list[str]:
+    """The raw column of every field that is read from one."""
+    return [field.name for field in spec.fields if field.kind not in ("cross", "statistic")]

@@ -9,6 +9,7 @@ import math
 import shutil
 from collections.abc import Mapping
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,10 +20,9 @@ from contracts.config.fields import FieldConfig
 from contracts.errors import ConfigError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import fit_bins
-from pipelines.encoding.encode_examples import radix_code, with_ids
-from pipelines.encoding.fit_vocabulary import fit_lists, fit_scalar
+from pipelines.encoding.encode_examples import cross_codes
+from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
 from pipelines.encoding.training_window import training_rows
 
 LARGEST_CODE = 2**63
@@ -42,16 +42,16 @@ def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool =
     return spec
 
 
-def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
+def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
     """Spec and vocabularies by name. Raises ConfigError where a cross has more codes than an int64 holds."""
-    vocabularies = fit_vocabularies(train, config)
+    vocabularies = fit_vocabularies(train, counted_fields(config))
     bins = fit_all_bins(train, config)
     plain = [field for field in config.fields if field.kind != "cross"]
     fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
     return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies)
 
 
-def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
+def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
     """The stored fields as they are, with the crosses of the configuration."""
     stored = FeatureSpec.read(out.encoding)
     plain = stored.model_copy(update={"fields": tuple(field for field in stored.fields if field.kind != "cross")})
@@ -61,23 +61,19 @@ def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[Feature
 
 
 def _fit_with_crosses(
-    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, Vocabulary]
-) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
+    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, np.ndarray]
+) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
     crosses = [field for field in config.fields if field.kind == "cross"]
     vocabularies = vocabularies | fit_crosses(train, plain, crosses, vocabularies)
     fields = (*plain.fields, *(_cross(field, vocabularies) for field in crosses))
     return plain.model_copy(update={"fields": fields}), vocabularies
 
 
-def fit_vocabularies(train: DataFrame, config: Config) -> dict[str, Vocabulary]:
-    """By field name; a sequence has none of its own."""
-    found = {}
-    for field in config.fields:
-        if field.kind == "categorical":
-            found[field.name] = fit_scalar(train, field.name, field.key_type, field.min_count)
-        elif field.kind == "multi_valued":
-            found[field.name] = fit_lists(train, field.name, field.key_type, field.min_count, field.length)
-    return found
+def counted_fields(config: Config) -> list[CountedField]:
+    """Those with a vocabulary of their own; a sequence has its target's."""
+    lengths = {"categorical": lambda field: None, "multi_valued": lambda field: field.length}
+    counted = [field for field in config.fields if field.kind in lengths]
+    return [CountedField(f.name, f.key_type, f.min_count, lengths[f.kind](f)) for f in counted]
 
 
 def dense_features(field: FieldConfig) -> list[tuple[str, bool]]:
@@ -96,7 +92,7 @@ def fit_all_bins(train: DataFrame, config: Config) -> dict[str, fit_bins.Bins]:
 
 
 def _fields(
-    field: FieldConfig, config: Config, vocabularies: Mapping[str, Vocabulary], bins: Mapping[str, fit_bins.Bins],
+    field: FieldConfig, config: Config, vocabularies: Mapping[str, np.ndarray], bins: Mapping[str, fit_bins.Bins],
 ) -> list[FeatureField]:
     dense = [
         FeatureField(name=name, kind=field.kind, side=field.side, log=log, cost=field.cost, **bins[name]._asdict())
@@ -122,19 +118,16 @@ def _spec(train: DataFrame, fields: list[FeatureField]) -> FeatureSpec:
 
 
 def fit_crosses(
-    train: DataFrame, spec: FeatureSpec, crosses: list[FieldConfig], vocabularies: Mapping[str, Vocabulary],
-) -> dict[str, Vocabulary]:
+    train: DataFrame, spec: FeatureSpec, crosses: list[FieldConfig], vocabularies: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
     """Vocabularies of the crosses without buckets."""
     for field in crosses:
         check_codes(field, spec)
     fitted = [field for field in crosses if not field.buckets and field.representation == "embedding"]
     if not fitted:
         return {}
-    parts = {part.partition("#")[0] for field in fitted for part in field.parts}
-    needed = spec.model_copy(update={"fields": tuple(known for known in spec.fields if known.name in parts)})
-    encoded = with_ids(train.select(sorted(parts)), needed, vocabularies)
-    codes = encoded.select([radix_code(spec, field.parts).alias(field.name) for field in fitted])
-    return {field.name: fit_scalar(codes, field.name, "int64", field.min_count) for field in fitted}
+    codes = cross_codes(train, spec, {field.name: field.parts for field in fitted}, vocabularies)
+    return fit_vocabularies(codes, [CountedField(field.name, "int64", field.min_count) for field in fitted])
 
 
 def check_codes(field: FieldConfig, spec: FeatureSpec) -> None:
@@ -147,7 +140,7 @@ def check_codes(field: FieldConfig, spec: FeatureSpec) -> None:
         )
 
 
-def _cross(field: FieldConfig, vocabularies: Mapping[str, Vocabulary]) -> FeatureField:
+def _cross(field: FieldConfig, vocabularies: Mapping[str, np.ndarray]) -> FeatureField:
     fitted = vocabularies.get(field.name)
     entries = field.buckets if fitted is None else len(fitted)
     return FeatureField(

@@ -1,31 +1,92 @@
 """Which keys a field knows: those of at least `min_count` training rows, ordered as contracts/features/vocabulary.py.
 
-A vocabulary is the one thing of its size that comes to the driver.
+All fields are counted in one pass over the rows: batch by batch, then over all batches. A vocabulary is the one thing
+of its size that comes to the driver.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.config.section import KeyType
-from contracts.features.vocabulary import Vocabulary
-from pipelines.engine.key_lookup import key_column
+from contracts.errors import DataError
+from contracts.features.arrow_columns import distinct_keys, first_entries
+from contracts.features.vocabulary import fit_order
+from pipelines.engine.arrow_batches import larger
+
+COUNTS = "field int, key string, rows bigint"
+ROWS = 262_144  # of a batch that is counted at once
 
 
-def fit_scalar(train: DataFrame, column: str, key_type: KeyType, min_count: int) -> Vocabulary:
-    """Vocabulary of a column with one key a row; nulls are no key."""
-    return _frequent(train.select(key_column(F.col(column), key_type).alias("key")), key_type, min_count)
+class CountedField(NamedTuple):
+    """A column whose keys are counted; one of lists by the distinct keys among the first `length` of each row."""
+
+    name: str
+    key_type: KeyType
+    min_count: int
+    length: int | None = None
 
 
-def fit_lists(train: DataFrame, column: str, key_type: KeyType, min_count: int, length: int) -> Vocabulary:
-    """Vocabulary of a list column: a row counts once for each distinct key among its first `length`."""
-    keys = F.explode(F.array_distinct(F.slice(F.col(column), 1, length)))
-    exploded = train.select(keys.alias("key"))
-    return _frequent(exploded.select(key_column(F.col("key"), key_type).alias("key")), key_type, min_count)
+def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField]) -> dict[str, np.ndarray]:
+    """By name. Raises DataError on a string key with a NUL character, which fixed-width storage cannot hold."""
+    if not fields:
+        return {}
+    found = _frequent(train, fields)
+    numbers, keys = found.column("field").to_numpy(), found.column("key")
+    chosen = {field.name: keys.filter(pa.array(numbers == n)) for n, field in enumerate(fields)}
+    return {field.name: _vocabulary(chosen[field.name], field) for field in fields}
 
 
-def _frequent(keys: DataFrame, key_type: KeyType, min_count: int) -> Vocabulary:
-    counted = keys.where(F.col("key").isNotNull()).groupBy("key").count().where(F.col("count") >= min_count)
-    found = counted.select("key").toArrow().column("key")
-    return Vocabulary.of(found, "string" if key_type == "string" else "int64")
+def _frequent(train: DataFrame, fields: Sequence[CountedField]) -> pa.Table:
+    """Columns field and key of the keys that come often enough."""
+    counted = train.select(*[F.col(f"`{field.name}`") for field in fields]).mapInArrow(_counter(fields), COUNTS)
+    rows = counted.groupBy("field", "key").agg(F.sum("rows").alias("rows"))
+    least = F.get(F.array(*[F.lit(field.min_count) for field in fields]), F.col("field"))
+    return rows.where(F.col("rows") >= least).select("field", "key").toArrow()
+
+
+def _counter(fields: Sequence[CountedField]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    wanted = tuple(fields)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in larger(batches, ROWS):
+            for number, field in enumerate(wanted):
+                yield _counts(number, field, batch.column(number))
+
+    return run
+
+
+def _counts(number: int, field: CountedField, values: pa.Array) -> pa.RecordBatch:
+    """Rows of the batch by key; nulls are no key."""
+    if field.length is None:
+        known = distinct_keys(values, field.key_type)
+        places = known.places[known.places >= 0]
+    else:
+        entries = first_entries(values, field.length)
+        known = distinct_keys(entries.entries, field.key_type)
+        present = known.places >= 0
+        width = max(len(known.keys), 1)
+        places = np.unique(entries.rows[present] * width + known.places[present]) % width
+    rows = np.bincount(places, minlength=len(known.keys))
+    seen = np.flatnonzero(rows)
+    keys = known.keys.take(pa.array(seen)).cast(pa.string())
+    return pa.RecordBatch.from_arrays(
+        [pa.array(np.full(len(seen), number), pa.int32()), keys, pa.array(rows[seen], pa.int64())],
+        names=["field", "key", "rows"],
+    )
+
+
+def _vocabulary(keys: pa.ChunkedArray, field: CountedField) -> np.ndarray:
+    if field.key_type != "string":
+        return fit_order(keys.cast(pa.int64()).to_numpy())
+    texts = keys.to_pylist()
+    wrong = next((text for text in texts if "\0" in text), None)
+    if wrong is not None:
+        raise DataError(f"column {field.name!r} holds the key {wrong!r} with a NUL character; clean the column first")
+    return fit_order(np.array([text.encode() for text in texts], dtype=np.bytes_))

@@ -11,7 +11,7 @@ from contracts.artifacts import ID_PREFIX, ITEM, ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.encode_examples import SIDES, with_ids
-from pipelines.engine.day_partitions import write_whole
+from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.windows.windows import WINDOW
 
 
@@ -29,4 +29,4 @@ def write(
     ids = [ID_PREFIX + slot.name for slot in spec.id_slots(*SIDES)]
     encoded = with_ids(chosen.select(*keys, *raw), spec, vocabularies).select(*keys, *raw, *ids)
     write_whole(encoded.coalesce(1).sortWithinPartitions(ROW), out.parity)
-    return encoded.sparkSession.read.parquet(str(out.parity)).count()
+    return rows_in(out.parity)

@@ -54,6 +54,19 @@ def write_days(frame: DataFrame, folder: Path, only: Sequence[str] | None = None
     return publish(frame.sparkSession, stage(frame, folder), folder, only)
 
 
+def drop_days(folder: Path, only: Sequence[str] | None = None) -> None:
+    """Removes these days (all, when None); the folder stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in sorted(folder.glob(f"{DAY}=*")):
+        if only is None or place.name.removeprefix(f"{DAY}=") in only:
+            shutil.rmtree(place)
+
+
+def rows_in(folder: Path) -> int:
+    """By the footers of its Parquet files."""
+    return sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
+
+
 def _unchanged(spark: SparkSession, staging: Path, folder: Path, names: Collection[str]) -> set[str]:
     """The folders of these days that hold the same rows in both places."""
     by_schema: dict[pa.Schema, list[str]] = {}
@@ -71,7 +84,8 @@ def _unchanged(spark: SparkSession, staging: Path, folder: Path, names: Collecti
 def _read_days(spark: SparkSession, folder: Path, schema: pa.Schema, days: Sequence[str]) -> DataFrame:
     """Of a folder whose other days may have other columns."""
     declared = from_arrow_schema(schema).add(DAY, "string")
-    return spark.read.schema(declared).option("pathGlobFilter", "*.parquet").parquet(str(folder)).where(F.col(DAY).isin(list(days)))
+    read = spark.read.schema(declared).option("pathGlobFilter", "*.parquet").parquet(str(folder))
+    return read.where(F.col(DAY).isin(list(days)))
 
 
 def _schema(day: Path) -> pa.Schema | None:

@@ -25,7 +25,9 @@ _UNREADABLE = (
 )
 _NO_COLUMN = (r"with name (`[^ ]+`) cannot be resolved", r"attribute ObjectName\(\[(.+)\]\) is missing")
 _NO_SYNTAX = ("PARSE_SYNTAX_ERROR", "invalid argument: found ")
-_NO_VALUE = ("CAST_INVALID_INPUT", "ANSI", "try_", "Cast error", "invalid timestamp", "invalid date", "Division by zero")
+_NO_VALUE = (
+    "CAST_INVALID_INPUT", "ANSI", "try_", "Cast error", "invalid timestamp", "invalid date", "Division by zero",
+)
 
 
 @contextmanager

@@ -33,8 +33,8 @@ def known_options(options: Mapping[str, str], known: frozenset[str], what: str, 
     lowered = {name.lower(): value for name, value in options.items()}
     for name in options:
         if name.lower() not in known:
-            raise ConfigError(f'{what}.options: the embedded engine knows no option {name!r} of {kind}; leave it out, or '
-                              'read with Apache Spark: [spark] master = "local[*]"')
+            raise ConfigError(f"{what}.options: the embedded engine knows no option {name!r} of {kind}; leave it out, "
+                              'or read with Apache Spark: [spark] master = "local[*]"')
     if lowered.get("mode", "PERMISSIVE").upper() != "PERMISSIVE":
         raise ConfigError(f"{what}.options: mode must be PERMISSIVE, malformed rows are quarantined; leave it out")
     return lowered

@@ -19,11 +19,13 @@ from contracts.artifacts import USER
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
-from pipelines.engine.key_lookup import SPARK_TYPES
-from pipelines.features.running_counters import Measure, running_counts
+from pipelines.engine.key_types import SPARK_TYPES
+from pipelines.features.running_counters import MOMENT, Measure, counts_at, running_counts
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
-from pipelines.windows.publish_clock import PublishClock
+from pipelines.windows.publish_clock import AT, PublishClock
+
+_JOINED = "_joined"  # before a measure's name, once it is joined to the rows
 
 
 @dataclass(frozen=True)
@@ -51,26 +53,42 @@ class HistoryFeatures:
         keys = [located for field in self.counters for located in self.columns.keys_of(field)]
         return [*keys, *(self.columns.of_field(target) for _, target in self.sequences)]
 
-    def query_columns(self) -> list[str]:
-        """What `queries` of `add` must hold besides identity and AT."""
-        users = [USER] if self.sequences else []
-        return [
-            *users,
-            *dict.fromkeys(located.name for field in self.counters for located in self.columns.keys_of(field)),
-        ]
-
-    def add(
-        self, rows: DataFrame, queries: DataFrame, impressions: DataFrame, clock: PublishClock, identity: str
-    ) -> DataFrame:
-        """`rows` with one column per counter and sequence, joined on `identity` (unique in `rows` and `queries`)."""
+    def add(self, rows: DataFrame, impressions: DataFrame, clock: PublishClock) -> DataFrame:
+        """`rows` with one column per counter and sequence, each as of the row's AT; `rows` hold AT and the sources."""
+        asked = rows.withColumn(MOMENT, clock.last_publish(F.col(AT)))
         for keys, fields in self._groups().items():
-            rows = _with_counters(rows, queries, impressions, keys, fields, clock, identity, self.prior)
+            measures = measures_of(fields)
+            counts = running_counts(impressions, rows, keys, measures, clock)
+            asked = asked.join(_marked(counts, measures), [*keys, MOMENT], "left")
+            asked = self._with_counters(asked, fields, clock.suffix)
+        return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
+
+    def add_at(self, rows: DataFrame, impressions: DataFrame, clock: PublishClock, moment: int) -> DataFrame:
+        """As `add`, of rows that all ask at `moment` (microseconds, on the clock's grid): one aggregate a key."""
+        asked = rows.withColumn(MOMENT, F.lit(moment).cast("bigint"))
+        for keys, fields in self._groups().items():
+            measures = measures_of(fields)
+            asked = asked.join(_marked(counts_at(impressions, keys, measures, moment), measures), list(keys), "left")
+            asked = self._with_counters(asked, fields, clock.suffix)
+        return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
+
+    def _with_counters(self, asked: DataFrame, fields: Sequence[FieldConfig], suffix: str) -> DataFrame:
+        features = {
+            name + suffix: _statistic(field, statistic, window, self.prior)
+            for field in fields for name, statistic, window in field.counters()
+        }
+        return asked.withColumns(features).drop(*(_JOINED + m.column for m in measures_of(fields)))
+
+    def _with_sequences(
+        self, asked: DataFrame, rows: DataFrame, impressions: DataFrame, clock: PublishClock
+    ) -> DataFrame:
         for field, target in self.sequences:
             value = typed(target, self.columns.of_field(target))
-            found = last_clicked(impressions, queries, value, field.length, clock, identity)
-            empty = F.array().cast(f"array<{SPARK_TYPES[target.key_type]}>")
-            rows = _with(rows, found, identity, {field.name + clock.suffix: F.coalesce(F.col(HISTORY), empty)})
-        return rows
+            found = last_clicked(impressions, rows, value, field.length, clock)
+            name, empty = field.name + clock.suffix, F.array().cast(f"array<{SPARK_TYPES[target.key_type]}>")
+            asked = asked.join(found.withColumnRenamed(HISTORY, name), [USER, MOMENT], "left")
+            asked = asked.withColumn(name, F.coalesce(F.col(name), empty))
+        return asked
 
     def names(self, clock: PublishClock) -> list[str]:
         """Of the columns that `add` makes for the clock, in the order of the configuration."""
@@ -85,23 +103,10 @@ class HistoryFeatures:
         return groups
 
 
-def _with_counters(
-    rows: DataFrame,
-    queries: DataFrame,
-    impressions: DataFrame,
-    keys: Sequence[str],
-    fields: Sequence[FieldConfig],
-    clock: PublishClock,
-    identity: str,
-    prior: float,
-) -> DataFrame:
-    wanted = [(field, *counter) for field in fields for counter in field.counters()]
-    measures = dict.fromkeys(m for _, _, statistic, window in wanted for m in _measures(statistic, window))
-    counts = running_counts(impressions, queries, keys, list(measures), clock, identity)
-    features = {
-        name + clock.suffix: _statistic(field, statistic, window, prior) for field, name, statistic, window in wanted
-    }
-    return _with(rows, counts, identity, features)
+def measures_of(fields: Sequence[FieldConfig]) -> list[Measure]:
+    """What the counters of these fields are made of."""
+    wanted = [(statistic, window) for field in fields for _, statistic, window in field.counters()]
+    return list(dict.fromkeys(measure for pair in wanted for measure in _measures(*pair)))
 
 
 def _measures(statistic: str, window: int) -> list[Measure]:
@@ -110,15 +115,15 @@ def _measures(statistic: str, window: int) -> list[Measure]:
     )
 
 
+def _marked(counts: DataFrame, measures: Sequence[Measure]) -> DataFrame:
+    return counts.withColumnsRenamed({measure.column: _JOINED + measure.column for measure in measures})
+
+
 def _statistic(field: FieldConfig, statistic: str, window: int, prior: float) -> Column:
     """Of the joined measures; null measures (a missing key) count as 0."""
-    counts = [F.coalesce(F.col(m.column), F.lit(0)).cast("double") for m in _measures(statistic, window)]
+    joined = [F.col(_JOINED + measure.column) for measure in _measures(statistic, window)]
+    counts = [F.coalesce(column, F.lit(0).cast("bigint")).cast("double") for column in joined]
     if statistic == "count":
         return counts[0]
     closed, clicked = counts
     return (clicked + F.lit(prior * field.prior_strength)) / (closed + F.lit(field.prior_strength))
-
-
-def _with(rows: DataFrame, found: DataFrame, identity: str, features: dict[str, Column]) -> DataFrame:
-    wide = rows.join(found, identity, "left")
-    return wide.select(*rows.columns, *[column.alias(name) for name, column in features.items()])

@@ -38,8 +38,12 @@ class Tables:
         """Events with the needed columns of log and tables, and the two clocks' times."""
         needed = list(needed)
         events = self.events.select(*dict.fromkeys([*self.reserved, *(c.name for c in needed if c.origin == "log")]))
-        events = joined(events, self.users, USER, "users", needed)
-        return with_times(joined(events, self.items, ITEM, "items", needed), label_window)
+        return with_times(self.attributes(events, needed), label_window)
+
+    def attributes(self, events: DataFrame, needed: Iterable[Located]) -> DataFrame:
+        """Events with the needed columns of the users' and the items' table."""
+        needed = list(needed)
+        return joined(joined(events, self.users, USER, "users", needed), self.items, ITEM, "items", needed)
 
     def seen_from(self, days: list[str], config: Config) -> Tables:
         """Without the events that no feature of `days` looks at: later ones, and ones older than every window."""

@@ -22,13 +22,13 @@ from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
 from contracts.summaries.features import OnlineTables
-from pipelines.engine.day_partitions import write_whole
+from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import read_tables
 from pipelines.features.latest_attributes import latest_attributes
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import STATIC
-from pipelines.features.running_counters import Measure, running_counts
+from pipelines.features.running_counters import MOMENT, Measure, counts_at
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
@@ -57,7 +57,7 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
                 (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
             )
             write_whole(side.rows(known, table, moment, clock), folder)
-            rows[folder.name] = spark.read.parquet(str(folder)).count()
+            rows[folder.name] = rows_in(folder)
     finally:
         impressions.unpersist()
     return OnlineTables(published_at=from_micros(moment).isoformat(), users=rows.get("users"), items=rows.get("items"))
@@ -99,14 +99,15 @@ class _SideTable:
         """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
         key = _key(self.side)
         also = [BID] if self.side == "item" and BID in self.columns.log.names else []
-        keyed = latest_attributes(known, table, key, self.attributes(), also).withColumn(AT, F.lit(moment))
-        wide = keyed.select(key, *also, *[column.alias(name) for name, column in self._static().items()])
-        queries = keyed.select(*dict.fromkeys([key, AT, *self.history.query_columns()]))
-        wide = self.history.add(wide, queries, known, clock, key)
-        extra = _recent_items if self.side == "user" else _totals
+        keyed = latest_attributes(known, table, key, self.attributes(), also)
+        keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
+        wide = self.history.add_at(keyed, known, clock, moment)
         if self.side == "item" or ITEM in self.columns.log.names:
-            wide = extra(wide, queries, known, clock)
-        return wide.withColumn(PUBLISHED_AT, F.timestamp_micros(F.lit(moment)))
+            wide = _totals(wide, known, moment) if self.side == "item" else _recent_items(wide, keyed, known, clock)
+        static = [column.alias(name) for name, column in self._static().items()]
+        extra = [name for name in (RECENT_ITEMS, *TOTALS) if name in wide.columns]
+        published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
+        return wide.select(key, *also, *static, *self.history.names(clock), *extra, published_at)
 
     def _static(self) -> dict[str, Column]:
         filters = {name: F.col(located.name) for name, located in self.filters().items()}
@@ -117,16 +118,17 @@ def _key(side: Side) -> str:
     return USER if side == "user" else ITEM
 
 
-def _recent_items(users: DataFrame, queries: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
-    found = last_clicked(known, queries, F.col(ITEM), RECENT, clock, USER).withColumnRenamed(HISTORY, RECENT_ITEMS)
+def _recent_items(wide: DataFrame, users: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
+    found = last_clicked(known, users, F.col(ITEM), RECENT, clock).drop(MOMENT).withColumnRenamed(HISTORY, RECENT_ITEMS)
     empty = F.array().cast("array<string>")
-    return users.join(found, USER, "left").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
+    return wide.join(found, USER, "left").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
 
 
-def _totals(items: DataFrame, queries: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
-    found = running_counts(known, queries, [ITEM], list(TOTALS.values()), clock, ITEM)
-    totals = found.select(ITEM, *[F.col(measure.column).alias(name) for name, measure in TOTALS.items()])
-    return items.join(totals, ITEM, "left")
+def _totals(items: DataFrame, known: DataFrame, moment: int) -> DataFrame:
+    counts = counts_at(known, [ITEM], list(TOTALS.values()), moment)
+    totals = counts.select(ITEM, *[F.col(measure.column).alias(name) for name, measure in TOTALS.items()])
+    joined = items.join(totals, ITEM, "left")
+    return joined.withColumns({name: F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in TOTALS})
 
 
 def _next_publish(impressions: DataFrame, clock: PublishClock) -> int:

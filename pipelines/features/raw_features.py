@@ -15,16 +15,16 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ROW, Artifacts
+from contracts.artifacts import CLICK_TIME, DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
 from pipelines.engine.day_partitions import write_days
 from pipelines.features.history_features import HistoryFeatures
-from pipelines.features.ingested_tables import read_tables
+from pipelines.features.ingested_tables import Tables, read_tables
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.source_columns import Located, SourceColumns, typed
-from pipelines.windows.publish_clock import AT, clocks
+from pipelines.windows.publish_clock import clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
 
@@ -41,12 +41,13 @@ def build_features(
     columns = tables.columns(config)
     rows_of_day = _rows_of_day(tables.events, days)
     seen = tables.seen_from(list(rows_of_day), config) if days else tables
-    needed = [*static_sources(config, columns), *HistoryFeatures(config, columns).sources()]
-    impressions = seen.impressions(needed, config.label_window).persist()
+    prior = prior_of_run(tables, config, out, refit=days is None)
+    history = HistoryFeatures(config, columns, prior)
+    impressions = seen.impressions([*history.sources(), *of_log(static_sources(config, columns))], config.label_window)
+    impressions = impressions.persist()
     try:
-        prior = prior_of_run(tables, config, out, refit=days is None)
         rows = impressions.filter(F.col(DAY).isin(list(rows_of_day))) if days else impressions
-        features = point_in_time(rows, impressions, HistoryFeatures(config, columns, prior), seen.reserved)
+        features = point_in_time(rows, impressions, history, seen)
         written = write_days(features, out.features, only=days)
     finally:
         impressions.unpersist()
@@ -59,17 +60,23 @@ def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
     return [columns.of_field(field) for field in config.fields if field.kind in STATIC]
 
 
-def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatures, reserved: list[str]) -> DataFrame:
-    """Reserved columns, static features and histories of `rows`, in the order of the configuration's fields."""
+def of_log(columns: list[Located]) -> list[Located]:
+    """Those that the log itself has."""
+    return [column for column in columns if column.origin == "log"]
+
+
+def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatures, tables: Tables) -> DataFrame:
+    """Reserved columns, static features and histories of `rows`, in the order of the configuration's fields.
+
+    The rows are narrow while they meet their histories; the tables' columns come last.
+    """
     config, columns = history.config, history.columns
-    static = {f.name: typed(f, columns.of_field(f)) for f in config.fields if f.kind in STATIC}
-    keys = dict.fromkeys([ROW, AT, *history.query_columns()])
-    queries = rows.select(*keys)
-    wide = rows.select(*reserved, *[column.alias(name) for name, column in static.items()])
     for clock in clocks(config.features):
-        wide = history.add(wide, queries, impressions, clock, ROW)
-    names = [name for clock in clocks(config.features) for name in history.names(clock)]
-    return wide.select(*reserved, *static, *names)
+        rows = history.add(rows, impressions, clock)
+    wide = tables.attributes(rows, static_sources(config, columns))
+    static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
+    reserved = [name for name in tables.reserved if name != CLICK_TIME]
+    return wide.select(*reserved, *static, *(n for clock in clocks(config.features) for n in history.names(clock)))
 
 
 def _rows_of_day(events: DataFrame, days: list[str] | None) -> dict[str, int]:

@@ -1,48 +1,106 @@
 """The last K values a user clicked, as of each query, newest first.
 
-A click enters when it is learned (see pipelines/windows/publish_clock.py). Clicks are ordered by the time they became
-visible, then event time, then row id, so that two runs agree on ties. Clicks whose value is missing do not count. The
-history after each click is a contiguous frame of K rows; a query takes that of the last click visible to it.
+A click is known to a query from the publish at which it became visible (see pipelines/windows/publish_clock.py). What
+is known is ordered by the time of the click itself, then by when it was learned, then by the time of its impression and
+the row's hash, so that two runs agree on ties. Clicks whose value is missing do not count. A log whose label is an
+expression tells no time of a click: it is that of the impression.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from contracts.artifacts import ROW, USER
+from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
-from pipelines.features.running_counters import ASKER, MOMENT, QUERY
-from pipelines.windows.publish_clock import AT, LEARNED, PublishClock
+from pipelines.features.running_counters import MOMENT, QUERY, group_codes
+from pipelines.windows.publish_clock import AT, CLICKED_AT, LEARNED, PublishClock
 
-VALUE, HISTORY = "_value", "_history"
+VALUE, HISTORY, VISIBLE = "_value", "_history", "_visible"
+ORDER = (CLICKED_AT, LEARNED, AT, ROW)
 
 
-@step(needs={USER: "string", ROW: "bigint", AT: "bigint", LEARNED: "bigint"}, gives={HISTORY: "any"})
+@step(needs={USER: "string", **dict.fromkeys(ORDER, "bigint")}, gives={HISTORY: "any", MOMENT: "bigint"})
 def last_clicked(
-    impressions: DataFrame, queries: DataFrame, value: Column, length: int, clock: PublishClock, identity: str
+    impressions: DataFrame, queries: DataFrame, value: Column, length: int, clock: PublishClock
 ) -> DataFrame:
-    """One row per query of a known user: `identity` and HISTORY, an array, null before the first click.
+    """USER, MOMENT (the last publish before the query) and HISTORY, a list; a row per distinct pair.
 
     impressions  USER, ROW, the columns of `value` and the time columns of `with_times`
-    queries      `identity` (unique), USER, AT (microseconds; the clock moves it to its publish)
+    queries      USER and AT (microseconds); those without a user have no row
     """
-    known = queries.filter(F.col(USER).isNotNull())
-    moments = known.select(
-        F.col(identity).alias(ASKER), USER, clock.last_publish(F.col(AT)).alias(MOMENT), F.lit(1).alias(QUERY)
-    )
-    histories = _histories(impressions, value, length, clock)
-    order = Window.partitionBy(USER).orderBy(MOMENT, QUERY, AT, ROW)
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    merged = histories.withColumn(QUERY, F.lit(0)).unionByName(moments, allowMissingColumns=True)
-    latest = F.last(HISTORY, ignorenulls=True).over(so_far).alias(HISTORY)
-    return merged.select(F.col(ASKER).alias(identity), QUERY, latest).filter(F.col(QUERY) == 1).drop(QUERY)
+    clicks = impressions.select(USER, *ORDER, clock.visible(F.col(LEARNED)).alias(VISIBLE), value.alias(VALUE))
+    known = clicks.filter(F.col(USER).isNotNull() & F.col(LEARNED).isNotNull() & F.col(VALUE).isNotNull())
+    moment = clock.last_publish(F.col(AT)).alias(MOMENT)
+    asked = queries.filter(F.col(USER).isNotNull()).select(USER, moment).distinct().withColumn(QUERY, F.lit(True))
+    merged = known.withColumn(QUERY, F.lit(False)).unionByName(asked, allowMissingColumns=True)
+    schema = StructType([
+        impressions.schema[USER], StructField(MOMENT, LongType()),
+        StructField(HISTORY, ArrayType(clicks.schema[VALUE].dataType)),
+    ])
+    return per_key(merged, [USER], partial(histories, length=length), schema)
 
 
-def _histories(impressions: DataFrame, value: Column, length: int, clock: PublishClock) -> DataFrame:
-    """(USER, MOMENT, AT, ROW, HISTORY) of each click: the values of the last `length` clicks up to it, newest first."""
-    clicks = impressions.select(USER, clock.visible(F.col(LEARNED)).alias(MOMENT), AT, ROW, value.alias(VALUE))
-    known = clicks.filter(F.col(USER).isNotNull() & F.col(MOMENT).isNotNull() & F.col(VALUE).isNotNull())
-    order = Window.partitionBy(USER).orderBy(MOMENT, AT, ROW)
-    frame = F.collect_list(VALUE).over(order.rowsBetween(-(length - 1), Window.currentRow))
-    return known.select(USER, MOMENT, AT, ROW, F.reverse(frame).alias(HISTORY))
+def histories(table: pa.Table, group: np.ndarray, length: int) -> pa.Table:
+    """The queries among the rows with their lists; `group` numbers the rows' users."""
+    asks = table.column(QUERY).to_numpy()
+    clicks = np.flatnonzero(~asks)
+    times = {name: table.column(name).fill_null(0).to_numpy() for name in (*ORDER, VISIBLE)}
+    order = clicks[np.lexsort([*(times[name][clicks] for name in reversed(ORDER)), group[clicks]])]
+    users, visible = group[order], times[VISIBLE][order]
+    asked_users, moments = group[asks], table.column(MOMENT).filter(table.column(QUERY)).to_numpy()
+    places, counts = _newest(users, visible, asked_users, moments, length)
+    values = table.column(VALUE).combine_chunks().take(pa.array(order[places]))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), values)
+    queries = {name: table.column(name).filter(table.column(QUERY)) for name in (USER, MOMENT)}
+    return pa.table({**queries, HISTORY: lists})
+
+
+def _newest(
+    users: np.ndarray, visible: np.ndarray, asked_users: np.ndarray, moments: np.ndarray, length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(places in the ordered clicks, newest first, query after query; how many each query has).
+
+    Where clicks became visible in their order, those known to a query are a run of them that ends where the next is not
+    visible yet. A user of whom that does not hold is looked at click by click.
+    """
+    early = np.zeros(len(users), dtype=bool)
+    early[1:] = (visible[1:] < visible[:-1]) & (users[1:] == users[:-1])
+    disordered = np.isin(asked_users, users[early])
+    grown = _running_maximum(users, visible)
+    codes, first, last = group_codes(users, grown, asked_users, moments)
+    start, end = np.searchsorted(codes, first, "left"), np.searchsorted(codes, last, "right")
+    counts = np.where(disordered, 0, np.minimum(end - start, length))
+    chosen = {
+        query: _visible_places(users, visible, asked_users[query], moments[query], length)
+        for query in np.flatnonzero(disordered).tolist()
+    }
+    for query, found in chosen.items():
+        counts[query] = len(found)
+    begins = np.cumsum(counts) - counts
+    places = np.repeat(end - 1, counts) - (np.arange(counts.sum()) - np.repeat(begins, counts))
+    for query, found in chosen.items():
+        places[begins[query] : begins[query] + len(found)] = found
+    return places, counts
+
+
+def _running_maximum(users: np.ndarray, visible: np.ndarray) -> np.ndarray:
+    """Per user, the largest so far: sorted, as a search needs it."""
+    grown = visible.copy()
+    late = np.flatnonzero((visible[1:] < visible[:-1]) & (users[1:] == users[:-1])) + 1
+    for user in np.unique(users[late]):
+        begin, end = np.searchsorted(users, [user, user + 1])
+        grown[begin:end] = np.maximum.accumulate(visible[begin:end])
+    return grown
+
+
+def _visible_places(users: np.ndarray, visible: np.ndarray, user: int, moment: int, length: int) -> np.ndarray:
+    begin, end = np.searchsorted(users, [user, user + 1])
+    return (begin + np.flatnonzero(visible[begin:end] <= moment))[-length:][::-1]

@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 
 from contracts.artifacts import (
     BID,
+    CLICK_TIME,
     DAY,
     ITEM,
     KNOWN,
@@ -36,10 +37,10 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import SchemaError
-from pipelines.engine.key_lookup import SPARK_TYPES
+from pipelines.engine.key_types import SPARK_TYPES
 from pipelines.engine.step import nearest
 
-RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, POSITION, BID, TEST_ROW, DAY)
+RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, CLICK_TIME, POSITION, BID, TEST_ROW, DAY)
 Origin = Literal["log", "users", "items"]
 INEXACT = (T.FloatType, T.DoubleType, T.DecimalType)
 NESTED = (T.ArrayType, T.MapType, T.StructType, T.BinaryType)
@@ -94,8 +95,9 @@ class SourceColumns:
 def joined(
     events: DataFrame, table: DataFrame | None, key: str, origin: Origin, columns: Iterable[Located]
 ) -> DataFrame:
-    """Events with the needed columns of a table, null where the table does not know the key."""
+    """Events with the needed columns of a table that they do not have yet, null where the table knows no such key."""
     needed = {c.name: F.col(c.column).alias(c.name) for c in columns if c.origin == origin}
+    needed = {name: column for name, column in needed.items() if name not in events.columns}
     if table is None or not needed:
         return events
     return events.join(table.select(key, *needed.values()), key, "left")

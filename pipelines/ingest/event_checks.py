@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +13,6 @@ from contracts.artifacts import DAY, LABEL, USER
 from contracts.config.config import Config
 from contracts.config.log import Log
 from contracts.errors import DataError, EmptyLogError, OneClassError, SchemaError
-from contracts.summaries.features import DayEvents
 from pipelines.ingest import roles
 from pipelines.ingest.quarantine import Counts
 
@@ -38,22 +39,34 @@ def check_accounted(rows_in: int, events: int, duplicates: int, quarantined: int
         raise EmptyLogError(f"log: all {rows_in} rows are malformed; see {quarantine}")
 
 
-def check_classes(config: Config, events: DataFrame, rows: int, positives: int) -> None:
+class DayFigures(NamedTuple):
+    """Of the events of one day; `users` are the first and the last one in order, None where the log has none."""
+
+    events: int
+    positives: int
+    users: tuple[str, str] | None
+
+
+def figures_of_days(events: DataFrame, config: Config) -> dict[str, DayFigures]:
+    """In the order of the days, from one pass."""
+    users = [F.min(USER).alias("first"), F.max(USER).alias("last")] if config.log.user_id is not None else []
+    counts = F.count(F.lit(1)).alias("events"), F.sum(LABEL).cast("long").alias("positives")
+    rows = sorted(events.groupBy(DAY).agg(*counts, *users).collect(), key=lambda row: str(row[DAY]))
+    return {
+        str(row[DAY]): DayFigures(row["events"], row["positives"], (row["first"], row["last"]) if users else None)
+        for row in rows
+    }
+
+
+def check_classes(config: Config, days: Mapping[str, DayFigures]) -> None:
     """Raises OneClassError when all labels are equal, or all events are of one user."""
+    rows, positives = sum(day.events for day in days.values()), sum(day.positives for day in days.values())
     if positives in (0, rows):
         raise OneClassError(
             f"log: all {rows} events have label {int(positives > 0)}; check the label's expression, clicks and window"
         )
-    if config.log.user_id is not None:
-        least, most = events.select(F.min(USER), F.max(USER)).collect()[0]
-        if least == most:
-            raise OneClassError(
-                f"log: all {rows} events are of the single user {least!r}; check log.user_id or leave it out"
-            )
-
-
-def events_of_days(events: DataFrame) -> dict[str, DayEvents]:
-    """In the order of the days."""
-    figures = F.count(F.lit(1)).alias("events"), F.sum(LABEL).cast("long").alias("positives")
-    rows = sorted(events.groupBy(DAY).agg(*figures).collect(), key=lambda row: row[DAY])
-    return {row[DAY]: DayEvents(events=row["events"], positives=row["positives"]) for row in rows}
+    users = {user for day in days.values() if day.users for user in day.users}
+    if config.log.user_id is not None and len(users) == 1:
+        raise OneClassError(
+            f"log: all {rows} events are of the single user {users.pop()!r}; check log.user_id or leave it out"
+        )

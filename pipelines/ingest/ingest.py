@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_ROW, TIME, USER, Artifacts
+from contracts.artifacts import CLICK_TIME, DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_ROW, TIME, USER, Artifacts
 from contracts.config.config import Config
 from contracts.config.log import Clicks, Source, Table
 from contracts.errors import ConfigError, DataError
@@ -23,11 +23,11 @@ from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, stage
 from pipelines.engine.failures import explained
-from pipelines.engine.text_files import CORRUPT
 from pipelines.engine.step import check_columns
+from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import labels, quarantine, roles
 from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
-from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, events_of_days
+from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, figures_of_days
 from pipelines.ingest.key_tables import write_table
 from pipelines.ingest.known_by import KnownBy
 from pipelines.ingest.log_columns import kept_columns
@@ -110,17 +110,17 @@ def _columns(frame: DataFrame) -> list[str]:
 def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
     """Marks, counts, sets aside, deduplicates, labels, checks, and only then publishes."""
     path, columns = run.config.path(run.config.log, run.data), _columns(raw)
-    marked, undated = _of_day(run, _marked(run.config, raw))
+    marked, undated = _of_day(run, _identified(run, _marked(run.config, raw), columns))
     with explained("log", path):
-        counts = quarantine.count(marked)
+        counts = quarantine.count(marked, [F.col(ROW)] if _may_repeat(run) else [])
         check_readable(run.config.log, counts, path, run.day)
-        quarantine.write(marked, columns, run.out.quarantine, "log", F.col(DAY), run.only)
+        quarantine.write(marked, counts, columns, run.out.quarantine, "log", F.col(DAY), run.only)
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
-        identified = _identified(run, quarantine.clean(marked), columns)
-        unique = drop_duplicates(identified, columns)
-        labelled, clicks = _labelled(run, unique)
+        duplicates = 0 if counts.distinct is None else counts.rows - counts.bad - counts.distinct
+        clean = _numbered(run, quarantine.clean(marked), columns)
+        unique = drop_duplicates(clean, columns) if duplicates else clean
+        labelled, clicks = _labelled(run, clean, unique)
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
-        duplicates = counts.rows - counts.bad - identified.select(ROW).distinct().count()
     try:
         days = _checked_days(run, staging, counts, duplicates)
     except DataError:
@@ -136,13 +136,13 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
 
 def _checked_days(run: IngestRun, staging: Path, counts: quarantine.Counts, duplicates: int) -> dict[str, DayEvents]:
     """The events as staged. Raises when rows are unaccounted for or there is nothing to learn from."""
-    events = run.spark.read.parquet(str(staging)) if any(staging.glob(f"{DAY}=*")) else None
-    days = {} if events is None else events_of_days(events)
-    rows, positives = sum(day.events for day in days.values()), sum(day.positives for day in days.values())
-    check_accounted(counts.rows, rows, duplicates, counts.bad, run.out.quarantine)
-    if run.day is None and events is not None:
-        check_classes(run.config, events, rows, positives)
-    return days
+    staged = run.spark.read.parquet(str(staging)) if any(staging.glob(f"{DAY}=*")) else None
+    figures = {} if staged is None else figures_of_days(staged, run.config)
+    check_accounted(counts.rows, sum(day.events for day in figures.values()), duplicates, counts.bad,
+                    run.out.quarantine)
+    if run.day is None:
+        check_classes(run.config, figures)
+    return {name: DayEvents(events=day.events, positives=day.positives) for name, day in figures.items()}
 
 
 def _marked(config: Config, raw: DataFrame) -> DataFrame:
@@ -160,10 +160,19 @@ def _marked(config: Config, raw: DataFrame) -> DataFrame:
     return quarantine.mark(frame, rules)
 
 
-def _identified(run: IngestRun, clean: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """With `_row`. Equal rows of a table without key and times are rows of their own, not copies of one event."""
-    log = run.config.log
-    return add_row(clean, log.key, columns) if log.key or log.event_time else number_copies(clean, columns)
+def _may_repeat(run: IngestRun) -> bool:
+    """Whether equal rows are copies of one event; those of a table without key and times are rows of their own."""
+    return bool(run.config.log.key or run.config.log.event_time)
+
+
+def _identified(run: IngestRun, marked: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """With `_row`, where equal rows are copies of one event."""
+    return add_row(marked, run.config.log.key, columns) if _may_repeat(run) else marked
+
+
+def _numbered(run: IngestRun, clean: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """With `_row`, where equal rows are rows of their own."""
+    return clean if _may_repeat(run) else number_copies(clean, columns)
 
 
 def _of_day(run: IngestRun, marked: DataFrame) -> tuple[DataFrame, DataFrame | None]:
@@ -175,39 +184,39 @@ def _of_day(run: IngestRun, marked: DataFrame) -> tuple[DataFrame, DataFrame | N
     return marked.where(F.col(DAY) == run.day), marked.where(F.isnull(DAY)).select(DAY, CORRUPT)
 
 
-def _labelled(run: IngestRun, events: DataFrame) -> tuple[DataFrame, ClickRows | None]:
-    """Events with `_label` and `_label_time`, and the figures of the clicks."""
+def _labelled(run: IngestRun, clean: DataFrame, unique: DataFrame) -> tuple[DataFrame, ClickRows | None]:
+    """The unique events with `_label` and `_label_time`, and the figures of the clicks."""
     config = run.config.label.clicks
     if config is None:
-        return (events.withColumn(LABEL_TIME, F.col(KNOWN)) if KNOWN in events.columns else events), None
+        return (unique.withColumn(LABEL_TIME, F.col(KNOWN)) if KNOWN in unique.columns else unique), None
     path = run.config.path(config, run.data)
     raw = run.read(config, "label.clicks")
     marked = quarantine.mark(labels.add_click_roles(raw, config), labels.click_rules(config))
     if run.until is not None:
-        marked = run.until.rows(marked, labels.CLICK_TIME, labels.CLICK_KNOWN)
+        marked = run.until.rows(marked, CLICK_TIME, labels.CLICK_KNOWN)
     if run.day is not None:
         marked = _clicks_of_day(marked, run.day, config)
     with explained("label.clicks", path):
-        counts = quarantine.count(marked)
+        counts = quarantine.count(marked, [F.col(name) for name in (*labels.joined(config.on), CLICK_TIME)])
         if run.day is None:
-            quarantine.write(marked, _columns(raw), run.out.quarantine, "clicks")
+            quarantine.write(marked, counts, _columns(raw), run.out.quarantine, "clicks")
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "clicks", run.out.quarantine)
         clicks = labels.distinct_clicks(quarantine.clean(marked), config.on)
-        unknown = labels.unknown_impressions(clicks, events, config.on).count() if run.day is None else None
+        unknown = labels.unknown_impressions(clicks, clean, config.on).count() if run.day is None else None
         figures = ClickRows(
             rows_in=counts.rows, quarantined=counts.bad, reasons=counts.by_reason,
-            duplicates=counts.rows - counts.bad - clicks.count(), unknown_impression=unknown,
+            duplicates=counts.rows - counts.bad - (counts.distinct or 0), unknown_impression=unknown,
         )
-    return labels.add_clicks(events, clicks, config.on, config.window), figures
+    return labels.add_clicks(unique, clicks, config.on, config.window), figures
 
 
 def _clicks_of_day(marked: DataFrame, day: str, config: Clicks) -> DataFrame:
     start = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     end = start + timedelta(days=1, seconds=config.window)
-    return marked.where((F.col(labels.CLICK_TIME) >= F.lit(start)) & (F.col(labels.CLICK_TIME) < F.lit(end)))
+    return marked.where((F.col(CLICK_TIME) >= F.lit(start)) & (F.col(CLICK_TIME) < F.lit(end)))
 
 
 def _reserved(frame: DataFrame) -> list[str]:
     check_columns(frame, {ROW: "bigint", LABEL: "float", DAY: "string"}, "output of ingest")
-    order = [ROW, LABEL, LABEL_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL, TEST_ROW]
+    order = [ROW, LABEL, LABEL_TIME, CLICK_TIME, TIME, KNOWN, USER, ITEM, *roles.OPTIONAL, TEST_ROW]
     return [name for name in order if name in frame.columns]

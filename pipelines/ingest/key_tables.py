@@ -11,7 +11,7 @@ from contracts.config.log import Table
 from contracts.errors import DataError
 from contracts.summaries.features import TableRows
 from pipelines.engine.content_hash import row_hash
-from pipelines.engine.day_partitions import write_whole
+from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.engine.failures import explained
 from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import quarantine
@@ -31,14 +31,15 @@ def write_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path,
     keyed = raw.withColumn(key, key_text(raw, table.key, f"{what}.key"))
     marked = quarantine.mark(keyed, key_rules(table.key, key))
     with explained(what, table.path):
-        counts = quarantine.count(marked)
-        quarantine.write(marked, columns, bad, what)
+        counts = quarantine.count(marked, [F.col(key)])
+        quarantine.write(marked, counts, columns, bad, what)
         quarantine.check_share(counts.by_reason, counts.rows, limit, what, bad)
-        order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
-        ranked = quarantine.clean(marked).withColumn(_RANK, F.row_number().over(order))
-        first = ranked.where(F.col(_RANK) == 1)
-        write_whole(first.select(key, *[c for c in columns if c != table.key]), folder)
-    rows = raw.sparkSession.read.parquet(str(folder)).count()
+        clean = quarantine.clean(marked)
+        if counts.distinct != counts.rows - counts.bad:
+            order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
+            clean = clean.withColumn(_RANK, F.row_number().over(order)).where(F.col(_RANK) == 1)
+        write_whole(clean.select(key, *[c for c in columns if c != table.key]), folder)
+    rows = rows_in(folder)
     if rows == 0:
         raise DataError(f"{what}: no row with a usable {table.key!r} at {table.path}; check {what}.key")
     return TableRows(rows_in=counts.rows, rows=rows, duplicates=counts.rows - counts.bad - rows, quarantined=counts.bad)

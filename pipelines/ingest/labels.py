@@ -4,7 +4,8 @@
     clicks       1 when a click on the same `on` columns has t <= its event time <= t + window, known with the earliest
                  known of those clicks; else 0, known at t + window. Never known before the impression itself.
 
-A click that becomes known after the label window still makes a positive, with its late `_label_time`.
+The time of the click that was known first is kept as `_click_time`. A click that becomes known after the label window
+still makes a positive, with its late `_label_time`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import KNOWN, LABEL, LABEL_TIME, ROW, TIME
+from contracts.artifacts import CLICK_TIME, KNOWN, LABEL, LABEL_TIME, ROW, TIME
 from contracts.config.log import Clicks
 from contracts.errors import SchemaError
 from pipelines.engine.expressions import with_expression
@@ -22,7 +23,7 @@ from pipelines.engine.step import step
 from pipelines.ingest.quarantine import Rule
 from pipelines.ingest.roles import instant, key_text, time_rules
 
-CLICK_TIME, CLICK_KNOWN = "_click_time", "_click_known"
+CLICK_KNOWN = "_click_known"
 _LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")
 
 
@@ -88,7 +89,7 @@ def add_clicks(events: DataFrame, clicks: DataFrame, on: Sequence[str], window: 
     closes = F.col(TIME) + seconds(window)
     qualifying = (F.col(CLICK_TIME) >= F.col(TIME)) & (F.col(CLICK_TIME) <= closes)
     clicked = events.select(ROW, TIME, *keys).join(clicks, keys).where(qualifying)
-    first = clicked.groupBy(ROW).agg(F.min(CLICK_KNOWN).alias(CLICK_KNOWN))
+    first = clicked.groupBy(ROW).agg(F.min(F.struct(CLICK_KNOWN, CLICK_TIME)).alias("first")).select(ROW, "first.*")
     decided = F.greatest(F.coalesce(F.col(CLICK_KNOWN), closes), F.col(KNOWN))
     labelled = events.join(first, ROW, "left")
     return labelled.withColumns({LABEL: F.col(CLICK_KNOWN).isNotNull().cast("float"), LABEL_TIME: decided}).drop(

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from contracts.artifacts import DAY
 from contracts.errors import QuarantineError
-from pipelines.engine.day_partitions import write_days
+from pipelines.engine.day_partitions import drop_days, write_days
 from pipelines.engine.text_files import CORRUPT
 
 REASON, ROW_TEXT, TABLE = "reason", "row", "table"
@@ -25,6 +25,19 @@ UNKNOWN_DAY, NO_DAY = "unknown", "all"
 MALFORMED = "the record does not fit the schema"
 
 Rule = tuple[str, Column]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows in all, and the malformed ones by their reason; `distinct` of the clean ones, where that was asked for."""
+
+    rows: int
+    by_reason: dict[str, int]
+    distinct: int | None = None
+
+    @property
+    def bad(self) -> int:
+        return sum(self.by_reason.values())
 
 
 def mark(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
@@ -40,6 +53,7 @@ def clean(marked: DataFrame) -> DataFrame:
 
 def write(
     marked: DataFrame,
+    counts: Counts,
     raw: Sequence[str],
     folder: Path,
     table: str,
@@ -47,6 +61,10 @@ def write(
     only: Sequence[str] | None = None,
 ) -> None:
     """Replaces the table's quarantine (of the days `only`); the row is its own text, or its `raw` columns as JSON."""
+    place = folder / f"{TABLE}={table}"
+    if not counts.bad:
+        drop_days(place, only)
+        return
     day = F.lit(NO_DAY) if day is None else day
     text = record_text(marked, raw)
     rows = marked.where(F.col(MARK).isNotNull()).select(
@@ -54,7 +72,7 @@ def write(
         F.coalesce(F.col(CORRUPT), text).alias(ROW_TEXT),
         F.coalesce(day, F.lit(UNKNOWN_DAY)).alias(DAY),
     )
-    write_days(rows, folder / f"{TABLE}={table}", only)
+    write_days(rows, place, only)
 
 
 def record_text(frame: DataFrame, names: Sequence[str]) -> Column:
@@ -91,18 +109,11 @@ def check_share(counts: Mapping[str, int], rows: int, limit: float, table: str, 
         )
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Rows in all, and the malformed ones by their reason."""
-    rows: int
-    by_reason: dict[str, int]
-
-    @property
-    def bad(self) -> int:
-        return sum(self.by_reason.values())
-
-
-def count(marked: DataFrame) -> Counts:
-    """One pass over the marked rows."""
-    rows = {row[MARK]: row["count"] for row in marked.groupBy(MARK).count().collect()}
-    return Counts(sum(rows.values()), {reason: rows[reason] for reason in sorted(r for r in rows if r is not None)})
+def count(marked: DataFrame, identity: Sequence[Column] = ()) -> Counts:
+    """One pass over the marked rows; `identity` is what tells clean rows apart."""
+    distinct = [F.count_distinct(*identity).alias("distinct")] if identity else []
+    rows = {row[MARK]: row for row in marked.groupBy(MARK).agg(F.count(F.lit(1)).alias("rows"), *distinct).collect()}
+    by_reason = {reason: rows[reason]["rows"] for reason in sorted(reason for reason in rows if reason is not None)}
+    clean_rows = rows.get(None)
+    known = (clean_rows["distinct"] if clean_rows else 0) if identity else None
+    return Counts(sum(row["rows"] for row in rows.values()), by_reason, known)

@@ -5,6 +5,7 @@ Two clocks decide about an impression shown at `event_time` and known at `known_
     enter    max(event_time + 1 us, known_time)        it counts as shown
     close    max(enter, event_time + label window)     it counts as decided: the denominator of a rate
     learned  max(enter, label_time), clicks only       the click is known: sequences
+    clicked  the click's own time, clicks only         the order of a sequence; event_time where the log does not tell
     click    max(close, learned), clicks only          the click counts in a rate
 
 With a publish grid of `period`, a query at t reads the tables published at the last grid point P <= t. Since P is a
@@ -19,12 +20,13 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import FRESH, KNOWN, LABEL, LABEL_TIME, TIME
+from contracts.artifacts import CLICK_TIME, FRESH, KNOWN, LABEL, LABEL_TIME, TIME
 from contracts.config.windows import Features
 
 SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AT, ENTER, CLOSE, LEARNED, CLICK = "_at", "_enter", "_close", "_learned", "_click"
+CLICKED_AT = "_clicked_at"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def clocks(features: Features) -> list[PublishClock]:
 
 
 def with_times(events: DataFrame, label_window: int) -> DataFrame:
-    """Adds the columns AT, ENTER, CLOSE, LEARNED and CLICK (bigint microseconds) as defined above.
+    """Adds the columns AT, ENTER, CLOSE, LEARNED, CLICKED_AT and CLICK (bigint microseconds) as defined above.
 
     A log without times is one instant: all its rows happen, and their labels are known, at the epoch.
     """
@@ -63,11 +65,13 @@ def with_times(events: DataFrame, label_window: int) -> DataFrame:
         F.unix_micros(name) if timed else F.lit(0).cast("bigint") for name in (TIME, KNOWN, LABEL_TIME)
     )
     clicked = F.col(LABEL) == 1
+    clicked_at = F.coalesce(F.unix_micros(CLICK_TIME), F.col(AT)) if CLICK_TIME in events.columns else F.col(AT)
     return (
         events.withColumn(AT, at)
         .withColumn(ENTER, F.greatest(F.col(AT) + 1, known))
         .withColumn(CLOSE, F.greatest(F.col(ENTER), F.col(AT) + label_window * SECOND))
         .withColumn(LEARNED, F.when(clicked, F.greatest(F.col(ENTER), learned)))
+        .withColumn(CLICKED_AT, F.when(clicked, clicked_at))
         .withColumn(CLICK, F.when(clicked, F.greatest(F.col(CLOSE), F.col(LEARNED))))
     )
 

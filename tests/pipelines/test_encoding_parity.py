@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from contracts.artifacts import LABEL, ROW
 from contracts.features.encoding import Encoder, number
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, Side
-from contracts.features.vocabulary import Vocabulary
-from pipelines.encoding import encode_examples
+from contracts.features.vocabulary import fit_order
 from pipelines.encoding.encode_examples import SIDES, encode
-from pipelines.engine import key_lookup
 
 WORDS = ["", " ", "a", "A", "a ", "zürich", "東京", "😀", "e\u0301", "'", '"', "\\", "\n", "`", "ß", "SS", "10", "9"]
 NUMBERS = [-(2**63), 2**63 - 1, 0, -1, 1, 2**53, 2**53 + 1, 42]
@@ -45,11 +43,11 @@ def field(name, kind, side="item", **settings):
 
 @pytest.fixture(scope="module")
 def vocabularies():
-    words = Vocabulary.of(WORDS[:-4], "string")
-    whole = Vocabulary.of(NUMBERS[:-2], "int64")
-    codes = Vocabulary.of(np.arange(0, 400, 3), "int64")
-    return {"word": words, "whole": whole, "flag": Vocabulary.of([1], "int64"), "tags": words, "codes": whole,
-            "flags": Vocabulary.of([0, 1], "int64"), "both": codes}
+    words = fit_order(np.array([word.encode() for word in WORDS[:-4]]))
+    whole = fit_order(np.array(NUMBERS[:-2], dtype=np.int64))
+    codes = np.arange(0, 400, 3, dtype=np.int64)
+    return {"word": words, "whole": whole, "flag": np.array([1]), "tags": words, "codes": whole,
+            "flags": np.array([0, 1]), "both": codes}
 
 
 @pytest.fixture(scope="module")
@@ -112,16 +110,5 @@ def test_every_listed_value(spark, spec, vocabularies, every_value):
     assert_parity(spark, spec, vocabularies, every_value)
 
 
-def test_lists_with_a_vocabulary_too_large_to_be_a_constant(spark, spec, vocabularies, every_value, monkeypatch):
-    monkeypatch.setattr(key_lookup, "CONSTANT_KEYS", 0)
-    assert_parity(spark, spec, vocabularies, every_value)
-
-
-def test_numbers_with_too_many_edges_to_write_out(spark, spec, vocabularies, every_value, monkeypatch):
-    monkeypatch.setattr(encode_examples, "WRITTEN_OUT", 0)
-    assert_parity(spark, spec, vocabularies, every_value)
-
-
 def test_empty_vocabularies_know_nothing(spark, spec, vocabularies, every_value):
-    empty = {name: Vocabulary.of([], "string" if keys.holds_text else "int64") for name, keys in vocabularies.items()}
-    assert_parity(spark, spec, empty, every_value)
+    assert_parity(spark, spec, {name: keys[:0] for name, keys in vocabularies.items()}, every_value)

@@ -116,7 +116,8 @@ def test_a_value_that_holds_a_third_of_the_rows_is_counted_in_parts(spark, tmp_p
     plan = edge_counts.count_edges(frame, [Relation("city", "brand", "pair")])
     plan.explain("simple")
     text = capsys.readouterr().out
-    shuffle, partial = (max(text.rfind(word) for word in words) for words in (("Exchange", "Repartition"), ("partial_count", "mode=Partial")))
+    marks = (("Exchange hashpartitioning", "partitioning=Hash"), ("partial_count", "mode=Partial"))
+    shuffle, partial = (max(text.rfind(word) for word in words) for words in marks)
     assert -1 < shuffle < partial, text
 
 

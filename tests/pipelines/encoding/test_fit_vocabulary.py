@@ -2,43 +2,57 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
+import pytest
 
-from pipelines.encoding.fit_vocabulary import fit_lists, fit_scalar
+from contracts.errors import DataError
+from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
 
 
 def frame(spark, values, kind):
     return spark.createDataFrame(pa.table({"x": pa.array(values, kind)}))
 
 
+def fitted(df, key_type, min_count, length=None):
+    return fit_vocabularies(df, [CountedField("x", key_type, min_count, length)])["x"]
+
+
 def test_strings_of_enough_rows_in_byte_order(spark):
     values = ["b", "a", "é", "😀", "", " ", "rare", None, None, "Z"] * 2 + ["b"]
-    found = fit_scalar(frame(spark, [*values, "once"], pa.string()), "x", "string", 2)
+    found = fitted(frame(spark, [*values, "once"], pa.string()), "string", 2)
     counts = Counter(value for value in values if value is not None)
-    assert found.keys().to_pylist() == sorted((key for key, count in counts.items() if count >= 2), key=str.encode)
+    assert found.tolist() == sorted(key.encode() for key, count in counts.items() if count >= 2)
 
 
 def test_integers_at_the_ends_of_their_range(spark):
     values = [2**63 - 1, -(2**63), 0, None, -1]
-    found = fit_scalar(frame(spark, values, pa.int64()), "x", "int64", 1)
-    assert found.keys().to_pylist() == [-(2**63), -1, 0, 2**63 - 1]
+    assert fitted(frame(spark, values, pa.int64()), "int64", 1).tolist() == [-(2**63), -1, 0, 2**63 - 1]
 
 
 def test_booleans_are_zero_and_one(spark):
-    found = fit_scalar(frame(spark, [True, None, False, True], pa.bool_()), "x", "bool", 2)
-    assert found.keys().to_pylist() == [1]
+    found = fitted(frame(spark, [True, None, False, True], pa.bool_()), "bool", 2)
+    assert found.tolist() == [1]
+    assert found.dtype == np.int64
 
 
 def test_a_row_counts_once_for_each_key_among_those_kept(spark):
     rows = [["a", "a"], ["a", "b"], ["b", "x", "cut"], ["c", None, "cut"], None, []]
-    found = fit_lists(frame(spark, rows, pa.list_(pa.string())), "x", "string", 2, 2)
-    assert found.keys().to_pylist() == ["a", "b"]
+    assert fitted(frame(spark, rows, pa.list_(pa.string())), "string", 2, 2).tolist() == [b"a", b"b"]
 
 
 def test_nothing_frequent_gives_an_empty_vocabulary(spark):
-    assert len(fit_scalar(frame(spark, ["a", None], pa.string()), "x", "string", 2)) == 0
+    assert len(fitted(frame(spark, ["a", None], pa.string()), "string", 2)) == 0
 
 
-def test_a_nul_character_is_a_character(spark):
-    keys = ["a\0b", "a\0", "a"]
-    assert fit_scalar(frame(spark, keys, pa.string()), "x", "string", 1).keys().to_pylist() == sorted(keys)
+@pytest.mark.parametrize("key", ["a\0b", "a\0"])
+def test_a_nul_character_is_refused(spark, key):
+    with pytest.raises(DataError, match=r"'x' holds the key .* NUL"):
+        fitted(frame(spark, [key, "a"], pa.string()), "string", 1)
+
+
+def test_fields_are_counted_apart_over_all_batches(spark):
+    table = pa.table({"x": ["a", "b", "a", None], "y": pa.array([[1, 1], [1], [2], None], pa.list_(pa.int64()))})
+    fields = [CountedField("y", "int64", 2, 5), CountedField("x", "string", 2)]
+    found = fit_vocabularies(spark.createDataFrame(table).repartition(3), fields)
+    assert {name: keys.tolist() for name, keys in found.items()} == {"y": [1], "x": [b"a"]}

@@ -42,7 +42,7 @@ def test_a_write_that_dies_changes_nothing(spark: SparkSession, tmp_path: Path) 
     folder = tmp_path / "events"
     write_days(days(spark, {"2026-01-05": 1}), folder)
     broken = days(spark, {"2026-01-05": 2, "2026-01-06": 0}).withColumn("x", F.expr("10 div x"))
-    with pytest.raises(Exception, match="DIVIDE_BY_ZERO|Division by zero"):
+    with pytest.raises(Exception, match=r"DIVIDE_BY_ZERO|Division by zero"):
         write_days(broken, folder)
     assert content(spark, folder) == {"2026-01-05": 1}
     publish(spark, stage(days(spark, {"2026-01-05": 4}), folder), folder)

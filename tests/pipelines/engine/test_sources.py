@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError, SchemaError
-from pipelines.engine.failures import explained
 from pipelines.engine import sources
+from pipelines.engine.failures import explained
 from pipelines.engine.text_files import CORRUPT
 
 HELD = ExitStack()

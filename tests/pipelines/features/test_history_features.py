@@ -23,7 +23,7 @@ SECOND = 1_000_000
 LOGS, PRIOR = 150, 0.2
 SCHEMA = (
     "_row bigint, _user string, _item string, _time timestamp, _known timestamp, _label float, _label_time timestamp, "
-    "place string, kind bigint"
+    "_click_time timestamp, place string, kind bigint"
 )
 
 
@@ -35,6 +35,7 @@ class Event(NamedTuple):
     known: int
     label: int
     label_time: int
+    clicked: int
     place: str | None
     kind: int | None
 
@@ -75,12 +76,13 @@ def random_log(number: int, random_: random.Random) -> list[Event]:
         time = random_.randint(1, 40) * SECOND + random_.choice([0, 0, 0, 1, -1])
         known = time + random_.choice([0, 0, 1, random_.randint(0, 20) * SECOND])
         label_time = max(known, time + random_.randint(0, 25) * SECOND)
+        clicked = random_.choice([time, random_.randint(time, label_time)])
         user = random_.choice([f"{number}a", f"{number}b", None])
         place = random_.choice([f"{number}p", f"{number}q", None])
         kind = random_.choice([1, 2, 3, None])
         label = int(random_.random() < 0.5)
         item = f"{number}i{random_.randint(0, 1)}"
-        events.append(Event(number * 1000 + index, user, item, time, known, label, label_time, place, kind))
+        events.append(Event(number * 1000 + index, user, item, time, known, label, label_time, clicked, place, kind))
     return events
 
 
@@ -126,9 +128,9 @@ def counter_by_definition(
     return (clicks + PRIOR * field.prior_strength) / (len(closed) + field.prior_strength)
 
 
-def history_by_definition(asker: Event, now: int, events: list[Event], length: int, step: int) -> list[int]:
+def history_by_definition(asker: Event, now: int, events: list[Event], length: int) -> list[int]:
     clicks = [e for e in events if e.user == asker.user is not None and e.label and e.learned <= now and e.kind]
-    ordered = sorted(clicks, key=lambda e: (-(-e.learned // step) * step, e.time, e.row), reverse=True)
+    ordered = sorted(clicks, key=lambda e: (e.clicked, e.learned, e.time, e.row), reverse=True)
     return [e.kind for e in ordered[:length] if e.kind is not None]
 
 
@@ -141,7 +143,7 @@ def expected(config: Config, events: list[Event], trial: Trial) -> dict[int, dic
                 for name, statistic, window in field.counters():
                     value = counter_by_definition(field, statistic, window, e, now, events, trial)
                     found[e.row][name + suffix] = pytest.approx(value, abs=1e-12)
-            found[e.row]["recent" + suffix] = history_by_definition(e, now, events, trial.length, step)
+            found[e.row]["recent" + suffix] = history_by_definition(e, now, events, trial.length)
     return found
 
 
@@ -155,9 +157,9 @@ def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> No
     frame = spark.createDataFrame(rows, SCHEMA)
     history = HistoryFeatures(config, SourceColumns(config, frame.schema, None, None), PRIOR)
     impressions = with_times(frame, trial.label_window).persist()
-    wide = impressions.select(ROW)
+    wide = impressions
     for clock in clocks(config.features):
-        wide = history.add(wide, impressions, impressions, clock, ROW)
+        wide = history.add(wide, impressions, clock)
     found = {row[ROW]: row.asDict() for row in wide.collect()}
     impressions.unpersist()
     assert len(found) == len(rows)
@@ -167,5 +169,6 @@ def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> No
 
 
 def _as_row(e: Event) -> tuple[Any, ...]:
-    time, known, label_time = (EPOCH + timedelta(microseconds=micros) for micros in (e.time, e.known, e.label_time))
-    return (e.row, e.user, e.item, time, known, float(e.label), label_time, e.place, e.kind)
+    times = (EPOCH + timedelta(microseconds=micros) for micros in (e.time, e.known, e.label_time, e.clicked))
+    time, known, label_time, clicked = times
+    return (e.row, e.user, e.item, time, known, float(e.label), label_time, clicked, e.place, e.kind)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from contracts.errors import SchemaError
-from pipelines.features.running_counters import Measure, running_counts
+from pipelines.features.running_counters import MOMENT, Measure, counts_at, running_counts, sums_until
 from pipelines.windows.publish_clock import AT, SECOND, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)
@@ -26,10 +27,11 @@ def ask(
 ) -> list[tuple[int, ...]]:
     spark = impressions.sparkSession
     queries = spark.createDataFrame(
-        [(i, "a", t * SECOND) for i, t in enumerate(seconds)], f"id bigint, key string, {AT} bigint"
+        [("a", t * SECOND) for t in seconds], f"key string, {AT} bigint"
     )
-    counts = running_counts(impressions, queries, ["key"], measures, clock, "id").orderBy("id").collect()
-    return [tuple(row)[1:] for row in counts]
+    counts = running_counts(impressions, queries, ["key"], measures, clock).collect()
+    by_moment = {row[MOMENT]: tuple(row)[2:] for row in counts}
+    return [by_moment[t * SECOND // clock.period * clock.period] for t in seconds]
 
 
 def test_event_fresh_counts(impressions: DataFrame) -> None:
@@ -53,11 +55,26 @@ def test_an_impression_known_after_its_window_never_enters(impressions: DataFram
 
 def test_queries_of_unknown_keys_count_nothing_and_queries_without_key_have_no_row(impressions: DataFrame) -> None:
     queries = impressions.sparkSession.createDataFrame(
-        [(1, "b", SECOND), (2, None, SECOND)], f"id bigint, key string, {AT} bigint"
+        [("b", SECOND), (None, SECOND), ("b", SECOND)], f"key string, {AT} bigint"
     )
-    assert running_counts(impressions, queries, ["key"], [SHOWN], FRESH, "id").collect() == [(1, 0)]
+    assert running_counts(impressions, queries, ["key"], [SHOWN], FRESH).collect() == [("b", SECOND, 0)]
+
+
+@pytest.mark.parametrize("moment", [0, 20, 31, 40, 50, 70])
+def test_counts_of_one_moment_are_the_running_counts_at_it(impressions: DataFrame, moment: int) -> None:
+    measures = (SHOWN, CLOSED, CLICKED, Measure("clicked", None))
+    running = ask(impressions, FRESH, moment, measures=measures)
+    at_once = counts_at(impressions, ["key"], measures, moment * SECOND).collect()
+    assert [tuple(row)[1:] for row in at_once] == running
+
+
+def test_sums_do_not_overflow_over_any_span() -> None:
+    far = np.array([-(2**61), 2**61])
+    group, weights = np.array([0, 3_000_000]), np.array([2, 5])
+    assert sums_until(group, far, weights, group, far).tolist() == [2, 5]
+    assert sums_until(group, far, weights, group, far - 1).tolist() == [0, 0]
 
 
 def test_impressions_without_times_are_refused(impressions: DataFrame) -> None:
     with pytest.raises(SchemaError, match="_enter"):
-        running_counts(impressions.drop("_enter"), impressions, ["key"], [SHOWN], FRESH, "key")
+        running_counts(impressions.drop("_enter"), impressions, ["key"], [SHOWN], FRESH)

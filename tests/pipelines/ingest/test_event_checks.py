@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contracts.config.config import Config
 from contracts.config.log import Log
 from contracts.errors import DataError, EmptyLogError, OneClassError, SchemaError
-from contracts.summaries.features import DayEvents
-from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, events_of_days
+from pipelines.ingest.event_checks import DayFigures, check_accounted, check_classes, check_readable, figures_of_days
 from pipelines.ingest.quarantine import Counts
 from pipelines.ingest.roles import unparsable
 
@@ -43,16 +42,15 @@ def events(spark: SparkSession, *rows: tuple[str, str, float]) -> DataFrame:
 
 
 def test_events_are_counted_by_day_in_order(spark: SparkSession) -> None:
-    found = events_of_days(events(spark, ("2026-01-06", "u", 1.0), ("2026-01-05", "u", 0.0), ("2026-01-06", "v", 0.0)))
-    assert list(found.items()) == [
-        ("2026-01-05", DayEvents(events=1, positives=0)), ("2026-01-06", DayEvents(events=2, positives=1))]
+    rows = [("2026-01-06", "u", 1.0), ("2026-01-05", "u", 0.0), ("2026-01-06", "v", 0.0)]
+    assert list(figures_of_days(events(spark, *rows), CONFIG).items()) == [
+        ("2026-01-05", DayFigures(1, 0, ("u", "u"))), ("2026-01-06", DayFigures(2, 1, ("u", "v")))]
 
 
-def test_one_label_or_one_user_teaches_nothing(spark: SparkSession) -> None:
-    frame = events(spark, ("all", "u", 1.0), ("all", "v", 0.0))
-    check_classes(CONFIG, frame, rows=2, positives=1)
+def test_one_label_or_one_user_teaches_nothing() -> None:
+    check_classes(CONFIG, {"a": DayFigures(1, 1, ("u", "u")), "b": DayFigures(1, 0, ("v", "v"))})
     for positives in (0, 2):
         with pytest.raises(OneClassError, match=f"all 2 events have label {positives // 2}"):
-            check_classes(CONFIG, frame, rows=2, positives=positives)
+            check_classes(CONFIG, {"all": DayFigures(2, positives, ("u", "v"))})
     with pytest.raises(OneClassError, match="of the single user 'u'"):
-        check_classes(CONFIG, events(spark, ("all", "u", 1.0), ("all", "u", 0.0)), rows=2, positives=1)
+        check_classes(CONFIG, {"all": DayFigures(2, 1, ("u", "u"))})

@@ -28,7 +28,8 @@ def test_the_first_rule_that_applies_names_the_reason(spark: SparkSession) -> No
 
 def test_rows_are_kept_as_text(spark: SparkSession, tmp_path: Path) -> None:
     assert quarantine.read(spark, tmp_path).count() == 0
-    quarantine.write(marked(spark), ["x"], tmp_path, "log")
+    frame = marked(spark)
+    quarantine.write(frame, quarantine.count(frame), ["x"], tmp_path, "log")
     found = {(r["reason"], r["row"], r["table"], r["day"]) for r in quarantine.read(spark, tmp_path).collect()}
     assert found == {
         ("x is null", '{"x":null}', "log", "all"),
