@@ -3,7 +3,8 @@
     count    impressions shown in the window
     rate     (clicks + prior * strength) / (closed impressions + strength), in the window
 
-Counters over the same columns share one pass. A row whose key is missing has counts 0, the prior rate and no history.
+Counters over the same columns share one pass, and what was counted, which is less than the rows, is the side of a join
+that is kept in memory. A row whose key is missing has counts 0, the prior rate and no history.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class HistoryFeatures:
         for keys, fields in self._groups().items():
             measures = measures_of(fields)
             counts = running_counts(impressions, rows, keys, measures, clock)
-            asked = asked.join(_marked(counts, measures), [*keys, MOMENT], "left")
+            asked = _marked(counts, measures).join(asked, [*keys, MOMENT], "right")
             asked = self._with_counters(asked, fields, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
 
@@ -68,7 +69,8 @@ class HistoryFeatures:
         asked = rows.withColumn(MOMENT, F.lit(moment).cast("bigint"))
         for keys, fields in self._groups().items():
             measures = measures_of(fields)
-            asked = asked.join(_marked(counts_at(impressions, keys, measures, moment), measures), list(keys), "left")
+            counts = counts_at(impressions, keys, measures, moment)
+            asked = _marked(counts, measures).join(asked, list(keys), "right")
             asked = self._with_counters(asked, fields, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
 
@@ -86,7 +88,7 @@ class HistoryFeatures:
             value = typed(target, self.columns.of_field(target))
             found = last_clicked(impressions, rows, value, field.length, clock)
             name, empty = field.name + clock.suffix, F.array().cast(f"array<{SPARK_TYPES[target.key_type]}>")
-            asked = asked.join(found.withColumnRenamed(HISTORY, name), [USER, MOMENT], "left")
+            asked = found.withColumnRenamed(HISTORY, name).join(asked, [USER, MOMENT], "right")
             asked = asked.withColumn(name, F.coalesce(F.col(name), empty))
         return asked
 

@@ -121,13 +121,13 @@ def _key(side: Side) -> str:
 def _recent_items(wide: DataFrame, users: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
     found = last_clicked(known, users, F.col(ITEM), RECENT, clock).drop(MOMENT).withColumnRenamed(HISTORY, RECENT_ITEMS)
     empty = F.array().cast("array<string>")
-    return wide.join(found, USER, "left").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
+    return found.join(wide, USER, "right").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
 
 
 def _totals(items: DataFrame, known: DataFrame, moment: int) -> DataFrame:
     counts = counts_at(known, [ITEM], list(TOTALS.values()), moment)
     totals = counts.select(ITEM, *[F.col(measure.column).alias(name) for name, measure in TOTALS.items()])
-    joined = items.join(totals, ITEM, "left")
+    joined = totals.join(items, ITEM, "right")
     return joined.withColumns({name: F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in TOTALS})
 
 

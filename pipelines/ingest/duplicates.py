@@ -15,6 +15,7 @@ from contracts.artifacts import DAY, KNOWN, ROW
 from pipelines.engine.content_hash import row_hash
 
 _RANK, _CONTENT = "_rank", "_content"
+FEW = 1_000_000
 
 
 def identity(key: Sequence[str], raw: Sequence[str]) -> list[str]:
@@ -39,9 +40,19 @@ def number_copies(frame: DataFrame, raw: Sequence[str]) -> DataFrame:
     return numbered.withColumn(ROW, copy).drop(_RANK)
 
 
-def drop_duplicates(frame: DataFrame, raw: Sequence[str]) -> DataFrame:
-    """Keeps one row per `_row`. The choice does not depend on files, partitions or the order of rows."""
+def drop_duplicates(frame: DataFrame, raw: Sequence[str], duplicates: int) -> DataFrame:
+    """Keeps one row per `_row`. The choice does not depend on files, partitions or the order of rows.
+
+    Rows without an equal, nearly all, are passed on as they come; the others are ranked. `duplicates` is how many rows
+    are too many: where they are few, their ids pass through the driver, so that an engine knows them to be few.
+    """
+    rows = frame.groupBy(ROW).agg(F.count(F.lit(1)).alias(_RANK))
+    repeated = rows.where(F.col(_RANK) > 1).select(F.col(ROW).alias(_CONTENT))
+    if duplicates <= FEW:
+        repeated = frame.sparkSession.createDataFrame(repeated.toArrow(), repeated.schema)
+    marked = repeated.join(frame, F.col(_CONTENT) == F.col(ROW), "right")
     earliest = [KNOWN] if KNOWN in frame.columns else []
     order = Window.partitionBy(ROW).orderBy(*earliest, _CONTENT)
-    ranked = frame.withColumn(_CONTENT, row_hash(frame, sorted(raw))).withColumn(_RANK, F.row_number().over(order))
-    return ranked.where(F.col(_RANK) == 1).drop(_RANK, _CONTENT)
+    copies = marked.where(F.col(_CONTENT).isNotNull()).withColumn(_CONTENT, row_hash(frame, sorted(raw)))
+    first = copies.withColumn(_RANK, F.row_number().over(order)).where(F.col(_RANK) == 1).drop(_RANK)
+    return marked.where(F.col(_CONTENT).isNull()).unionByName(first).drop(_CONTENT)

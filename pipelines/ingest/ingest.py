@@ -112,13 +112,13 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
     path, columns = run.config.path(run.config.log, run.data), _columns(raw)
     marked, undated = _of_day(run, _identified(run, _marked(run.config, raw), columns))
     with explained("log", path):
-        counts = quarantine.count(marked, [F.col(ROW)] if _may_repeat(run) else [])
+        counts = quarantine.count(marked, ROW if _may_repeat(run) else None)
         check_readable(run.config.log, counts, path, run.day)
         quarantine.write(marked, counts, columns, run.out.quarantine, "log", F.col(DAY), run.only)
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
         duplicates = 0 if counts.distinct is None else counts.rows - counts.bad - counts.distinct
         clean = _numbered(run, quarantine.clean(marked), columns)
-        unique = drop_duplicates(clean, columns) if duplicates else clean
+        unique = drop_duplicates(clean, columns, duplicates) if duplicates else clean
         labelled, clicks = _labelled(run, clean, unique)
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
     try:
@@ -197,7 +197,7 @@ def _labelled(run: IngestRun, clean: DataFrame, unique: DataFrame) -> tuple[Data
     if run.day is not None:
         marked = _clicks_of_day(marked, run.day, config)
     with explained("label.clicks", path):
-        counts = quarantine.count(marked, [F.col(name) for name in (*labels.joined(config.on), CLICK_TIME)])
+        counts = quarantine.count(marked)
         if run.day is None:
             quarantine.write(marked, counts, _columns(raw), run.out.quarantine, "clicks")
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "clicks", run.out.quarantine)
@@ -205,7 +205,7 @@ def _labelled(run: IngestRun, clean: DataFrame, unique: DataFrame) -> tuple[Data
         unknown = labels.unknown_impressions(clicks, clean, config.on).count() if run.day is None else None
         figures = ClickRows(
             rows_in=counts.rows, quarantined=counts.bad, reasons=counts.by_reason,
-            duplicates=counts.rows - counts.bad - (counts.distinct or 0), unknown_impression=unknown,
+            duplicates=counts.rows - counts.bad - clicks.count(), unknown_impression=unknown,
         )
     return labels.add_clicks(unique, clicks, config.on, config.window), figures
 

@@ -31,7 +31,7 @@ def write_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path,
     keyed = raw.withColumn(key, key_text(raw, table.key, f"{what}.key"))
     marked = quarantine.mark(keyed, key_rules(table.key, key))
     with explained(what, table.path):
-        counts = quarantine.count(marked, [F.col(key)])
+        counts = quarantine.count(marked, key)
         quarantine.write(marked, counts, columns, bad, what)
         quarantine.check_share(counts.by_reason, counts.rows, limit, what, bad)
         clean = quarantine.clean(marked)

@@ -23,7 +23,7 @@ from pipelines.engine.step import step
 from pipelines.ingest.quarantine import Rule
 from pipelines.ingest.roles import instant, key_text, time_rules
 
-CLICK_KNOWN = "_click_known"
+CLICK_KNOWN, _CLICKS = "_click_known", "_clicks"
 _LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")
 
 
@@ -87,14 +87,15 @@ def add_clicks(events: DataFrame, clicks: DataFrame, on: Sequence[str], window: 
     """Left join of events (unique by `_row`) and distinct clicks, both with join keys; `window` in seconds."""
     keys = joined(on)
     closes = F.col(TIME) + seconds(window)
-    qualifying = (F.col(CLICK_TIME) >= F.col(TIME)) & (F.col(CLICK_TIME) <= closes)
-    clicked = events.select(ROW, TIME, *keys).join(clicks, keys).where(qualifying)
-    first = clicked.groupBy(ROW).agg(F.min(F.struct(CLICK_KNOWN, CLICK_TIME)).alias("first")).select(ROW, "first.*")
-    decided = F.greatest(F.coalesce(F.col(CLICK_KNOWN), closes), F.col(KNOWN))
-    labelled = events.join(first, ROW, "left")
-    return labelled.withColumns({LABEL: F.col(CLICK_KNOWN).isNotNull().cast("float"), LABEL_TIME: decided}).drop(
-        CLICK_KNOWN
-    )
+    in_order = F.array_sort(F.collect_list(F.struct(CLICK_KNOWN, CLICK_TIME)))
+    by_key = clicks.groupBy(*keys).agg(in_order.alias(_CLICKS))
+    inside = F.filter(_CLICKS, lambda click: (click[CLICK_TIME] >= F.col(TIME)) & (click[CLICK_TIME] <= closes))
+    first = F.get(inside, 0)
+    met = by_key.join(events, keys, "right").withColumn(_CLICKS, first)
+    known = F.col(_CLICKS)[CLICK_KNOWN]
+    decided = F.greatest(F.coalesce(known, closes), F.col(KNOWN))
+    labels = {LABEL: known.isNotNull().cast("float"), LABEL_TIME: decided, CLICK_TIME: F.col(_CLICKS)[CLICK_TIME]}
+    return met.withColumns(labels).drop(_CLICKS)
 
 
 def unknown_impressions(clicks: DataFrame, events: DataFrame, on: Sequence[str]) -> DataFrame:

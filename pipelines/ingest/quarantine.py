@@ -109,9 +109,9 @@ def check_share(counts: Mapping[str, int], rows: int, limit: float, table: str, 
         )
 
 
-def count(marked: DataFrame, identity: Sequence[Column] = ()) -> Counts:
-    """One pass over the marked rows; `identity` is what tells clean rows apart."""
-    distinct = [F.count_distinct(*identity).alias("distinct")] if identity else []
+def count(marked: DataFrame, identity: str | None = None) -> Counts:
+    """One pass over the marked rows; `identity` is the column that tells clean rows apart."""
+    distinct = [F.count_distinct(identity).alias("distinct")] if identity else []
     rows = {row[MARK]: row for row in marked.groupBy(MARK).agg(F.count(F.lit(1)).alias("rows"), *distinct).collect()}
     by_reason = {reason: rows[reason]["rows"] for reason in sorted(reason for reason in rows if reason is not None)}
     clean_rows = rows.get(None)

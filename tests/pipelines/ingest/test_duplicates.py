@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
+from pipelines.ingest.duplicates import FEW, add_row, drop_duplicates, number_copies
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 RAW = ["key", "x"]
@@ -20,7 +20,7 @@ def test_one_copy_stays_whatever_the_order(spark: SparkSession) -> None:
     kept = [
         {
             tuple(row)
-            for row in drop_duplicates(add_row(log(spark, order), ["key"], RAW), RAW)
+            for row in drop_duplicates(add_row(log(spark, order), ["key"], RAW), RAW, 3)
             .select("key", "x", "day")
             .collect()
         }
@@ -35,7 +35,7 @@ def test_one_copy_stays_whatever_the_order(spark: SparkSession) -> None:
 def test_without_a_key_the_whole_row_counts(spark: SparkSession) -> None:
     rows = add_row(log(spark, 1), [], RAW)
     assert rows.select("_row").distinct().count() == 5
-    assert drop_duplicates(rows.union(rows), RAW).count() == 5
+    assert drop_duplicates(rows.union(rows), RAW, 5).count() == 5
 
 
 def test_equal_rows_of_a_plain_table_stay_apart_whatever_the_order(spark: SparkSession) -> None:
@@ -46,4 +46,4 @@ def test_equal_rows_of_a_plain_table_stay_apart_whatever_the_order(spark: SparkS
     ]
     assert ids[0] == ids[1]
     assert len(set(ids[0])) == 5
-    assert drop_duplicates(number_copies(table, RAW), RAW).count() == 5
+    assert drop_duplicates(number_copies(table, RAW), RAW, FEW + 1).count() == 5
