@@ -9,7 +9,7 @@ from contracts.duration import Duration
 
 
 class SparkSettings(Section):
-    """The engine of the pipelines: embedded in the process, or Apache Spark. An empty master leaves it to spark-submit."""
+    """The engine of the pipelines: in the process, or Apache Spark; an empty master leaves it to spark-submit."""
 
     master: str = Field("embedded", description="`embedded`: in process, without Java; else as Apache Spark takes it "
                         "(`local[*]`, `spark://`, `yarn`, `k8s://`, `sc://`); empty: spark-submit decides")

@@ -1,4 +1,5 @@
-"""The pipelines on a real standalone cluster give what they give in local mode, skewed keys included."""
+"""The pipelines give the same on the embedded engine, in Apache Spark's local mode and on a real standalone cluster,
+skewed keys included."""
 
 from __future__ import annotations
 
@@ -84,9 +85,11 @@ def features(folder: Path, master: str, name: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_same_content_as_local_mode(tmp_path: Path) -> None:
+def test_two_workers_give_the_same_content_as_local_mode_and_the_embedded_engine(tmp_path: Path) -> None:
     write_log(tmp_path)
+    embedded = features(tmp_path, "embedded", "embedded")
     local = features(tmp_path, "local[2]", "local")
+    assert embedded == local
     with cluster(tmp_path, "1g") as master:
         spread = features(tmp_path, master, "cluster")
     assert spread == local

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.errors import ConfigError, DataError, SchemaError
+from pipelines.engine.text_files import CORRUPT, CSV_OPTIONS, csv_names, files_at, known_options, stage_csv
+
+
+def staged(tmp_path: Path, text: str, names: list[str], **options: str) -> list[dict[str, str | None]]:
+    file = tmp_path / "log.csv"
+    file.write_bytes(text.encode(options.get("encoding", "utf-8")))
+    stage_csv([file], names, options, tmp_path / "rows", "log")
+    rows: list[dict[str, str | None]] = pq.read_table(tmp_path / "rows").to_pylist()
+    return rows
+
+
+def test_fields_are_texts_and_an_empty_one_is_null(tmp_path: Path) -> None:
+    rows = staged(tmp_path, 'a;b\n1;"x;y"\n;\n"";2\n', ["a", "b"], sep=";", header="true")
+    assert [(row["a"], row["b"]) for row in rows] == [("1", "x;y"), (None, None), ("", "2")]
+    assert {row[CORRUPT] for row in rows} == {None}
+
+
+def test_records_of_another_number_of_fields_keep_their_text(tmp_path: Path) -> None:
+    rows = staged(tmp_path, "1,2\n3\n4,5,6\n\n7,8\n", ["a", "b"])
+    assert sorted(row[CORRUPT] for row in rows if row[CORRUPT]) == ["3", "4,5,6"]
+    assert [row["a"] for row in rows if row[CORRUPT] is None] == ["1", "7"]
+
+
+def test_comments_and_other_encodings(tmp_path: Path) -> None:
+    rows = staged(tmp_path, "|note\n|a,b\nÄ,1\n", ["a", "b"], comment="|", encoding="ISO-8859-1")
+    assert [(row["a"], row["b"], row[CORRUPT]) for row in rows] == [("Ä", "1", None)]
+
+
+def test_a_compressed_file_is_read_and_an_empty_one_has_no_rows(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "log.csv.gz", "wt") as file:
+        file.write("1\n2\n")
+    (tmp_path / "empty.csv").write_text("")
+    stage_csv(files_at(str(tmp_path), "log"), ["a"], {}, tmp_path / "rows", "log")
+    assert pq.read_table(tmp_path / "rows").column("a").to_pylist() == ["1", "2"]
+
+
+def test_a_header_in_another_order_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="CSV header does not conform to the schema: it says b, a; list"):
+        staged(tmp_path, "b,a\n1,2\n", ["a", "b"], header="true")
+
+
+def test_names_come_from_the_header_or_are_numbered(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("x,y\n1,2\n")
+    assert csv_names(file, {"header": "true"}) == ["x", "y"]
+    assert csv_names(file, {}) == ["_c0", "_c1"]
+
+
+def test_files_of_a_folder_a_pattern_and_nothing(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv", "_hidden", ".crc"):
+        (tmp_path / name).write_text("1\n")
+    assert [file.name for file in files_at(str(tmp_path), "log")] == ["a.csv", "b.csv"]
+    assert [file.name for file in files_at(str(tmp_path / "a*"), "log")] == ["a.csv"]
+    with pytest.raises(DataError, match=r"log: nothing to read at .*nowhere"):
+        files_at(str(tmp_path / "nowhere"), "log")
+
+
+def test_an_option_that_would_not_be_followed_is_refused() -> None:
+    assert known_options({"Sep": ";"}, CSV_OPTIONS, "log", "csv") == {"sep": ";"}
+    with pytest.raises(ConfigError, match="knows no option 'unescapedQuoteHandling' of csv; leave it out"):
+        known_options({"unescapedQuoteHandling": "x"}, CSV_OPTIONS, "log", "csv")
+    with pytest.raises(ConfigError, match="mode must be PERMISSIVE"):
+        known_options({"mode": "FAILFAST"}, CSV_OPTIONS, "log", "csv")
