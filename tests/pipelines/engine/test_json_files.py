@@ -13,7 +13,8 @@ from pipelines.engine.text_files import CORRUPT
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "log.json"
-    lines = ['{"b": 1, "a": "x", "c": [1, 2]}', "", '{"b": 2.5, "a": 3, "d": {"e": true}}', '{"b":', "[1]", '{"a": null}']
+    lines = ['{"b": 1, "a": "x", "c": [1, 2]}', "",
+             '{"b": 2.5, "a": 3, "d": {"e": true}}', '{"b":', "[1]", '{"a": null}']
     path.write_text("\n".join(lines) + "\n")
     return path
 
