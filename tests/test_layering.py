@@ -68,7 +68,7 @@ ROOMS = {
     "models.training": "evaluation examples layers",
     "pipelines.cooccurrence": "encoding engine",
     "pipelines.encoding": "engine features windows",
-    "pipelines.engine": "",
+    "pipelines.engine": "sql",
     "pipelines.features": "engine windows",
     "pipelines.ingest": "engine windows",
     "pipelines.jobs": "cooccurrence encoding engine features ingest quality windows",

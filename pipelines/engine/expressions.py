@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.errors import ConfigError
+from pipelines.engine.embedded import is_embedded
 from pipelines.engine.failures import explain, first_line, is_syntax
+from pipelines.sql.checked import checked
 
 
 def with_expression(frame: DataFrame, name: str, expression: str, where: str) -> tuple[DataFrame, str]:
     """(the frame with the column `name`, the column's type). `where` names the setting.
 
-    Raises ConfigError when the expression is no SQL, SchemaError on an unknown column, DataError on what else an engine
-    finds wrong with it.
+    Raises ConfigError when the expression is no SQL, or when the engine would answer otherwise than Apache Spark does,
+    with the cure; SchemaError on an unknown column; DataError on what else an engine finds wrong with it. Logs a notice
+    on a function of which no engine's conformance is known.
     """
+    engine = "embedded" if is_embedded(frame.sparkSession) else "spark"
+    found = checked(expression, engine, where, dict(frame.dtypes))
+    for notice in found.notices:
+        logging.getLogger(__name__).warning(notice)
     try:
-        made = frame.withColumn(name, F.expr(expression))
+        made = frame.withColumn(name, F.expr(found.expression))
         return made, made.schema[name].dataType.simpleString()
     except (PySparkException, Py4JJavaError) as error:
         if isinstance(error, ParseException) or is_syntax(str(error)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -42,12 +43,22 @@ def known_options(options: Mapping[str, str], known: frozenset[str], what: str, 
 
 def files_at(path: str, what: str) -> list[Path]:
     """The files of a file, a folder (hidden ones left out) or a pattern, sorted. Raises DataError without any."""
-    places = [Path(path)] if Path(path).exists() else [Path(found) for found in sorted(glob.glob(path))]
+    named = [path] if Path(path).exists() else [found for text in alternatives(path) for found in glob.glob(text)]
+    places = [Path(name) for name in sorted(named)]
     files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
              if file.is_file() and not file.name.startswith(("_", "."))]
     if not files:
         raise nothing_to_read(what, path)
     return files
+
+
+def alternatives(pattern: str) -> list[str]:
+    """a.{b,c} -> a.b, a.c."""
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    ends = (pattern[: braces.start()], pattern[braces.end() :])
+    return [text for choice in braces[1].split(",") for text in alternatives(choice.join(ends))]
 
 
 def csv_names(file: Path, options: Mapping[str, str]) -> list[str]:

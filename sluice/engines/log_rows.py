@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import gzip
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -13,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.config.log import Log
-from contracts.errors import ConfigError, DataError
+from contracts.errors import ConfigError
+from pipelines.engine.text_files import files_at
 
 TEXT_FORMATS = ("csv", "json")
 
@@ -24,9 +23,7 @@ def take_rows(log: Log, path: str, rows: int, target: Path) -> int:
     Raises ConfigError for a format that only Apache Spark's packages read, and for records of several lines; DataError
     where there is nothing to read.
     """
-    files = data_files(Path(path))
-    if not files:
-        raise DataError(f"log: nothing to read at {path}; check the path and --data")
+    files = files_at(path, "log")
     target.mkdir(parents=True, exist_ok=True)
     kind = log.format.lower()
     if kind == "parquet":
@@ -37,21 +34,6 @@ def take_rows(log: Log, path: str, rows: int, target: Path) -> int:
         raise ConfigError("--compare-engines takes whole lines of a log; its option multiLine joins them: leave it out")
     header = kind == "csv" and log.options.get("header", "false").lower() == "true"
     return _take_lines(files, rows, target, header, log.options.get("encoding", "utf-8"))
-
-
-def data_files(path: Path) -> list[Path]:
-    """The file, or all below the folder but hidden ones; of every place that a pattern such as a.{data,test} means."""
-    places = [path] if path.exists() else [Path(one) for text in _alternatives(str(path)) for one in glob.glob(text)]
-    found = {below for place in places for below in (place.rglob("*") if place.is_dir() else [place])}
-    return sorted(one for one in found if one.is_file() and not one.name.startswith(("_", ".")))
-
-
-def _alternatives(pattern: str) -> list[str]:
-    braces = re.search(r"\{([^{}]*)\}", pattern)
-    if braces is None:
-        return [pattern]
-    return [text for choice in braces[1].split(",")
-            for text in _alternatives(pattern[:braces.start()] + choice + pattern[braces.end():])]
 
 
 def evenly(total: int, rows: int) -> list[int]:

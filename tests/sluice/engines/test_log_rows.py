@@ -9,7 +9,8 @@ import pytest
 
 from contracts.config.log import Log
 from contracts.errors import ConfigError, DataError
-from sluice.engines.log_rows import data_files, evenly, take_rows
+from pipelines.engine.text_files import files_at
+from sluice.engines.log_rows import evenly, take_rows
 
 
 def test_rows_are_taken_at_even_distances_and_all_where_there_are_no_more() -> None:
@@ -36,15 +37,15 @@ def test_lines_of_text_keep_the_header_of_every_file(tmp_path: Path) -> None:
         packed.write("n,t\n3,d\n4,é\n5,f\n")
     log = Log(path="log", format="csv", options={"header": "true", "encoding": "latin-1"})
     assert take_rows(log, str(tmp_path / "log"), 3, tmp_path / "small") == 3
-    texts = [file.read_text(encoding="latin-1") for file in data_files(tmp_path / "small")]
+    texts = [file.read_text(encoding="latin-1") for file in files_at(str(tmp_path / "small"), "log")]
     assert texts == ["n,t\n0,ä\n2,c\n", "n,t\n4,é\n"]
 
 
 def test_a_pattern_means_several_files_and_hidden_ones_are_none(tmp_path: Path) -> None:
     for name in ("a.data", "a.test", "a.names", ".a.data"):
         (tmp_path / name).write_text("1\n", encoding="utf-8")
-    assert [file.name for file in data_files(tmp_path / "a.{data,test}")] == ["a.data", "a.test"]
-    assert [file.name for file in data_files(tmp_path)] == ["a.data", "a.names", "a.test"]
+    assert [file.name for file in files_at(str(tmp_path / "a.{data,test}"), "log")] == ["a.data", "a.test"]
+    assert [file.name for file in files_at(str(tmp_path), "log")] == ["a.data", "a.names", "a.test"]
 
 
 def test_what_cannot_be_taken_is_refused(tmp_path: Path) -> None:
