@@ -15,6 +15,7 @@ from contracts.artifacts import FRESH, ID_PREFIX, LABEL, POSITION, ROW, TIME, US
 from contracts.config.section import Side
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.engine.arrow_batches import larger
 
 SIDES: tuple[Side, ...] = ("user", "context", "item", "cross")
@@ -23,7 +24,7 @@ ROWS = 65_536  # of a batch that is encoded at once
 
 
 def encode(
-    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray], keep: Sequence[str] = (),
+    df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], keep: Sequence[str] = (),
 ) -> DataFrame:
     """Per row the columns
 
@@ -43,7 +44,7 @@ def encode(
     return encoded.select(*keep, *reserved, *_slots(spec, twins))
 
 
-def with_ids(df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, np.ndarray]) -> DataFrame:
+def with_ids(df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary]) -> DataFrame:
     """Adds a column `id:SLOT` per id slot."""
     return _mapped(df, df.columns, _outputs(spec, ID_PREFIX, frozenset()), spec, vocabularies)
 
@@ -79,7 +80,7 @@ def _slots(spec: FeatureSpec, twins: frozenset[str]) -> list[str]:
 
 def _mapped(
     df: DataFrame, passed: Sequence[str], outputs: Sequence[_Output], spec: FeatureSpec,
-    vocabularies: Mapping[str, np.ndarray],
+    vocabularies: Mapping[str, Vocabulary],
 ) -> DataFrame:
     """The columns `passed` and the ids of `outputs`."""
     twins = {output.slot for output in outputs if output.fresh}
@@ -108,7 +109,7 @@ def _column(ids: np.ndarray, listed: bool) -> pa.Array:
 
 
 def cross_codes(
-    df: DataFrame, spec: FeatureSpec, crosses: Mapping[str, Sequence[str]], vocabularies: Mapping[str, np.ndarray],
+    df: DataFrame, spec: FeatureSpec, crosses: Mapping[str, Sequence[str]], vocabularies: Mapping[str, Vocabulary],
 ) -> DataFrame:
     """A bigint per cross: the mixed-radix code of the ids of its parts."""
     slots = {part: spec.slot(part) for parts in crosses.values() for part in parts}

@@ -9,7 +9,6 @@ import math
 import shutil
 from collections.abc import Mapping
 
-import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,6 +19,7 @@ from contracts.config.fields import FieldConfig
 from contracts.errors import ConfigError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import fit_bins
 from pipelines.encoding.encode_examples import cross_codes
 from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
@@ -42,7 +42,7 @@ def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool =
     return spec
 
 
-def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
+def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
     """Spec and vocabularies by name. Raises ConfigError where a cross has more codes than an int64 holds."""
     vocabularies = fit_vocabularies(train, counted_fields(config))
     bins = fit_all_bins(train, config)
@@ -51,7 +51,7 @@ def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str,
     return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies)
 
 
-def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
+def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
     """The stored fields as they are, with the crosses of the configuration."""
     stored = FeatureSpec.read(out.encoding)
     plain = stored.model_copy(update={"fields": tuple(field for field in stored.fields if field.kind != "cross")})
@@ -61,8 +61,8 @@ def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[Feature
 
 
 def _fit_with_crosses(
-    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, np.ndarray]
-) -> tuple[FeatureSpec, dict[str, np.ndarray]]:
+    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, Vocabulary]
+) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
     crosses = [field for field in config.fields if field.kind == "cross"]
     vocabularies = vocabularies | fit_crosses(train, plain, crosses, vocabularies)
     fields = (*plain.fields, *(_cross(field, vocabularies) for field in crosses))
@@ -92,7 +92,7 @@ def fit_all_bins(train: DataFrame, config: Config) -> dict[str, fit_bins.Bins]:
 
 
 def _fields(
-    field: FieldConfig, config: Config, vocabularies: Mapping[str, np.ndarray], bins: Mapping[str, fit_bins.Bins],
+    field: FieldConfig, config: Config, vocabularies: Mapping[str, Vocabulary], bins: Mapping[str, fit_bins.Bins],
 ) -> list[FeatureField]:
     dense = [
         FeatureField(name=name, kind=field.kind, side=field.side, log=log, cost=field.cost, **bins[name]._asdict())
@@ -118,8 +118,8 @@ def _spec(train: DataFrame, fields: list[FeatureField]) -> FeatureSpec:
 
 
 def fit_crosses(
-    train: DataFrame, spec: FeatureSpec, crosses: list[FieldConfig], vocabularies: Mapping[str, np.ndarray],
-) -> dict[str, np.ndarray]:
+    train: DataFrame, spec: FeatureSpec, crosses: list[FieldConfig], vocabularies: Mapping[str, Vocabulary],
+) -> dict[str, Vocabulary]:
     """Vocabularies of the crosses without buckets."""
     for field in crosses:
         check_codes(field, spec)
@@ -140,7 +140,7 @@ def check_codes(field: FieldConfig, spec: FeatureSpec) -> None:
         )
 
 
-def _cross(field: FieldConfig, vocabularies: Mapping[str, np.ndarray]) -> FeatureField:
+def _cross(field: FieldConfig, vocabularies: Mapping[str, Vocabulary]) -> FeatureField:
     fitted = vocabularies.get(field.name)
     entries = field.buckets if fitted is None else len(fitted)
     return FeatureField(

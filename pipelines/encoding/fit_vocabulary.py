@@ -15,9 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.config.section import KeyType
-from contracts.errors import DataError
 from contracts.features.arrow_columns import distinct_keys, first_entries
-from contracts.features.vocabulary import fit_order
+from contracts.features.vocabulary import Vocabulary
 from pipelines.engine.arrow_batches import larger
 
 COUNTS = "field int, key string, rows bigint"
@@ -33,8 +32,8 @@ class CountedField(NamedTuple):
     length: int | None = None
 
 
-def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField]) -> dict[str, np.ndarray]:
-    """By name. Raises DataError on a string key with a NUL character, which fixed-width storage cannot hold."""
+def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField]) -> dict[str, Vocabulary]:
+    """By name."""
     if not fields:
         return {}
     found = _frequent(train, fields)
@@ -82,11 +81,6 @@ def _counts(number: int, field: CountedField, values: pa.Array) -> pa.RecordBatc
     )
 
 
-def _vocabulary(keys: pa.ChunkedArray, field: CountedField) -> np.ndarray:
-    if field.key_type != "string":
-        return fit_order(keys.cast(pa.int64()).to_numpy())
-    texts = keys.to_pylist()
-    wrong = next((text for text in texts if "\0" in text), None)
-    if wrong is not None:
-        raise DataError(f"column {field.name!r} holds the key {wrong!r} with a NUL character; clean the column first")
-    return fit_order(np.array([text.encode() for text in texts], dtype=np.bytes_))
+def _vocabulary(keys: pa.ChunkedArray, field: CountedField) -> Vocabulary:
+    text = field.key_type == "string"
+    return Vocabulary.of(keys if text else keys.cast(pa.int64()), "string" if text else "int64")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from contracts.artifacts import LABEL, ROW
 from contracts.features.encoding import Encoder, number
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, Side
-from contracts.features.vocabulary import fit_order
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.encode_examples import SIDES, encode
 
 WORDS = ["", " ", "a", "A", "a ", "zürich", "東京", "😀", "e\u0301", "'", '"', "\\", "\n", "`", "ß", "SS", "10", "9"]
@@ -43,11 +43,11 @@ def field(name, kind, side="item", **settings):
 
 @pytest.fixture(scope="module")
 def vocabularies():
-    words = fit_order(np.array([word.encode() for word in WORDS[:-4]]))
-    whole = fit_order(np.array(NUMBERS[:-2], dtype=np.int64))
-    codes = np.arange(0, 400, 3, dtype=np.int64)
-    return {"word": words, "whole": whole, "flag": np.array([1]), "tags": words, "codes": whole,
-            "flags": np.array([0, 1]), "both": codes}
+    words = Vocabulary.of(WORDS[:-4], "string")
+    whole = Vocabulary.of(NUMBERS[:-2], "int64")
+    codes = Vocabulary.of(np.arange(0, 400, 3), "int64")
+    return {"word": words, "whole": whole, "flag": Vocabulary.of([1], "int64"), "tags": words, "codes": whole,
+            "flags": Vocabulary.of([0, 1], "int64"), "both": codes}
 
 
 @pytest.fixture(scope="module")
@@ -111,4 +111,5 @@ def test_every_listed_value(spark, spec, vocabularies, every_value):
 
 
 def test_empty_vocabularies_know_nothing(spark, spec, vocabularies, every_value):
-    assert_parity(spark, spec, {name: keys[:0] for name, keys in vocabularies.items()}, every_value)
+    empty = {name: Vocabulary.of([], "string" if keys.holds_text else "int64") for name, keys in vocabularies.items()}
+    assert_parity(spark, spec, empty, every_value)

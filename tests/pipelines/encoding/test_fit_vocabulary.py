@@ -2,11 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pyarrow as pa
-import pytest
 
-from contracts.errors import DataError
 from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
 
 
@@ -22,37 +19,37 @@ def test_strings_of_enough_rows_in_byte_order(spark):
     values = ["b", "a", "é", "😀", "", " ", "rare", None, None, "Z"] * 2 + ["b"]
     found = fitted(frame(spark, [*values, "once"], pa.string()), "string", 2)
     counts = Counter(value for value in values if value is not None)
-    assert found.tolist() == sorted(key.encode() for key, count in counts.items() if count >= 2)
+    assert found.keys().to_pylist() == sorted((key for key, count in counts.items() if count >= 2), key=str.encode)
 
 
 def test_integers_at_the_ends_of_their_range(spark):
     values = [2**63 - 1, -(2**63), 0, None, -1]
-    assert fitted(frame(spark, values, pa.int64()), "int64", 1).tolist() == [-(2**63), -1, 0, 2**63 - 1]
+    found = fitted(frame(spark, values, pa.int64()), "int64", 1)
+    assert found.keys().to_pylist() == [-(2**63), -1, 0, 2**63 - 1]
 
 
 def test_booleans_are_zero_and_one(spark):
     found = fitted(frame(spark, [True, None, False, True], pa.bool_()), "bool", 2)
-    assert found.tolist() == [1]
-    assert found.dtype == np.int64
+    assert found.keys().to_pylist() == [1]
 
 
 def test_a_row_counts_once_for_each_key_among_those_kept(spark):
     rows = [["a", "a"], ["a", "b"], ["b", "x", "cut"], ["c", None, "cut"], None, []]
-    assert fitted(frame(spark, rows, pa.list_(pa.string())), "string", 2, 2).tolist() == [b"a", b"b"]
+    found = fitted(frame(spark, rows, pa.list_(pa.string())), "string", 2, 2)
+    assert found.keys().to_pylist() == ["a", "b"]
 
 
 def test_nothing_frequent_gives_an_empty_vocabulary(spark):
     assert len(fitted(frame(spark, ["a", None], pa.string()), "string", 2)) == 0
 
 
-@pytest.mark.parametrize("key", ["a\0b", "a\0"])
-def test_a_nul_character_is_refused(spark, key):
-    with pytest.raises(DataError, match=r"'x' holds the key .* NUL"):
-        fitted(frame(spark, [key, "a"], pa.string()), "string", 1)
+def test_a_nul_character_is_a_character(spark):
+    keys = ["a\0b", "a\0", "a"]
+    assert fitted(frame(spark, keys, pa.string()), "string", 1).keys().to_pylist() == sorted(keys)
 
 
 def test_fields_are_counted_apart_over_all_batches(spark):
     table = pa.table({"x": ["a", "b", "a", None], "y": pa.array([[1, 1], [1], [2], None], pa.list_(pa.int64()))})
     fields = [CountedField("y", "int64", 2, 5), CountedField("x", "string", 2)]
     found = fit_vocabularies(spark.createDataFrame(table).repartition(3), fields)
-    assert {name: keys.tolist() for name, keys in found.items()} == {"y": [1], "x": [b"a"]}
+    assert {name: keys.keys().to_pylist() for name, keys in found.items()} == {"y": [1], "x": ["a"]}
