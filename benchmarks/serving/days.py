@@ -30,7 +30,7 @@ from contracts.errors import ConfigError, GateRefused
 from contracts.summaries import summary
 from contracts.summaries.days import DaysSummary, PlatformDay
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
-from pipelines.jobs.feature_job import session
+from pipelines.engine.session import session
 from pipelines.marketplace.marketplace import simulate
 from pipelines.marketplace.truth import Truth
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -53,7 +53,7 @@ UPDATED, ONCE = "updates itself", "trained once"
 def run(config: Config, folder: Path, days: int, visits: int, cold: bool) -> list[PlatformDay]:
     simulate(simulation_of(config), config.seed, folder / "raw", folder / "truth")
     store, found, first = BundleRegistry(f"sqlite:///{folder.resolve() / 'mlflow.db'}"), [], None
-    with session(config):
+    with session(config.spark, "days"):
         for day in range(HISTORY, HISTORY + days):
             begun = time.perf_counter()
             refused = update(config, folder, day, store, cold)

@@ -17,6 +17,7 @@ def values(spark: SparkSession, kind: str, *texts: str | None, **options: str) -
     rows = [(str(n), text, None) for n, text in enumerate(texts)]
     frame = spark.createDataFrame(rows, f"n string, x string, {CORRUPT} string")
     schema = T.StructType.fromDDL(f"n string, x {kind}")
+    assert isinstance(schema, T.StructType)
     found = typed(frame, schema, options, "log").collect()
     return [(row["x"], row[CORRUPT]) for row in sorted(found, key=lambda row: int(row["n"]))]
 
