@@ -11,7 +11,7 @@ TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 
 .PHONY: demo test test-all test-airflow kill-test check types airflow airflow-up airflow-demo java chromium proto clean
 
-demo: $(READY) java
+demo: $(READY)
 	$(BIN)/sluice demo --out out/demo
 
 test: $(READY) java
