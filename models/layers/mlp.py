@@ -62,13 +62,15 @@ class Mlp(nn.Module):
         """The first layer's outputs [B, H] -> [B, out]."""
         if self.norms is None:
             return self.rest(x)
-        for norm, dropout, linear in zip(self.norms, self.rest[1::3], self.rest[2::3], strict=True):
+        layers = list(self.rest)
+        for norm, dropout, linear in zip(self.norms, layers[1::3], layers[2::3], strict=True):
             x = linear(norm_relu_dropout(x, norm, dropout.p))  # type: ignore[arg-type]
         return x
 
     def hidden_layers(self) -> list[SplitLinear | nn.Linear]:
         """The layers whose outputs are hidden units: what batch normalisation goes behind."""
-        return [self.first, *self.rest[2::3]][: len(self.hidden)]  # type: ignore[list-item]
+        linear = [layer for layer in self.rest if isinstance(layer, nn.Linear)]
+        return [self.first, *linear][: len(self.hidden)]
 
     @property
     def output_bias(self) -> nn.Parameter:

@@ -288,8 +288,9 @@ class Loop:
         mean = self._mean(total, count)
         if not isinstance(self.loss, ClickLoss):
             return Validated(mean)
-        arrays = [np.concatenate(part) for part in zip(*data_parallel.gathered(seen, self.world), strict=True)]
-        return validated(mean, *arrays, self.settings.monitor)
+        parts = zip(*data_parallel.gathered(seen, self.world), strict=True)
+        labels, logits, users = (np.concatenate(part) for part in parts)
+        return validated(mean, labels, logits, users, self.settings.monitor)
 
     def _mean(self, total: float, count: float) -> float:
         total, count = data_parallel.total([total, count], self.device, self.world)

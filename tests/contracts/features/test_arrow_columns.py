@@ -50,7 +50,7 @@ def test_keys_of_another_type_are_refused(kind, key_type):
        length=st.integers(1, 4))
 def test_entries_are_those_of_each_list_cut(kind, rows, start, length):
     found = first_entries(pa.array(rows, kind)[start:], length)
-    made = [[] for _ in rows[start:]]
+    made: list[list[int]] = [[] for _ in rows[start:]]
     for row, place, entry in zip(found.rows, found.places, found.entries.to_pylist(), strict=True):
         assert place == len(made[row])
         made[row].append(entry)

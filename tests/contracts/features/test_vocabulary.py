@@ -27,7 +27,7 @@ def test_the_id_of_a_text_is_its_place_among_the_bytes(known, asked):
     stored = Vocabulary.of(known, "string")
     assert stored.look_up(asked, "string").tolist() == expected
     assert stored.look_up_arrow(pa.array(asked, pa.string()), "string").tolist() == expected
-    assert [stored.key(place).encode() for place in range(len(stored))] == ranked
+    assert [str(stored.key(place)).encode() for place in range(len(stored))] == ranked
 
 
 @given(known=st.sets(integers, max_size=30), asked=st.lists(st.one_of(st.none(), integers), min_size=1, max_size=30))

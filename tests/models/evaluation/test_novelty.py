@@ -22,7 +22,7 @@ def test_rows_are_split_by_who_training_knew(columns: Any, write: Any, spec: Fea
             drawn["item"][:300] = UNKNOWN
         sets.append(ExampleSet(write(tmp_path / window, drawn), spec))
     logits = np.random.default_rng(3).normal(size=900)
-    found = by_novelty(*sets, logits)
+    found = by_novelty(sets[0], sets[1], logits)
     labels, users = sets[1].column("_label"), sets[1].column("_user")
     assert list(found) == ["known users", "new users", "known items", "new items"]
     known = users < 10

@@ -24,6 +24,7 @@ def trained(mlp: Mlp) -> Mlp:
         mlp(*inputs())
     with torch.no_grad():
         for norm in mlp.norms or ():
+            assert isinstance(norm, torch.nn.BatchNorm1d)
             norm.weight.uniform_(0.5, 2)
             norm.bias.normal_()
     return mlp.eval()

@@ -70,7 +70,8 @@ def test_while_a_stage_hangs_the_run_answers_with_what_it_holds(
     loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     """Everything from the hanging stage on is replaced; what was done before stays."""
-    funnel, salvaged = Funnel(loaded), []
+    funnel = Funnel(loaded)
+    salvaged: list[RankAnswer] = []
     run = funnel.begin(ASKED, Deadline(None))
     instead(monkeypatch, stage, lambda: salvaged.append(run.salvage()) if not salvaged else None)
     whole = run.complete()

@@ -14,7 +14,7 @@ from serving.request.query import RankQuery, ScoreAnswer, ScoreQuery
 from serving.stages import score_run
 from serving.stages.funnel import Funnel
 
-CONTEXT = {"device": "phone", "hour": 9.0}
+CONTEXT: dict[str, str | int | float | bool] = {"device": "phone", "hour": 9.0}
 FOREVER = Deadline(None)
 
 

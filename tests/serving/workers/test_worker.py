@@ -19,11 +19,12 @@ def test_it_follows_orders_says_which_bundle_is_served_and_ends_with_its_supervi
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert worker.stdout is not None
     assert worker.stdin is not None
+    said, asked = worker.stdout, worker.stdin
 
     def told(order: WorkerOrder) -> WorkerReport:
-        worker.stdin.write(order.line + "\n")
-        worker.stdin.flush()
-        return WorkerReport.model_validate_json(worker.stdout.readline())
+        asked.write(order.line + "\n")
+        asked.flush()
+        return WorkerReport.model_validate_json(said.readline())
 
     assert WorkerReport.model_validate_json(worker.stdout.readline()) == WorkerReport(loaded=True)
     worker.stdin.write("no order at all\n")
