@@ -69,8 +69,9 @@ class Mlp(nn.Module):
 
     def hidden_layers(self) -> list[SplitLinear | nn.Linear]:
         """The layers whose outputs are hidden units: what batch normalisation goes behind."""
-        linear = [layer for layer in self.rest if isinstance(layer, nn.Linear)]
-        return [self.first, *linear][: len(self.hidden)]
+        layers: list[SplitLinear | nn.Linear] = [self.first]
+        layers += [layer for layer in self.rest if isinstance(layer, nn.Linear)]
+        return layers[: len(self.hidden)]
 
     @property
     def output_bias(self) -> nn.Parameter:
