@@ -78,11 +78,11 @@ def _first_record(file: Path, options: Mapping[str, str]) -> list[str]:
 def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str, str], folder: Path, what: str) -> None:
     """Writes `folder` with the columns `names` as texts, and CORRUPT for a record of another number of fields.
 
-    Raises SchemaError when a header names other columns.
+    Raises SchemaError when a header names other columns, unless the option enforceSchema says that the schema does.
     """
     folder.mkdir(parents=True)
     for number, file in enumerate(files):
-        if _yes(options, "header"):
+        if _yes(options, "header") and not _yes(options, "enforceschema"):
             _check_header(_first_record(file, options), names, what, file)
         with pq.ParquetWriter(folder / f"part-{number:05}.parquet", _schema(names), compression="lz4") as writer:
             for batch in _records(file, names, options):

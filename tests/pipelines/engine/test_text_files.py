@@ -48,6 +48,11 @@ def test_a_header_in_another_order_is_refused(tmp_path: Path) -> None:
         staged(tmp_path, "b,a\n1,2\n", ["a", "b"], header="true")
 
 
+def test_a_header_is_passed_over_where_the_schema_is_enforced(tmp_path: Path) -> None:
+    rows = staged(tmp_path, "b ,c\n1,2\n", ["a", "b"], header="true", enforceschema="true")
+    assert [row["a"] for row in rows] == ["1"]
+
+
 def test_names_come_from_the_header_or_are_numbered(tmp_path: Path) -> None:
     file = tmp_path / "log.csv"
     file.write_text("x,y\n1,2\n")
