@@ -10,11 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from contracts.artifacts import DAY, ITEM, ROW, USER
+from contracts.artifacts import DAY, ITEM, REQUEST, ROW, TIME, USER
 from sluice.engines.records import ColumnDifference, TableComparison
 
 _MINUS_ZERO = re.compile(r"(?<![\w.])-0\.0(?![\w.])")
 _KEYS = (ROW, USER, ITEM)
+_EVENT = (TIME, REQUEST, USER, ITEM)  # by which rows are matched whose ids, hashes of all columns, differ throughout
 Explain = Callable[[str], str | None]
 
 
@@ -23,6 +24,11 @@ def compare_table(name: str, embedded: Path, spark: Path, explain: Explain) -> T
     left, right = _Rows.read(embedded), _Rows.read(spark)
     both = [key for key in left.texts if key in right.texts]
     columns = [column for column in left.names if column in right.names and left.types[column] == right.types[column]]
+    if ROW in columns and 2 * len(both) < min(len(left.texts), len(right.texts)):
+        left.match_by(_EVENT)
+        right.match_by(_EVENT)
+        both = [key for key in left.texts if key in right.texts]
+        columns.remove(ROW)
     found = [_column(column, left, right, both, explain) for column in columns]
     kinds = [(name, left.types.get(name, "none"), right.types.get(name, "none"))
              for name in sorted({*left.names, *right.names})]
@@ -41,12 +47,16 @@ class _Rows:
         self.names = sorted(table.column_names)
         self.types = {name: _plain(table.schema.field(name).type) for name in self.names}
         columns = [[_text(value) for value in table.column(name).to_pylist()] for name in self.names]
-        rows = list(zip(*columns, strict=True)) if columns else []
-        key = next((self.names.index(name) for name in _KEYS if name in self.names), None)
+        self.rows = sorted(zip(*columns, strict=True)) if columns else []
         self.texts: dict[str, tuple[str, ...]] = {}
-        seen: dict[str, int] = {}
-        for row in sorted(rows):
-            at = "|".join(row) if key is None else row[key]
+        self.match_by([name for name in _KEYS if name in self.names][:1] or self.names)
+
+    def match_by(self, names: Sequence[str]) -> None:
+        """Keys the rows by those of these columns that there are, and a running number where they are equal."""
+        places, seen = [self.names.index(name) for name in names if name in self.names], dict[str, int]()
+        self.texts = {}
+        for row in self.rows:
+            at = "|".join(row[place] for place in places)
             seen[at] = seen.get(at, 0) + 1
             self.texts[at if seen[at] == 1 else f"{at} #{seen[at]}"] = row
 

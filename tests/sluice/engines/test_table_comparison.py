@@ -62,3 +62,12 @@ def test_a_folder_without_files_has_no_rows(tmp_path: Path) -> None:
     found = compare_table("t", tmp_path / "none", written(tmp_path / "b", ROWS), explained)
     assert not found.equal
     assert found.only_spark == 3
+
+
+def test_rows_whose_ids_differ_throughout_are_matched_by_what_they_are_of(tmp_path: Path) -> None:
+    known = {"_user": ["u", "u", "w"], "_item": ["i", "j", "i"], "_time": [1, 1, 2], "v": [1, 2, 3]}
+    here, there = {"_row": [1, 2, 3], **known}, {"_row": [7, 8, 9], **known, "v": [1, 2, 4]}
+    found = compare_table("t", written(tmp_path / "a", here), written(tmp_path / "b", there), explained)
+    (v,) = found.columns
+    assert (v.column, v.rows, v.embedded, v.spark) == ("v", 1, "3", "4")
+    assert (found.only_embedded, found.only_spark, found.equal) == (0, 0, False)
