@@ -1,109 +1,155 @@
-"""The feature step at growing sizes of the simulated marketplace: seconds, CPU seconds, peak of memory.
+"""The feature job at growing sizes of the marketplace: embedded, beside a script for DuckDB, beside Apache Spark.
 
-    sluice bench features [--config FILE] [--millions 1 2 5 10] [--out OUT] [--memory 8g]
+    sluice bench features [--millions 0.5 1 5 20] [--engines embedded duckdb spark_local] [--repetitions 3] [--out OUT]
+                          [--config FILE] [--memory 8g] [--peer FOLDER] [--json]
 
-Each size is simulated and run by `sluice features` in a process of its own; memory is the largest sum over that process
-and its children (the JVM among them), sampled every half second, as is the CPU time, which other work on the machine
-disturbs less than seconds. Near linear means that neither rises per million. Prints a Markdown table; the last line is
-one JSON object.
+Users and items grow along with the events, so that every table does. Each run is a process of its own; the engines take
+turns, and the median of each figure counts: seconds, CPU seconds of the process and its children (which other work on
+the machine disturbs less), the peak of their memory, the peak of temporary files. The platform's job writes what the
+script does not (row hashes, quarantine, parity rows); the script, benchmarks/pipelines/duckdb_features.py, is what
+somebody writes who needs this one log alone. A line of least squares through the sizes gives the seconds a million
+events (slope) and those of nothing (intercept).
+
+Prints a Markdown table; with --json the last line is one JSON object, `features.ENGINE.FIGURE` by number of events.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
-import sys
+import statistics
 import tempfile
-import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.pipelines.feature_peers import ENGINES, command, environment, peer_python
+from benchmarks.pipelines.process_cost import Cost, cost_of
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
+from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
 from pipelines.marketplace.marketplace import simulate
 from sluice.airflow_demo.daily_config import merged, write_toml
 
 CONFIG = Path(__file__).parents[2] / "examples" / "marketplace.toml"
-MILLION, PAGE_BYTES, TICKS = 1_000_000, os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+PEER = Path(tempfile.gettempdir()) / "sluice-bench-duckdb"
+MILLION = 1_000_000
+Costs = Mapping[str, Mapping[int, Sequence[Cost]]]  # engine -> events -> one of each run
 
 
-def measure(path: Path, millions: float, out: Artifacts, memory: str) -> dict[str, float]:
-    """Raises ConfigError where the configuration simulates nothing."""
+def simulated(path: Path, millions: float, folder: Path, memory: str) -> Path:
+    """The configuration for `millions` events; their log is in folder/raw. Raises ConfigError without a simulation."""
     config = load(path)
     if config.simulation is None:
         raise ConfigError(f"{path} has no [simulation] section")
-    simulate(config.simulation.model_copy(update={"events": int(millions * MILLION)}), config.seed, out.raw, out.truth)
+    places = Artifacts(folder)
+    simulate(grown(config.simulation, round(millions * MILLION)), config.seed, places.raw, places.truth)
     settings = {"spark": {"settings": {"spark.driver.memory": memory}}}
-    larger = write_toml(out.out / "config.toml", merged(tomllib.loads(path.read_text(encoding="utf-8")), settings))
-    started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "sluice.cli", "features", str(larger), "--data", str(out.raw),
-                                "--out", str(out.out)], stderr=subprocess.DEVNULL)
-    peak, spent_by = 0, dict[int, float]()
-    while process.poll() is None:
-        alive = family(process.pid)
-        peak = max(peak, sum(map(resident, alive)))
-        spent_by |= {pid: max(spent_by.get(pid, 0.0), cpu_seconds(pid)) for pid in alive}
-        time.sleep(0.5)
-    spent = time.perf_counter() - started
-    if process.returncode:
-        raise RuntimeError(f"`sluice features` ended with {process.returncode} at {millions:g} million events")
-    return {"millions": millions, "seconds": spent, "seconds per million": spent / millions,
-            "CPU seconds per million": sum(spent_by.values()) / millions, "peak GiB": peak / 2**30}
+    return write_toml(folder / "config.toml", merged(tomllib.loads(path.read_text(encoding="utf-8")), settings))
 
 
-def family(pid: int) -> list[int]:
-    """The process and all its descendants that are still there."""
-    found = [pid]
-    for parent in found:
-        try:
-            found += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split())
-        except OSError:
-            continue
+def grown(simulation: Simulation, events: int) -> Simulation:
+    """As many users and items an event as before."""
+    share = events / simulation.events
+    users, items = (max(1, round(count * share)) for count in (simulation.users, simulation.items))
+    return simulation.model_copy(update={"events": events, "users": users, "items": items})
+
+
+def measure(
+    config: Path, folder: Path, engines: Sequence[str], repetitions: int, memory: str, peer: Path | None,
+) -> dict[str, list[Cost]]:
+    """Engine -> the cost of each run; each round begins with another engine. Output of the embedded one stays."""
+    costs: dict[str, list[Cost]] = {engine: [] for engine in engines}
+    for turn in range(repetitions):
+        for engine in [*engines[turn % len(engines):], *engines[:turn % len(engines)]]:
+            out = folder if engine == "embedded" else folder / engine
+            _emptied(folder, out)
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                started = command(engine, config, folder / "raw", out, Path(scratch), memory, peer)
+                costs[engine].append(cost_of(started, environment(engine, Path(scratch)), Path(scratch)))
+            print(f"{engine:12s} {folder.name:>6s} million: {said(costs[engine][-1])}", flush=True)
+    return costs
+
+
+def _emptied(folder: Path, out: Path) -> None:
+    """A run begins without the output of the one before it."""
+    if out != folder:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        return
+    for place in ("ingest", "features", "encoding", "examples", "online", "parity"):
+        shutil.rmtree(folder / place, ignore_errors=True)
+
+
+def said(cost: Cost) -> str:
+    return (f"{cost.seconds:.1f} s, {cost.cpu_seconds:.1f} CPU s, {cost.peak_mib:.0f} MiB, "
+            f"{cost.spilled_mib:.0f} MiB of temporary files")
+
+
+def medians(costs: Costs) -> dict[str, dict[str, Any]]:
+    """engine -> figure -> events (as text) -> median; and `slope`, `intercept` of the seconds, a million events."""
+    found: dict[str, dict[str, Any]] = {}
+    for engine, by_events in costs.items():
+        figures: dict[str, Any] = {
+            figure: {str(events): round(statistics.median(getattr(cost, figure) for cost in runs), 3)
+                     for events, runs in by_events.items()}
+            for figure in Cost._fields}
+        slope, intercept = line([(events / MILLION, figures["seconds"][str(events)]) for events in by_events])
+        found[engine] = {**figures, "slope": slope, "intercept": intercept}
     return found
 
 
-def resident(pid: int) -> int:
-    """Bytes in memory; 0 of a process that has ended."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE_BYTES
-    except OSError:
-        return 0
+def line(points: Iterable[tuple[float, float]]) -> tuple[float | None, float | None]:
+    """(slope, intercept) of least squares; None of a single point."""
+    xs, ys = zip(*points, strict=True)
+    if len(set(xs)) < 2:
+        return None, None
+    slope, intercept = statistics.linear_regression(xs, ys)
+    return round(slope, 3), round(intercept, 3)
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of all its threads so far; 0 of a process that has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Markdown, a row for each engine and size."""
+    rows = ["| engine | events | " + " | ".join(Cost._fields) + " |", "|---|---|" + "---|" * len(Cost._fields)]
+    for engine, figures in found.items():
+        for events in figures["seconds"]:
+            cells = " | ".join(f"{figures[name][events]:,.1f}" for name in Cost._fields)
+            rows.append(f"| {engine} | {int(events):,} | {cells} |")
+        if figures["slope"] is not None:
+            line_of = f"{figures['slope']:.1f} s a million, {figures['intercept']:.1f} s of nothing"
+            rows.append(f"| {engine} | | {line_of} | | | |")
+    return "\n".join(rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=Path, default=CONFIG, help="of a simulated marketplace")
-    parser.add_argument("--millions", type=float, nargs="+", default=[1, 2, 5, 10])
+    parser.add_argument("--millions", type=float, nargs="+", default=[0.5, 1, 5, 20])
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path, help="kept afterwards; none given: a folder that goes again")
-    parser.add_argument("--memory", default="8g", help="of the Spark driver")
+    parser.add_argument("--memory", default="8g", help="of the Spark driver and of DuckDB")
+    parser.add_argument("--peer", type=Path, default=PEER, help="environment with DuckDB; made where missing")
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     chosen = parser.parse_args(argv)
-    rows: list[dict[str, float]] = []
+    peer = peer_python(chosen.peer) if "duckdb" in chosen.engines else None
+    costs: dict[str, dict[int, list[Cost]]] = {engine: {} for engine in chosen.engines}
     with tempfile.TemporaryDirectory() as scratch:
         for millions in chosen.millions:
             folder = Path(chosen.out or scratch) / f"{millions:g}"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            rows.append(measure(chosen.config, millions, Artifacts(folder), chosen.memory))
-            print({name: round(value, 2) for name, value in rows[-1].items()}, flush=True)
-    names = list(rows[0])
-    print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
-    for row in rows:
-        print("| " + " | ".join(f"{row[name]:.4g}" for name in names) + " |")
-    print(json.dumps(rows))
+            config = simulated(chosen.config, millions, folder, chosen.memory)
+            runs = measure(config, folder, chosen.engines, chosen.repetitions, chosen.memory, peer)
+            for engine, of_engine in runs.items():
+                costs[engine][round(millions * MILLION)] = of_engine
+    found = medians(costs)
+    print(table(found))
+    if chosen.json:
+        print(json.dumps({"features": found}))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = tiny_market.write(folder / "tiny.toml")
     with redirect_stdout(io.StringIO()) as made:
         features.main(["--config", str(config), "--out", str(folder), "--memory", "1g",
-                       "--millions", str(tiny_market.EVENTS / 1e6)])
+                       "--millions", str(tiny_market.EVENTS / 1e6), "--engines", "embedded", "--repetitions", "1",
+                       "--json"])
     out = folder / f"{tiny_market.EVENTS / 1e6:g}"
     with redirect_stdout(io.StringIO()) as trained:
         seeds.main([str(out / "config.toml"), "--data", str(out / "raw"), "--out", str(out), "--seeds", "2"])

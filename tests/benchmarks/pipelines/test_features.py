@@ -1,38 +1,14 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from benchmarks.pipelines.features import cpu_seconds, family, main, measure, resident
+from benchmarks.pipelines.features import grown, line, main, medians, simulated, table
+from benchmarks.pipelines.process_cost import Cost
 from contracts.artifacts import Artifacts
+from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
 from tests.benchmarks import tiny_market
 from tests.benchmarks.printed_figures import all_finite, refuses
-
-
-def test_a_family_is_a_process_with_all_its_descendants():
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
-        assert {os.getpid(), child.pid} <= set(family(os.getpid()))
-        assert resident(child.pid) > 0
-    finally:
-        child.communicate(b"\n")
-    assert child.pid not in family(os.getpid())
-
-
-def test_a_process_that_has_ended_takes_nothing():
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    assert (resident(child.pid), cpu_seconds(child.pid), family(child.pid)) == (0, 0.0, [child.pid])
-
-
-def test_processor_time_grows_with_work():
-    before = cpu_seconds(os.getpid())
-    sum(range(10_000_000))
-    assert cpu_seconds(os.getpid()) > before
 
 
 def test_a_configuration_without_a_simulation_is_refused(tmp_path):
@@ -40,19 +16,40 @@ def test_a_configuration_without_a_simulation_is_refused(tmp_path):
     plain.write_text('name = "t"\nlog = { path = "p" }\nlabel = { expression = "y" }\n'
                      'fields = [{ name = "a", kind = "categorical", side = "user" }]\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="simulation"):
-        measure(plain, 0.001, Artifacts(tmp_path), "1g")
+        simulated(plain, 0.001, tmp_path, "1g")
 
 
-def test_a_wrong_option_is_refused():
+def test_wrong_options_are_refused():
     assert refuses(main, "--millions", "many")
+    assert refuses(main, "--engines", "abacus")
+
+
+def test_users_and_items_grow_with_the_events():
+    larger = grown(Simulation(events=1_000, users=100, items=10), 3_000)
+    assert (larger.events, larger.users, larger.items) == (3_000, 300, 30)
+
+
+def test_a_line_through_the_sizes_has_a_slope_and_an_intercept():
+    assert line([(1, 12), (2, 14), (5, 20)]) == (2.0, 10.0)
+    assert line([(1, 12)]) == (None, None)
+
+
+def test_the_median_of_the_runs_counts_for_each_figure_by_itself():
+    runs = [Cost(seconds, 10 - seconds, 100, 0) for seconds in (1, 9, 2)]
+    found = medians({"embedded": {1_000_000: runs, 2_000_000: runs}})
+    assert found["embedded"]["seconds"] == {"1000000": 2, "2000000": 2}
+    assert found["embedded"]["cpu_seconds"] == {"1000000": 8, "2000000": 8}
+    assert (found["embedded"]["slope"], found["embedded"]["intercept"]) == (0, 2)
+    assert "| embedded | 1,000,000 | 2.0 | 8.0 | 100.0 | 0.0 |" in table(found)
 
 
 @pytest.mark.slow
-def test_seconds_processor_time_and_memory_of_a_real_run(run):
-    (row,) = run.features
-    assert all_finite(row)
-    assert row["millions"] == tiny_market.EVENTS / 1e6
-    assert row["seconds per million"] == pytest.approx(row["seconds"] / row["millions"])
-    assert row["CPU seconds per million"] > 0
-    assert 0.1 < row["peak GiB"] < 10
+def test_figures_of_a_real_run(run):
+    figures = run.features["features"]["embedded"]
+    events = str(tiny_market.EVENTS)
+    measured = {name: figures[name] for name in Cost._fields}
+    assert all_finite(measured)
+    assert figures["seconds"][events] > 0
+    assert figures["cpu_seconds"][events] > 0
+    assert 100 < figures["peak_mib"][events] < 10_000
     assert Artifacts(run.out).encoding.exists()
