@@ -149,7 +149,8 @@ class Script:
         last = self.sql(f"select max(shown_at) + 1 - {self.plan['label_window']} from events")[0][0]
         embargo = self.plan["label_window"]
         ends = {w: min(b, last) if w == "test" else b - embargo for w, (_, b) in self.spans.items()}
-        cases = " ".join(f"when shown_at >= {a} and shown_at < {ends[w]} then '{w}'" for w, (a, _) in self.spans.items())
+        cases = " ".join(f"when shown_at >= {a} and shown_at < {ends[w]} then '{w}'"
+                         for w, (a, _) in self.spans.items())
         counters = ", ".join(f"c{k}.* exclude (key, p)" for k in range(len(self.plan["counters"])))
         joins = " ".join(f"left join by_{name} c{k} on c{k}.key = e.{key} and c{k}.p = e.p"
                          for k, (name, key) in enumerate(self.plan["counters"].items()))
