@@ -50,12 +50,20 @@ def catalogue(two_tower: TwoTower, windows: Iterable[ExampleSet]) -> Catalogue:
     for window in windows:
         for batch in window.batches(BATCH):
             item = two_tower.item_ids(batch.candidate)
-            ids[item] = batch.candidate.ids[:, : ids.shape[1]]
-            dense[item] = batch.candidate.dense[:, : dense.shape[1]]
+            shown, last = _last_rows(item, rows)
+            ids[shown] = batch.candidate.ids[last, : ids.shape[1]]
+            dense[shown] = batch.candidate.dense[last, : dense.shape[1]]
             impressions += torch.bincount(item, minlength=rows)
     known = torch.arange(rows)[(impressions > 0) & (torch.arange(rows) > UNKNOWN)]
     vectors = [two_tower.item_vector(FeatureBlock(ids[part], dense[part])) for part in known.split(BATCH)]
     return Catalogue(known, torch.cat(vectors), impressions[known])
+
+
+def _last_rows(item: Tensor, items: int) -> tuple[Tensor, Tensor]:
+    """(each item of the batch once, its last row); assigning to repeated places would keep any of them."""
+    last = torch.full((items,), -1).scatter_reduce_(0, item.long(), torch.arange(len(item)), "amax")
+    shown = (last >= 0).nonzero().squeeze(1)
+    return shown, last[shown]
 
 
 @torch.inference_mode()
