@@ -134,9 +134,10 @@ def _arrow_options(
 ) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, pa.csv.ConvertOptions]:
     read = pa.csv.ReadOptions(column_names=list(names), skip_rows=int(_yes(options, "header")), block_size=BLOCK,
                               encoding=_encoding(options), use_threads=False)
+    quote, escape = options.get("quote") or '"', options.get("escape") or "\\"
     parse = pa.csv.ParseOptions(
-        delimiter=_separator(options), quote_char=options.get("quote") or '"', double_quote=True,
-        escape_char=options.get("escape") or "\\", newlines_in_values=_yes(options, "multiline"),
+        delimiter=_separator(options), quote_char=quote, double_quote=True,
+        escape_char=False if escape == quote else escape, newlines_in_values=_yes(options, "multiline"),
         invalid_row_handler=misfit,
     )
     convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[""],

@@ -62,11 +62,13 @@ class _Rows:
 
     @classmethod
     def read(cls, folder: Path) -> _Rows:
-        if not list(folder.rglob("*.parquet")):
+        files = sorted(map(str, folder.rglob("*.parquet")))
+        if not files:
             return cls(pa.table({}))
         partitioning = ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
         hive = any(folder.glob(f"{DAY}=*"))
-        return cls(ds.dataset(folder, format="parquet", partitioning=partitioning if hive else "hive").to_table())
+        named = partitioning if hive else "hive"
+        return cls(ds.dataset(files, format="parquet", partitioning=named, partition_base_dir=str(folder)).to_table())
 
     def digest(self) -> str:
         """SHA-256 over names, types and rows, whatever their order."""

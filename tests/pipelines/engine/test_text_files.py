@@ -75,3 +75,8 @@ def test_an_option_that_would_not_be_followed_is_refused() -> None:
         known_options({"unescapedQuoteHandling": "x"}, CSV_OPTIONS, "log", "csv")
     with pytest.raises(ConfigError, match="mode must be PERMISSIVE"):
         known_options({"mode": "FAILFAST"}, CSV_OPTIONS, "log", "csv")
+
+
+@pytest.mark.parametrize("options", [{}, {"escape": '"'}])
+def test_a_quote_inside_quotes_is_doubled(tmp_path: Path, options: dict[str, str]) -> None:
+    assert [row["a"] for row in staged(tmp_path, '"x ""y"" z",1\n"w",2\n', ["a", "b"], **options)] == ['x "y" z', "w"]
