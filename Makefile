@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
-TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
+TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all test-airflow kill-test check types airflow airflow-up airflow-demo java chromium proto clean
 
@@ -18,7 +18,7 @@ test: $(READY) java
 	$(TESTS) -m "not slow"
 
 test-all: $(READY) java chromium test-airflow
-	$(TESTS)
+	$(TESTS) --durations 20
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
 	AIRFLOW_HOME=$(CURDIR)/build/airflow-tests $(AIRFLOW)/bin/python -m pytest -q tests/airflow_dags

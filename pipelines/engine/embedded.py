@@ -1,7 +1,8 @@
 """The embedded engine: Sail, which runs the PySpark API inside this process, without Java (docs/decisions).
 
 One Spark Connect server a process, on a port of the loopback interface that the system chooses; sessions come and go.
-What of a plan exceeds the memory given to it is spilled to temporary files.
+Its operators share MEMORY_SHARE of the machine's memory; sorts and joins that exceed their part write temporary files,
+an aggregation that does so fails: such a log is for Apache Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cache
 from pyspark.sql import SparkSession
 
 EMBEDDED = "embedded"
+MARK = "spark.sluice.engine"
 PREFIX = "sail."
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which pyspark's functions know on what side they are
 MEMORY_SHARE = 0.6
@@ -22,6 +24,7 @@ _SERVER_DEFAULTS = {
     "sail.parquet.file_metadata_cache.type": "none",  # folders are replaced in place
     "sail.parquet.file_statistics_cache.type": "none",
 }
+_SERVERS: list[object] = []  # a server ends when nothing refers to it
 
 
 def embedded_session(options: Mapping[str, str]) -> SparkSession:
@@ -45,9 +48,6 @@ def is_embedded(spark: SparkSession) -> bool:
     return CONNECT_MODE in os.environ and spark.conf.get(MARK, "") == EMBEDDED
 
 
-MARK = "spark.sluice.engine"
-
-
 @cache
 def _port(settings: frozenset[tuple[str, str]]) -> int:
     for key, value in {**_SERVER_DEFAULTS, _memory_limit()[0]: _memory_limit()[1], **dict(settings)}.items():
@@ -60,9 +60,6 @@ def _port(settings: frozenset[tuple[str, str]]) -> int:
     _SERVERS.append(server)
     _, port = server.listening_address
     return int(port)
-
-
-_SERVERS: list[object] = []
 
 
 def variable(key: str) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from serving.request.query import ContextValue
     from serving.workers.supervisor import SupervisorSettings
 
+REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # seconds
+
 
 @command()
 def serve(
@@ -74,7 +76,13 @@ def serve_shared(folder: Path, settings: SupervisorSettings) -> None:
 
 
 def serve_alias(reference: str, settings: SupervisorSettings, registry: str | None, cache: Path | None) -> None:
-    """Until a signal. Bundles are kept in a folder that outlives the server."""
+    """Until a signal. Bundles are kept in a folder that outlives the server.
+
+    MLflow would ask a silent registry for four minutes; the supervisor asks again by itself, so that a start without
+    the registry is a matter of seconds.
+    """
+    for name, value in REGISTRY_PATIENCE.items():
+        os.environ.setdefault(name, value)
     from models.tracking.bundle_registry import BundleRegistry, parse_reference, registry_uri
     from serving.workers.bundle_cache import BundleCache, default_folder
     from serving.workers.registry_source import RegistrySource
