@@ -7,7 +7,8 @@ it was at the time. Validation and test keep their final labels: they measure ag
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,33 +16,50 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
 from contracts.config.config import Config
 from contracts.windows import read_timed
+from pipelines.engine.day_partitions import days_in, read_days
 from pipelines.features.prior_rate import statistics_window
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 from pipelines.windows.windows import WINDOW
 
 
-def windowed(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
-    """Features of all days with their `_window`, embargo left out; `_label` of training as known at its end.
+def windowed(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] = ()) -> DataFrame:
+    """Features of these days (without any, of all) with their `_window`, embargo left out; `_label` of training as
+    known at its end.
 
     A table without times has windows by hash, and every label is known from the start.
     """
-    features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
-    features = features.withColumn(DAY, F.col(DAY).cast("string"))
+    if days:
+        features = read_days(spark, out.features, days)
+    else:
+        features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
+        features = features.withColumn(DAY, F.col(DAY).cast("string"))
     if config.log.event_time is None:
         return HashedWindows.read(out.windows).assign(features)
     resolved = read_timed(out.windows)
     return as_known(windows.assign(features, resolved, config.embargo), "train", resolved["train"][1])
 
 
+def window_rows(spark: SparkSession, config: Config, out: Artifacts, window: str) -> DataFrame:
+    """Features of one window, read from its own days."""
+    days = () if config.log.event_time is None else days_of(out, window)
+    return windowed(spark, config, out, days).where(F.col(WINDOW) == window)
+
+
+def days_of(out: Artifacts, window: str) -> list[str]:
+    """The days with features that a window of a log with times touches."""
+    start, end = (moment.astimezone(UTC).date().isoformat() for moment in read_timed(out.windows)[window])
+    return [day for day in days_in(out.features) if start <= day <= end]
+
+
 def training_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
-    return windowed(spark, config, out).where(F.col(WINDOW) == "train")
+    return window_rows(spark, config, out, "train")
 
 
 def statistics_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
     """Features of the statistics window alone, labels as known at its end."""
     end = statistics_window(out, "pair statistics")[1]
-    return as_known(windowed(spark, config, out).where(F.col(WINDOW) == "statistics"), "statistics", end)
+    return as_known(window_rows(spark, config, out, "statistics"), "statistics", end)
 
 
 def as_known(df: DataFrame, window: str, end: datetime) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructType
 
@@ -18,26 +18,30 @@ def content_hash(frame: DataFrame) -> str:
 
     A sum, not an exclusive or, so that a row that is there twice counts twice.
     """
-    names = sorted(frame.columns)
-    row = frame.select(*_sums(frame, names)).collect()[0]
-    return _digest(frame, names, row)
+    row = frame.select(*sums(frame)).collect()[0]
+    return digest(schema_text(frame), row["rows"], row["hashes"])
 
 
 def day_hashes(frame: DataFrame) -> dict[str, str]:
     """The hash of each day's rows, without the column `day` itself."""
-    names = sorted(set(frame.columns) - {DAY})
-    rows = frame.groupBy(DAY).agg(*_sums(frame, names)).collect()
-    return {row[DAY]: _digest(frame, names, row) for row in rows}
+    others = frame.drop(DAY)
+    rows = frame.groupBy(DAY).agg(*sums(others)).collect()
+    return {row[DAY]: digest(schema_text(others), row["rows"], row["hashes"]) for row in rows}
 
 
-def _sums(frame: DataFrame, names: list[str]) -> list[Column]:
-    hashes = F.sum(row_hash(frame, names).cast("decimal(38,0)"))
+def sums(frame: DataFrame) -> list[Column]:
+    """Aggregates `rows` and `hashes`; those of parts of a table add up to those of the table."""
+    hashes = F.sum(row_hash(frame, sorted(frame.columns)).cast("decimal(38,0)"))
     return [F.count(F.lit(1)).alias("rows"), hashes.alias("hashes")]
 
 
-def _digest(frame: DataFrame, names: list[str], row: Row) -> str:
-    schema = ",".join(f"{name} {frame.schema[name].dataType.simpleString()}" for name in names)
-    return hashlib.sha256(f"{schema}|{row['rows']}|{row['hashes']}".encode()).hexdigest()
+def schema_text(frame: DataFrame) -> str:
+    return ",".join(f"{name} {frame.schema[name].dataType.simpleString()}" for name in sorted(frame.columns))
+
+
+def digest(schema: str, rows: int, hashes: object) -> str:
+    """Of `schema_text` and the sums; those of no rows are 0 and None."""
+    return hashlib.sha256(f"{schema}|{rows}|{hashes}".encode()).hexdigest()
 
 
 def row_hash(frame: DataFrame, names: list[str]) -> Column:

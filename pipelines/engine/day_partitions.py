@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
-from contracts.artifacts import DAY
+from contracts.artifacts import DAY, TIME
 from contracts.atomic_write import put_in_place
+from contracts.errors import DataError
 from pipelines.engine.content_hash import day_hashes
 
 
@@ -62,6 +64,25 @@ def drop_days(folder: Path, only: Sequence[str] | None = None) -> None:
             shutil.rmtree(place)
 
 
+def days_in(folder: Path) -> list[str]:
+    """In order."""
+    return sorted(place.name.removeprefix(f"{DAY}=") for place in folder.glob(f"{DAY}=*"))
+
+
+def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFrame:
+    """The rows of these days, of which there is one at least, from their own files: no engine opens another's.
+
+    For rows with `_time`, which says their `day`. Raises DataError where the days' columns do not go together.
+    """
+    places = [folder / f"{DAY}={day}" for day in days]
+    schemas = [schema for schema in map(_schema, places) if schema is not None]
+    try:
+        declared = from_arrow_schema(pa.unify_schemas(schemas))
+    except pa.ArrowException as error:
+        raise DataError(f"the days of {folder} differ in a column's type ({error}); run again without --day") from None
+    return _parquet(spark, declared, *places).withColumn(DAY, F.date_format(TIME, "yyyy-MM-dd"))
+
+
 def rows_in(folder: Path) -> int:
     """By the footers of its Parquet files."""
     return sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
@@ -83,9 +104,14 @@ def _unchanged(spark: SparkSession, staging: Path, folder: Path, names: Collecti
 
 def _read_days(spark: SparkSession, folder: Path, schema: pa.Schema, days: Sequence[str]) -> DataFrame:
     """Of a folder whose other days may have other columns."""
-    declared = from_arrow_schema(schema).add(DAY, "string")
-    read = spark.read.schema(declared).option("pathGlobFilter", "*.parquet").parquet(str(folder))
-    return read.where(F.col(DAY).isin(list(days)))
+    declared = from_arrow_schema(schema)
+    if len(days) == 1:
+        return _parquet(spark, declared, folder / f"{DAY}={days[0]}").withColumn(DAY, F.lit(days[0]))
+    return _parquet(spark, declared.add(DAY, "string"), folder).where(F.col(DAY).isin(list(days)))
+
+
+def _parquet(spark: SparkSession, declared: StructType, *places: Path) -> DataFrame:
+    return spark.read.schema(declared).option("pathGlobFilter", "*.parquet").parquet(*map(str, places))
 
 
 def _schema(day: Path) -> pa.Schema | None:

@@ -26,6 +26,7 @@ from pipelines.engine import embedded
 
 JAVA_NEEDED = 17
 MASTER = "SLUICE_SPARK_MASTER"
+CONNECT = "sc://"
 CURE = f"install a Java runtime {JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME at one"
 
 # What the results depend on; settings of the configuration cannot change these.
@@ -78,7 +79,7 @@ def open_session(settings: SparkSettings, name: str) -> SparkSession:
         check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers of this machine run this Python
     builder = SparkSession.builder.appName(name)
-    if settings.master.startswith("sc://"):
+    if settings.master.startswith(CONNECT):
         builder = builder.remote(settings.master)
     elif settings.master:
         builder = builder.master(settings.master)
@@ -102,6 +103,9 @@ def session_options(settings: SparkSettings) -> dict[str, str]:
             )
     if settings.master == embedded.EMBEDDED:
         return {**_embedded_settings(settings), **FIXED, embedded.MARK: embedded.EMBEDDED}
+    if settings.master.startswith(CONNECT):  # whoever started the server has chosen the rest
+        defaults = {key: value for key, value in DEFAULTS.items() if key.startswith("spark.sql.")}
+        return {**defaults, **settings.settings, **FIXED}
     local = LOCAL_DEFAULTS | _local_paths() if settings.master.startswith("local") else {}
     return {**DEFAULTS, **local, **settings.settings, **FIXED}
 

@@ -1,16 +1,21 @@
-"""What ingestion left, as features are made from it: events by day, users and items with one row per key."""
+"""What ingestion left, as features are made from it: events by day, users and items with one row per key.
+
+What a feature of a day can depend on: that day's events; older ones as far back as counters reach; and, where there are
+sequences, the clicks of all older days.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ITEM, USER, Artifacts
+from contracts.artifacts import DAY, ITEM, LABEL, USER, Artifacts
 from contracts.config.config import Config
+from pipelines.engine.day_partitions import days_in, read_days
 from pipelines.features.source_columns import RESERVED, Located, SourceColumns, joined
 from pipelines.windows.publish_clock import with_times
 
@@ -45,20 +50,30 @@ class Tables:
         needed = list(needed)
         return joined(joined(events, self.users, USER, "users", needed), self.items, ITEM, "items", needed)
 
-    def seen_from(self, days: list[str], config: Config) -> Tables:
-        """Without the events that no feature of `days` looks at: later ones, and ones older than every window."""
-        first, last = min(days), max(days)
-        kept = self.events.filter(F.col(DAY) <= last)
-        if not any(field.kind == "sequence" for field in config.fields):
-            longest = max((window for field in config.fields for window in field.windows), default=0)
-            reach = -(-(longest + config.features.publish_every) // SECONDS_A_DAY)
-            kept = kept.filter(F.col(DAY) >= (date.fromisoformat(first) - timedelta(days=reach)).isoformat())
-        return replace(self, events=kept)
 
-
-def read_tables(spark: SparkSession, config: Config, out: Artifacts) -> Tables:
-    """What the last ingest of the configured tables left."""
-    events = spark.read.parquet(str(out.events))
+def read_tables(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] = ()) -> Tables:
+    """What the last ingest of the configured tables left; where `days` are asked for, events that matter to them."""
     users = spark.read.parquet(str(out.users)) if config.users else None
     items = spark.read.parquet(str(out.items)) if config.items else None
+    if days:
+        return Tables(_events_for(spark, config, out, days), users, items)
+    events = spark.read.parquet(str(out.events))
     return Tables(events.withColumn(DAY, F.col(DAY).cast("string")), users, items)
+
+
+def _events_for(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str]) -> DataFrame:
+    reached = first_day(min(days), config)
+    known = [day for day in days_in(out.events) if day <= max(days)]
+    older = [day for day in known if day < reached]
+    events = read_days(spark, out.events, [day for day in known if day >= reached])
+    if not older or not any(field.kind == "sequence" for field in config.fields):
+        return events
+    clicks = read_days(spark, out.events, older).where(F.col(LABEL) == 1)
+    return events.unionByName(clicks, allowMissingColumns=True)
+
+
+def first_day(day: str, config: Config) -> str:
+    """The earliest one whose events a counter of `day` may count."""
+    longest = max((window for field in config.fields for window in field.windows), default=0)
+    reach = -(-(longest + config.features.publish_every) // SECONDS_A_DAY)
+    return (date.fromisoformat(day) - timedelta(days=reach)).isoformat()

@@ -45,7 +45,7 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
     """
     tables = read_tables(spark, config, out)
     columns, clock = tables.columns(config), published(config.features)
-    prior = prior_of_run(tables, config, out, refit=False)
+    prior = prior_of_run(spark, config, out, refit=False)
     sides = [_SideTable(config, columns, prior, side) for side in ("user", "item") if _key(side) in columns.log.names]
     impressions = tables.impressions([c for side in sides for c in side.sources()], config.label_window).persist()
     rows: dict[str, int] = {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import Artifacts
@@ -19,7 +19,7 @@ from contracts.atomic_write import write_json
 from contracts.config.config import Config
 from contracts.errors import WindowError
 from contracts.windows import Span, read_timed
-from pipelines.features.ingested_tables import Tables
+from pipelines.features.ingested_tables import read_tables
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, to_micros
 
 PRIOR_FILE = "_prior.json"
@@ -44,13 +44,14 @@ def fit_prior(impressions: DataFrame, window: Span) -> float:
     return float(found["clicks"] / found["rows"])
 
 
-def prior_of_run(tables: Tables, config: Config, out: Artifacts, refit: bool) -> float:
+def prior_of_run(spark: SparkSession, config: Config, out: Artifacts, refit: bool) -> float:
     """The stored prior, or a fresh one that is stored; 0 where no counter asks for a rate."""
     path = out.features / PRIOR_FILE
     if not any(field.kind == "counter" and "rate" in field.statistics for field in config.fields):
         return 0.0
     if not refit and path.exists():
         return float(json.loads(path.read_text(encoding="utf-8"))["prior_rate"])
-    prior = fit_prior(tables.impressions([], config.label_window), statistics_window(out, "rate counters"))
+    window, tables = statistics_window(out, "rate counters"), read_tables(spark, config, out)
+    prior = fit_prior(tables.impressions([], config.label_window), window)
     write_json(path, {"prior_rate": prior}, indent=None)
     return prior

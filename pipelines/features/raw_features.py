@@ -19,7 +19,7 @@ from contracts.artifacts import CLICK_TIME, DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
-from pipelines.engine.day_partitions import write_days
+from pipelines.engine.day_partitions import days_in, rows_in, write_days
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Tables, read_tables
 from pipelines.features.prior_rate import prior_of_run
@@ -37,17 +37,16 @@ def build_features(
     Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
     rate counters have no statistics window to take their prior from.
     """
-    tables = read_tables(spark, config, out)
+    rows_of_day = _rows_of_day(out, days)
+    tables = read_tables(spark, config, out, list(rows_of_day) if days else ())
     columns = tables.columns(config)
-    rows_of_day = _rows_of_day(tables.events, days)
-    seen = tables.seen_from(list(rows_of_day), config) if days else tables
-    prior = prior_of_run(tables, config, out, refit=days is None)
+    prior = prior_of_run(spark, config, out, refit=days is None)
     history = HistoryFeatures(config, columns, prior)
-    impressions = seen.impressions([*history.sources(), *of_log(static_sources(config, columns))], config.label_window)
-    impressions = impressions.persist()
+    needed = [*history.sources(), *of_log(static_sources(config, columns))]
+    impressions = tables.impressions(needed, config.label_window).persist()
     try:
         rows = impressions.filter(F.col(DAY).isin(list(rows_of_day))) if days else impressions
-        features = point_in_time(rows, impressions, history, seen)
+        features = point_in_time(rows, impressions, history, tables)
         written = write_days(features, out.features, only=days)
     finally:
         impressions.unpersist()
@@ -79,13 +78,12 @@ def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatu
     return wide.select(*reserved, *static, *(n for clock in clocks(config.features) for n in history.names(clock)))
 
 
-def _rows_of_day(events: DataFrame, days: list[str] | None) -> dict[str, int]:
+def _rows_of_day(out: Artifacts, days: list[str] | None) -> dict[str, int]:
     """Raises EmptyLogError on an asked-for day without events."""
-    chosen = events.filter(F.col(DAY).isin(days)) if days else events
-    rows_of_day = {row[DAY]: row["count"] for row in chosen.groupBy(DAY).count().orderBy(DAY).collect()}
-    missing = sorted(set(days or []) - rows_of_day.keys())
+    there = days_in(out.events)
+    missing = sorted(set(days or []) - set(there))
     if missing:
         raise EmptyLogError(f"there are no events on {', '.join(missing)}; ingest that day first, or name another")
-    if not rows_of_day:
+    if not there:
         raise EmptyLogError("there are no events to make features of; ingest a log first")
-    return rows_of_day
+    return {day: rows_in(out.events / f"{DAY}={day}") for day in there if days is None or day in days}

@@ -181,7 +181,9 @@ def _of_day(run: IngestRun, marked: DataFrame) -> tuple[DataFrame, DataFrame | N
         marked = run.until.rows(marked, TIME, KNOWN)
     if run.day is None:
         return marked, None
-    return marked.where(F.col(DAY) == run.day), marked.where(F.isnull(DAY)).select(DAY, CORRUPT)
+    start = datetime.combine(date.fromisoformat(run.day), datetime.min.time(), UTC)
+    inside = (F.col(TIME) >= F.lit(start)) & (F.col(TIME) < F.lit(start + timedelta(days=1)))  # readers prune by it
+    return marked.where(inside & (F.col(DAY) == run.day)), marked.where(F.isnull(TIME)).select(TIME, CORRUPT)
 
 
 def _labelled(run: IngestRun, clean: DataFrame, unique: DataFrame) -> tuple[DataFrame, ClickRows | None]:

@@ -9,25 +9,27 @@ With a day, exactly that day's partitions are made again, within the windows and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, LABEL, USER, WINDOWS, Artifacts
+from contracts.artifacts import LABEL, USER, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import add_found_crosses
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.features import ExampleRows, FeaturesSummary, WindowRows
 from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, parity_sample
-from pipelines.encoding.training_window import windowed
-from pipelines.engine.content_hash import content_hash
+from pipelines.encoding.example_figures import describe
+from pipelines.encoding.training_window import days_of, window_rows, windowed
+from pipelines.engine.day_partitions import rows_in
 from pipelines.engine.session import session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
@@ -138,19 +140,29 @@ def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, t
 def _encode(
     spark: SparkSession, config: Config, out: Artifacts, day: str | None, times: PartTimes, keep_fields: bool = False
 ) -> Encoded:
-    rows = windowed(spark, config, out)
+    rows = windowed(spark, config, out, [day] if day else ())
     checked = times.run("check", lambda: check(rows)) if day is None else None
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
     changed = times.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
-    described = {window: describe(spark, out, window, changed[window]) for window in WINDOWS}
-    parity_rows = times.run(
-        "parity", lambda: parity_sample.write(rows, spec, vocabularies, config.serve.parity_rows, out))
+    described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
+    parity_rows = times.run("parity", lambda: _parity(spark, config, out, day, spec, vocabularies))
     return Encoded(
         check=checked, vocabularies={name: len(keys) for name, keys in vocabularies.items()}, examples=described,
         crosses=tuple(field.name for field in spec.fields if field.kind == "cross"), parity_rows=parity_rows,
     )
+
+
+def _parity(
+    spark: SparkSession, config: Config, out: Artifacts, day: str | None, spec: FeatureSpec,
+    vocabularies: Mapping[str, Vocabulary],
+) -> int:
+    """Made anew unless the day is none of the test window's; returns the number of its rows."""
+    if day is not None and day not in days_of(out, "test") and out.parity.exists():
+        return rows_in(out.parity)
+    test = window_rows(spark, config, out, "test")
+    return parity_sample.write(test, spec, vocabularies, config.serve.parity_rows, out)
 
 
 def check(rows: DataFrame) -> dict[str, WindowRows]:
@@ -175,14 +187,4 @@ def _check_labels(window: str, count: WindowRows) -> None:
     raise OneClassError(
         f"window {window!r} has {count.rows} rows, {count.positives} of them positive; both classes are needed: "
         "check the label, widen the window, or bring a longer log"
-    )
-
-
-def describe(spark: SparkSession, out: Artifacts, window: str, written: Sequence[str] = ()) -> ExampleRows:
-    """The examples of a window as they are on disk; `written` are the days of them that have changed."""
-    stored = spark.read.parquet(str(out.examples(window)))
-    rows, positives = stored.agg(F.count("*"), F.sum(LABEL)).collect()[0]
-    return ExampleRows(
-        rows=rows, positives=int(positives or 0), days=stored.select(DAY).distinct().count(),
-        content_hash=content_hash(stored), written=tuple(written),
     )

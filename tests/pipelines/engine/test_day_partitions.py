@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.engine.day_partitions import publish, stage, write_days
+from contracts.errors import DataError
+from pipelines.engine.day_partitions import publish, read_days, stage, write_days
 
 
 def days(spark: SparkSession, rows: dict[str, int]) -> DataFrame:
@@ -73,3 +77,26 @@ def test_a_day_of_other_columns_is_written_anew(spark: SparkSession, tmp_path: P
     wider = days(spark, {"2026-01-05": 1, "2026-01-06": 1}).withColumn("y", F.lit(2))
     assert write_days(wider.where("day = '2026-01-06'"), folder, ["2026-01-06"]) == ["2026-01-06"]
     assert write_days(wider, folder) == ["2026-01-05"]
+
+
+def put(folder: Path, day: int, **columns: object) -> None:
+    place = folder / f"day=2026-01-{day:02d}"
+    place.mkdir(parents=True, exist_ok=True)
+    time = pa.array([datetime(2026, 1, day, 23, 59, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"_time": time, **columns}), place / "part.parquet")
+
+
+def test_some_days_are_read_from_their_own_files(spark: SparkSession, tmp_path: Path) -> None:
+    for day in range(5, 9):
+        put(tmp_path, day, x=[day])
+    (tmp_path / "day=2026-01-08" / "part.parquet").write_bytes(b"no Parquet")
+    put(tmp_path, 7, x=[7], y=["new"])
+    rows = read_days(spark, tmp_path, ["2026-01-05", "2026-01-07"]).orderBy("x").collect()
+    assert [(row["x"], row["y"], row["day"]) for row in rows] == [(5, None, "2026-01-05"), (7, "new", "2026-01-07")]
+
+
+def test_days_whose_columns_have_other_types_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, 5, x=[5])
+    put(tmp_path, 6, x=["six"])
+    with pytest.raises(DataError, match="without --day"):
+        read_days(spark, tmp_path, ["2026-01-05", "2026-01-06"])

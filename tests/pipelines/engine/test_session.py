@@ -22,6 +22,12 @@ def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
     assert LOCAL_DEFAULTS.keys() <= session_options(SparkSettings(master="local[*]")).keys()
 
 
+def test_a_server_of_spark_connect_keeps_what_its_owner_chose() -> None:
+    options = session_options(SparkSettings(master="sc://host:15002", settings={"spark.sql.shuffle.partitions": "9"}))
+    assert all(key.startswith("spark.sql.") for key in options)
+    assert options.items() >= {"spark.sql.shuffle.partitions": "9", **FIXED}.items()
+
+
 def test_the_embedded_engine_takes_its_own_settings_alone() -> None:
     given = {"spark.executor.memory": "9g", "spark.sql.shuffle.partitions": "3", "sail.execution.batch_size": "4096"}
     options = session_options(SparkSettings(settings=given))

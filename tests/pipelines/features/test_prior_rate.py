@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import WindowError
-from pipelines.features.ingested_tables import read_tables
 from pipelines.features.prior_rate import prior_of_run, statistics_window
 from tests.pipelines.ingested_log import START, event, write_ingested
 
@@ -24,7 +23,7 @@ def config(**field: Any) -> Config:
 
 
 def prior(spark: SparkSession, out: Artifacts, refit: bool = True, **field: Any) -> float:
-    return prior_of_run(read_tables(spark, config(**field), out), config(**field), out, refit)
+    return prior_of_run(spark, config(**field), out, refit)
 
 
 def test_only_labels_closed_inside_the_statistics_window_count(spark: SparkSession, tmp_path: Path) -> None:

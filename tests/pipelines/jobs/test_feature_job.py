@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -101,6 +103,20 @@ def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
     assert again.examples == {name: rows.model_copy(update=unwritten) for name, rows in done[0].examples.items()}
     after = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
     assert after == days
+
+
+def test_a_day_of_training_reads_no_other_days_features_and_examples(done, data, out, tmp_path):
+    own = Artifacts(tmp_path / "out")
+    shutil.copytree(out.out, own.out)
+    day = sorted(own.examples("train").glob("day=*"))[1].name
+    places = [own.features, *(own.examples(window) for window in WINDOWS)]
+    damaged = [file for place in places for file in place.glob("day=*/*.parquet") if file.parent.name != day]
+    for file in damaged:
+        file.write_bytes(b"-" * file.stat().st_size)
+    again = make_features(config(), data, own, day=day.removeprefix("day="))
+    assert {name: rows.content_hash for name, rows in again.examples.items()} == {
+        name: rows.content_hash for name, rows in done[0].examples.items()}
+    assert again.parity_rows == 40
 
 
 def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):

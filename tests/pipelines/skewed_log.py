@@ -1,0 +1,80 @@
+"""A log of which one item has 30% of the events, and `sluice features` on it, on any engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS, DAYS, SKEW = 20_000, 10, 0.3
+START = datetime(2026, 1, 5, tzinfo=UTC)
+CONFIG = """
+name = "skewed"
+[spark]
+master = "{master}"
+[spark.settings]
+"spark.executor.memory" = "600m"
+"spark.sql.shuffle.partitions" = "4"
+[log]
+path = "{{data}}/log.parquet"
+user_id = "user_id"
+item_id = "item_id"
+event_time = "time"
+key = ["id"]
+[label]
+expression = "clicked"
+[[fields]]
+name = "user_id"
+kind = "categorical"
+side = "user"
+[[fields]]
+name = "item_id"
+kind = "categorical"
+side = "item"
+[[fields]]
+name = "recent"
+kind = "sequence"
+side = "user"
+of = "item_id"
+length = 5
+[[fields]]
+name = "item_clicks"
+kind = "counter"
+side = "item"
+by = ["item_id"]
+windows = ["2d", "7d"]
+[pair_rates]
+pairs = [["user_id", "item_id"]]
+"""
+
+
+def write_log(folder: Path) -> None:
+    """One item has 30% of the events."""
+    draw = np.random.default_rng(3)
+    hours = np.sort(draw.uniform(0, 24 * DAYS, ROWS))
+    item = np.where(draw.random(ROWS) < SKEW, 0, draw.integers(1, 200, ROWS))
+    pq.write_table(pa.table({
+        "id": np.arange(ROWS), "user_id": [f"u{u}" for u in draw.integers(0, 500, ROWS)],
+        "item_id": [f"i{i}" for i in item], "time": [START + timedelta(hours=float(hour)) for hour in hours],
+        "clicked": (draw.random(ROWS) < 0.05 + 0.1 * (item == 0)).astype(np.int64),
+    }), folder / "log.parquet")
+
+
+def features(folder: Path, master: str, name: str) -> dict[str, str]:
+    """Content hashes of a run of `sluice features`, in a process of its own: one Spark context per process."""
+    config = folder / f"{name}.toml"
+    config.write_text(CONFIG.format(master=master), encoding="utf-8")
+    command = [sys.executable, "-m", "sluice.cli", "features", str(config), "--data", str(folder), "--out",
+               str(folder / name), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
+                          env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {window: found["examples"][window]["content_hash"] for window in ("train", "validation", "test")}
