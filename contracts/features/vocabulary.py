@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from platform import node
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,16 @@ TEXT_PARTS = ("offsets", "blob", "hashes", "ranks")
 
 
 class Vocabulary:
-    """`stored`: text keys, or int64 [N] ascending."""
+    """`stored`: text keys, or int64 [N] ascending; `path`: of the files that they are mapped from.
 
-    def __init__(self, stored: TextKeys | np.ndarray) -> None:
-        self._stored = stored
+    One that is mapped goes to another process as its path, and is mapped there.
+    """
+
+    def __init__(self, stored: TextKeys | np.ndarray, path: Path | None = None) -> None:
+        self._stored, self.path = stored, path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Vocabulary, (self._stored,)) if self.path is None else (_arrived, (self.path.absolute(),))
 
     @classmethod
     def of(cls, keys: Iterable[Any] | np.ndarray | pa.Array | pa.ChunkedArray, key_type: KeyType) -> Vocabulary:
@@ -176,13 +183,21 @@ def _read(path: Path) -> Vocabulary:
     """Raises DataError when a file is missing or damaged."""
     try:
         if path.is_dir():
-            return Vocabulary(TextKeys(*(_mapped(path / f"{part}.npy") for part in TEXT_PARTS)))
+            return Vocabulary(TextKeys(*(_mapped(path / f"{part}.npy") for part in TEXT_PARTS)), path)
         keys = _mapped(path)
     except (OSError, ValueError) as error:
         raise DataError(f"vocabulary {path} cannot be read ({error}); run `sluice features` again") from None
     if keys.dtype.kind == "S":  # of a bundle from before version 0.2, which stays servable
         return Vocabulary.of(keys, "string")
-    return Vocabulary(keys)
+    return Vocabulary(keys, path)
+
+
+def _arrived(path: Path) -> Vocabulary:
+    """Raises DataError where the files are not on this machine."""
+    if not path.exists():
+        raise DataError(f"vocabulary {path} is not there on {node()}; OUT must be a folder that every executor has "
+                        "under the same path (docs/clusters.md)")
+    return _read(path)
 
 
 def _mapped(path: Path) -> np.ndarray:

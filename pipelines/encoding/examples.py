@@ -1,4 +1,5 @@
-"""examples/WINDOW/day=D: encoded examples of train, validation and test, at most four files a day, sorted by row id.
+"""examples/WINDOW/day=D: encoded examples of train, validation and test, sorted by row id; as many files a day as its
+bytes ask for, at most four of a small one.
 
 The negatives of the training window are thinned here, with the same rows kept on any cluster.
 """
@@ -21,7 +22,8 @@ from pipelines.engine.day_partitions import publish
 from pipelines.windows.down_sampling import positives_and_some_negatives
 from pipelines.windows.windows import WINDOW
 
-FILES_PER_DAY = 4
+FILES = 4  # of a day, at most, while no file exceeds FILE_BYTES
+FILE_BYTES = 256 << 20
 
 
 def write(
@@ -35,7 +37,7 @@ def write(
     wanted = windowed.where(F.col(WINDOW).isin(*WINDOWS))
     wanted = wanted if day is None else wanted.where(F.col(DAY) == day)
     thinned = wanted.where((F.col(WINDOW) != "train") | positives_and_some_negatives(config.features.negative_rate))
-    staging = _stage(encode(thinned, spec, vocabularies, keep=(WINDOW, DAY)), out)
+    staging = _stage(encode(thinned, spec, vocabularies, keep=(WINDOW, DAY)), out, files_of(out.features, day))
     only = None if day is None else [day]
     written = {}
     for window in WINDOWS:
@@ -46,9 +48,16 @@ def write(
     return written
 
 
-def _stage(encoded: DataFrame, out: Artifacts) -> Path:
+def files_of(features: Path, day: str | None = None) -> int:
+    """By the raw features of the day, or of the largest one: encoded, a row has about as many bytes."""
+    days = features.glob(f"{DAY}={day or '*'}")
+    largest = max((sum(file.stat().st_size for file in place.glob("*.parquet")) for place in days), default=0)
+    return max(FILES, -(-largest // FILE_BYTES))
+
+
+def _stage(encoded: DataFrame, out: Artifacts, files: int) -> Path:
     staging = out.examples("train").with_name(".staging")
     shutil.rmtree(staging, ignore_errors=True)
-    spread = encoded.repartition(WINDOW, DAY, F.pmod(F.col(ROW), F.lit(FILES_PER_DAY)))
+    spread = encoded.repartition(WINDOW, DAY, F.pmod(F.col(ROW), F.lit(files)))
     spread.sortWithinPartitions(WINDOW, DAY, ROW).write.partitionBy(WINDOW, DAY).parquet(str(staging))
     return staging

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from contracts.errors import DataError, SchemaError
+from contracts.errors import DataError, SchemaError, SluiceError
 
 _FILE = re.compile(r"(?:file|hdfs|s3a?|gs|abfss?):/[^\s,;)\"'\]]+")
 _UNREADABLE = (
@@ -63,6 +63,17 @@ def explain(error: Exception, what: str, path: str) -> DataError:
             "label, so that such rows become null and are quarantined where the value is needed"
         )
     return DataError(f"{what} ({path}): {_cause(text)}")
+
+
+def said_by_workers(error: Exception) -> SluiceError | None:
+    """What the platform's code, or the lack of it, says in a Python worker of a cluster; None where it says nothing."""
+    text = str(error)
+    missing = re.search(r"No module named '(?:pipelines|contracts|pyarrow|numpy)[.\w]*'", text)
+    if missing:
+        return SluiceError(f"the engine's Python workers have no Sluice ({missing[0]}); install the same wheel on "
+                           "every machine, or ship an environment with spark.archives (docs/clusters.md)")
+    told = re.search(r"contracts\.errors\.\w+: ([^\n]+)", text)
+    return DataError(told[1]) if told else None
 
 
 def nothing_to_read(what: str, path: str) -> DataError:

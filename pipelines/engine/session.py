@@ -18,11 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
 from pipelines.engine import embedded
+from pipelines.engine.failures import said_by_workers
 
 JAVA_NEEDED = 17
 MASTER = "SLUICE_SPARK_MASTER"
@@ -54,11 +57,19 @@ LOCAL_DEFAULTS = {
 
 @contextmanager
 def session(settings: SparkSettings, name: str) -> Iterator[SparkSession]:
-    """The active session, or one that is opened for the purpose and stopped at the end."""
+    """The active session, or one that is opened for the purpose and stopped at the end.
+
+    Raises SluiceError where a Python worker says that it lacks the platform's code or files.
+    """
     active = SparkSession.getActiveSession()
     spark = active or open_session(settings, name)
     try:
         yield spark
+    except (PySparkException, Py4JJavaError) as error:
+        known = said_by_workers(error)
+        if known is None:
+            raise
+        raise known from error
     finally:
         if active is None:
             embedded.stop(spark)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from contracts.errors import DataError
 from contracts.features import vocabulary
-from contracts.features.vocabulary import Vocabulary
+from contracts.features.vocabulary import Vocabulary, read, write
 
 texts = st.text(st.characters(codec="utf-8"), max_size=5)
 integers = st.integers(-(2**63), 2**63 - 1)
@@ -134,3 +136,19 @@ def test_damaged_files_are_refused_by_name(tmp_path):
         vocabulary.read_all(tmp_path)
     with pytest.raises(DataError, match=r"other\.npy cannot be read"):
         vocabulary.read(tmp_path, "other")
+
+
+def test_a_mapped_vocabulary_travels_as_its_path(tmp_path, monkeypatch):
+    texts = [f"key {n}" for n in range(9999)]
+    kept = {"texts": Vocabulary.of(texts, "string"), "codes": Vocabulary.of([3, 1], "int64")}
+    for name, keys in kept.items():
+        write(tmp_path, name, keys)
+    monkeypatch.chdir(tmp_path)
+    sent = {name: pickle.dumps(read(Path(), name)) for name in kept}
+    monkeypatch.chdir(tmp_path.parent)
+    assert {name: pickle.loads(data) for name, data in sent.items()} == kept
+    assert max(map(len, sent.values())) < 1000
+    assert pickle.loads(pickle.dumps(kept["codes"])) == kept["codes"]
+    shutil.rmtree(tmp_path / "vocabularies")
+    with pytest.raises(DataError, match=r"texts is not there .* every executor"):
+        pickle.loads(sent["texts"])

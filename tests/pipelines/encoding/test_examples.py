@@ -62,10 +62,19 @@ def test_rows_are_sorted_in_a_few_files_whatever_the_partitioning(spark, out, tm
     examples.write(windowed(spark), SPEC, STORED, CONFIG, out)
     found = files(out)
     assert all(table[ROW] == sorted(table[ROW]) for table in found.values())
-    assert all(len(list(path.parent.glob("*.parquet"))) <= examples.FILES_PER_DAY for path in found)
+    assert all(len(list(path.parent.glob("*.parquet"))) <= examples.FILES for path in found)
     other = Artifacts(tmp_path / "other")
     examples.write(windowed(spark, partitions=5), SPEC, STORED, CONFIG, other)
     assert [rows(other, window) for window in WINDOWS] == [rows(out, window) for window in WINDOWS]
+
+
+def test_a_large_day_has_more_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples, "FILE_BYTES", 100)
+    for day, size in (("2026-01-05", 399), ("2026-01-06", 1001)):
+        (tmp_path / f"day={day}").mkdir()
+        (tmp_path / f"day={day}" / "part.parquet").write_bytes(b"-" * size)
+    assert examples.files_of(tmp_path) == examples.files_of(tmp_path, "2026-01-06") == 11
+    assert examples.files_of(tmp_path, "2026-01-05") == examples.files_of(tmp_path / "none") == 4
 
 
 def test_a_day_replaces_its_own_rows_in_every_window_and_no_others(spark, out):

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.errors import DataError
-from pipelines.engine.failures import explained
+from pipelines.engine.failures import explained, said_by_workers
 
 
 def test_a_failed_cast_says_what_to_use_instead(spark: SparkSession) -> None:
@@ -27,3 +27,16 @@ def test_any_other_condition_is_told_in_one_line(spark: SparkSession) -> None:
 def test_our_own_errors_pass(spark: SparkSession) -> None:
     with pytest.raises(DataError, match=r"^mine$"), explained("log", "p"):
         raise DataError("mine")
+
+
+def test_what_the_platforms_code_says_in_a_worker_is_the_sentence(spark: SparkSession) -> None:
+    def refuse(batches):
+        raise DataError("no files on this machine")
+        yield from batches
+
+    with pytest.raises(Exception, match="no files") as caught:
+        spark.range(3).mapInArrow(refuse, "id bigint").collect()
+    assert str(said_by_workers(caught.value)) == "no files on this machine"
+    lacking = said_by_workers(RuntimeError("ModuleNotFoundError: No module named 'pipelines.encoding'"))
+    assert "install the same wheel" in str(lacking)
+    assert said_by_workers(RuntimeError("No module named 'mine'")) is None
