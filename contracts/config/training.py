@@ -28,7 +28,9 @@ class Train(Section):
         1000.0, ge=0, description="precision of the Gaussian prior on vectors of values, spread over all training "
         "rows; a hundredth of it where no hidden layer is behind them; 0: none",
     )
-    item_prior: bool = Field(True, description="the popularity of the item, in logits, within every model")
+    item_prior: bool = Field(
+        True, description="the popularity of the item, in logits, within every model, where no counter tells it"
+    )
     unknown_ids: bool = Field(
         True, description="ids are made unknown at random in training, as often as validation has unknown ones"
     )

@@ -5,6 +5,9 @@
 over the training window; r the overall click rate, expected_i what rows shown in the item's positions get on average
 (n_i r in a log without positions), so that an item is not held to be bad for having been shown low. An item never
 seen has the rate of the rows whose item is unknown, and 0 where there are none.
+
+Where a counter of the item's side is among the fields the prior stays 0: a counter says what was known of the item at
+the time, while the whole window's count contains the row's own label and is stale when the window has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ STRENGTH = 20.0  # impressions at the expected rate
 
 
 class ItemPrior(nn.Module):
-    """Without a categorical field of the item the prior is 0; so it is until `start_at` has counted. Not trained."""
+    """Without a categorical field of the item, or with a counter of it, the prior is 0; so it is until `start_at` has
+    counted. Not trained."""
 
     logit: Tensor
 
@@ -30,11 +34,12 @@ class ItemPrior(nn.Module):
         super().__init__()
         self.slot = item_slot(spec)
         self.has_position = spec.has_position
+        self.counted_already = any(field.kind == "counter" for field in spec.of_side("item"))
         self.register_buffer("logit", torch.zeros(self.slot.size if self.slot else 0))
 
     def start_at(self, examples: ExampleSet) -> None:
         """Counts the training window."""
-        if self.slot is None:
+        if self.slot is None or self.counted_already:
             return
         ids, labels = examples.column(self.slot.name), examples.column(LABEL).astype(np.float64)
         shown, clicks, expected = (np.bincount(ids, weights=weights, minlength=len(self.logit))

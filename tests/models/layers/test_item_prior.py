@@ -26,6 +26,14 @@ def test_it_is_the_smoothed_log_odds_over_those_of_all_rows(item_world: Any, spe
     assert prior.logit[UNKNOWN] == pytest.approx(0.0, abs=1e-6)  # no training row has it
 
 
+def test_a_counter_of_the_items_side_takes_its_place(item_world: Any, spec: FeatureSpec) -> None:
+    for side, counts in (("user", True), ("item", False)):
+        counter = FeatureField(name=f"{side}_rate", kind="counter", side=side)
+        prior = ItemPrior(spec.model_copy(update={"fields": (*spec.fields, counter)}))
+        prior.start_at(item_world.train)
+        assert bool(prior.logit.any()) == counts
+
+
 def test_an_item_is_not_held_to_be_bad_for_having_been_shown_low(
     make_world: Callable[..., Any], spec: FeatureSpec
 ) -> None:
