@@ -67,3 +67,5 @@ class Features(Section):
     publish_every: Duration = Field(86_400, description="how often the served tables are published; 0: event-fresh")
     also_fresh: bool = Field(False, description="event-fresh twins beside the published features")
     negative_rate: float = Field(1.0, gt=0, le=1.0, description="share w of negatives kept in the training window")
+    max_key_rows: int = Field(2_000_000, ge=1, description="events of one key that a task holds; the counters of a key "
+                              "with more are summed slice of time by slice")

@@ -21,7 +21,8 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from pipelines.engine.key_types import SPARK_TYPES
-from pipelines.features.running_counters import MOMENT, Measure, counts_at, running_counts
+from pipelines.features.measures import MOMENT, Measure
+from pipelines.features.running_counters import counts_at, running_counts
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, PublishClock
@@ -31,12 +32,17 @@ _JOINED = "_joined"  # before a measure's name, once it is joined to the rows
 
 @dataclass(frozen=True)
 class HistoryFeatures:
-    """The configured counters and sequences of `sides`; `prior` is the rate they are smoothed towards."""
+    """The configured counters and sequences of `sides`.
+
+    prior    the rate they are smoothed towards
+    events   how many impressions there are at most
+    """
 
     config: Config
     columns: SourceColumns
     prior: float = 0.0
     sides: tuple[Side, ...] = ("user", "item")
+    events: int = 0
 
     @cached_property
     def counters(self) -> list[FieldConfig]:
@@ -59,7 +65,7 @@ class HistoryFeatures:
         asked = rows.withColumn(MOMENT, clock.last_publish(F.col(AT)))
         for keys, fields in self._groups().items():
             measures = measures_of(fields)
-            counts = running_counts(impressions, rows, keys, measures, clock)
+            counts = running_counts(impressions, rows, keys, measures, clock, self.most)
             asked = _marked(counts, measures).join(asked, [*keys, MOMENT], "right")
             asked = self._with_counters(asked, fields, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
@@ -73,6 +79,12 @@ class HistoryFeatures:
             asked = _marked(counts, measures).join(asked, list(keys), "right")
             asked = self._with_counters(asked, fields, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
+
+    @property
+    def most(self) -> int | None:
+        """Impressions of one key that a task should hold; None where no key can have more."""
+        most = self.config.features.max_key_rows
+        return most if self.events > most else None
 
     def _with_counters(self, asked: DataFrame, fields: Sequence[FieldConfig], suffix: str) -> DataFrame:
         features = {

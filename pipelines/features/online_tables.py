@@ -26,9 +26,10 @@ from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import read_tables
 from pipelines.features.latest_attributes import latest_attributes
+from pipelines.features.measures import MOMENT, Measure
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import STATIC
-from pipelines.features.running_counters import MOMENT, Measure, counts_at
+from pipelines.features.running_counters import counts_at
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros

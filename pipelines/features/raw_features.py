@@ -41,7 +41,7 @@ def build_features(
     tables = read_tables(spark, config, out, list(rows_of_day) if days else ())
     columns = tables.columns(config)
     prior = prior_of_run(spark, config, out, refit=days is None)
-    history = HistoryFeatures(config, columns, prior)
+    history = HistoryFeatures(config, columns, prior, events=rows_in(out.events))
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
     impressions = tables.impressions(needed, config.label_window).persist()
     try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,57 +23,55 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
+from pipelines.features.measures import ENTERS, MOMENT, QUERY, ROWS, Measure
+from pipelines.features.prefix_sums import PrefixSums
+from pipelines.features.sliced_counters import sliced_counts
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
-
-Event = Literal["shown", "closed", "clicked"]
-ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}
-MOMENT, QUERY, ROWS = "_moment", "_query", "_rows"
-
-
-class Measure(NamedTuple):
-    """How many impressions have had this event and are younger than `window` seconds (None: of any age)."""
-
-    event: Event
-    window: int | None
-
-    @property
-    def column(self) -> str:
-        return f"_{self.event}_{'all' if self.window is None else self.window}"
-
-    @property
-    def exit(self) -> str:
-        """The column of the moment at which the impression leaves."""
-        return f"_exit_{self.window}"
-
-    def enters(self) -> Column:
-        """Whether the impression ever counts; false also where the event never happened: its time is null."""
-        entry = F.col(ENTERS[self.event])
-        if self.window is None:
-            return entry.isNotNull()
-        return F.coalesce(entry < F.col(AT) + self.window * SECOND, F.lit(False))
-
-    def counts_at(self, moment: int) -> Column:
-        """Whether the impression counts at `moment` (microseconds)."""
-        inside = self.enters() & F.coalesce(F.col(ENTERS[self.event]) <= moment, F.lit(False))
-        return inside if self.window is None else inside & (F.col(AT) + self.window * SECOND > moment)
 
 
 @step(needs={AT: "bigint", ENTER: "bigint", CLOSE: "bigint", CLICK: "bigint"}, gives={MOMENT: "bigint"})
 def running_counts(
-    impressions: DataFrame, queries: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock
+    impressions: DataFrame, queries: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock,
+    most: int | None = None,
 ) -> DataFrame:
     """`keys`, MOMENT (the last publish before the query) and one bigint column per measure; a row per distinct pair.
 
     impressions  `keys` and the time columns of `with_times`
     queries      `keys` and AT (microseconds); those without a key have no row
+    most         impressions of one key that a task should hold; a key of more is counted slice of time by slice
     """
-    moves = _moves(_keyed(impressions, keys), keys, measures, clock).withColumn(QUERY, F.lit(False))
-    moment = clock.last_publish(F.col(AT)).alias(MOMENT)
-    asked = _keyed(queries, keys).select(*keys, moment).distinct().withColumn(QUERY, F.lit(True))
+    shown, asking = _keyed(impressions, keys), _keyed(queries, keys)
+    heavy = None if most is None else _keys_above(shown, keys, most)
+    if heavy is None:
+        return _whole_counts(shown, asking, keys, measures, clock)
+    light = [frame.join(F.broadcast(heavy), list(keys), "left_anti") for frame in (shown, asking)]
+    spread = [frame.join(F.broadcast(heavy), list(keys), "left_semi") for frame in (shown, asking)]
+    sliced = sliced_counts(_moves(spread[0], keys, measures, clock), _asked(spread[1], keys, clock), keys, measures)
+    return _whole_counts(light[0], light[1], keys, measures, clock).unionByName(sliced)
+
+
+def _whole_counts(
+    impressions: DataFrame, queries: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock
+) -> DataFrame:
+    moves = _moves(impressions, keys, measures, clock).withColumn(QUERY, F.lit(False))
+    asked = _asked(queries, keys, clock).withColumn(QUERY, F.lit(True))
     merged = moves.unionByName(asked, allowMissingColumns=True)
     columns = [*[impressions.schema[key] for key in keys], *(StructField(name, LongType()) for name in (
         MOMENT, *(measure.column for measure in measures)))]
     return per_key(merged, keys, partial(counted, keys=tuple(keys), measures=tuple(measures)), StructType(columns))
+
+
+def _asked(queries: DataFrame, keys: Sequence[str], clock: PublishClock) -> DataFrame:
+    """Distinct keys and MOMENTs."""
+    return queries.select(*keys, clock.last_publish(F.col(AT)).alias(MOMENT)).distinct()
+
+
+def _keys_above(impressions: DataFrame, keys: Sequence[str], most: int) -> DataFrame | None:
+    """The keys of more impressions than that, which are few; None where there is none."""
+    rows = impressions.groupBy(*keys).agg(F.count(F.lit(1)).alias(ROWS))
+    found = rows.where(F.col(ROWS) > most).select(*keys)
+    table = found.toArrow()
+    return impressions.sparkSession.createDataFrame(table, found.schema) if table.num_rows else None
 
 
 @step(needs={AT: "bigint", ENTER: "bigint", CLOSE: "bigint", CLICK: "bigint"}, gives={})
@@ -102,48 +99,28 @@ def _moves(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measu
 
 
 def counted(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], measures: tuple[Measure, ...]) -> pa.Table:
-    """The queries among the rows with their measures; `group` numbers the rows' keys."""
+    """The queries among the rows with their measures; `group` numbers the rows' keys. One sort for each time."""
     asks = table.column(QUERY).to_numpy()
-    rows = table.column(ROWS).fill_null(0).to_numpy()
-    asked_group, moment = group[asks], table.column(MOMENT).filter(table.column(QUERY)).to_numpy()
+    moves = table.filter(pa.array(~asks))
+    rows = moves.column(ROWS).to_numpy()
     columns = {name: table.column(name).filter(table.column(QUERY)) for name in (*keys, MOMENT)}
+    asked = columns[MOMENT].to_numpy()
+    weights = {m: np.where(moves.column(m.column).to_numpy(), rows, 0) for m in measures}
+    totals = dict.fromkeys(measures, np.zeros(len(asked), np.int64))
+    for name, signs in _changes_at(measures).items():
+        happens = moves.column(name).is_valid().to_numpy()
+        moments = moves.column(name).drop_null().to_numpy()
+        sums = PrefixSums(group[~asks][happens], moments, group[asks], asked)
+        for measure, sign in signs.items():
+            totals[measure] = totals[measure] + sign * sums.of(weights[measure][happens])
+    return pa.table(columns | {m.column: pa.array(totals[m], pa.int64()) for m in measures})
+
+
+def _changes_at(measures: Sequence[Measure]) -> dict[str, dict[Measure, int]]:
+    """Column of a time -> measures that grow (1) or shrink (-1) then."""
+    found: dict[str, dict[Measure, int]] = {}
     for measure in measures:
-        entered = table.column(measure.column).fill_null(False).to_numpy()
-        numbers, weights = group[entered], rows[entered]
-        entries = table.column(ENTERS[measure.event]).fill_null(0).to_numpy()[entered]
-        total = sums_until(numbers, entries, weights, asked_group, moment)
+        found.setdefault(ENTERS[measure.event], {})[measure] = 1
         if measure.window is not None:
-            exits = table.column(measure.exit).fill_null(0).to_numpy()[entered]
-            total = total - sums_until(numbers, exits, weights, asked_group, moment)
-        columns[measure.column] = pa.array(total, pa.int64())
-    return pa.table(columns)
-
-
-def sums_until(
-    group: np.ndarray, moments: np.ndarray, weights: np.ndarray, asked_group: np.ndarray, asked: np.ndarray
-) -> np.ndarray:
-    """int64 [queries]: sum of the weights of the query's own group whose moment is at or before the one asked."""
-    codes, first, last = group_codes(group, moments, asked_group, asked)
-    order = np.argsort(codes, kind="stable")
-    running = np.concatenate([[0], np.cumsum(weights[order])])
-    ordered = codes[order]
-    return running[np.searchsorted(ordered, last, "right")] - running[np.searchsorted(ordered, first, "left")]
-
-
-def group_codes(
-    group: np.ndarray, moments: np.ndarray, asked_group: np.ndarray, asked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int64 codes that order by (group, moment): of the rows, of the start of each query's group, of each query.
-
-    Moments become their ranks where group x span would not fit.
-    """
-    if len(moments) == 0 or len(asked) == 0:
-        return np.zeros(len(moments), np.int64), np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
-    low, high = min(moments.min(), asked.min()), max(moments.max(), asked.max())
-    groups = int(max(group.max(), asked_group.max())) + 1
-    if groups * (int(high) - int(low) + 2) >= 2**62:
-        known = np.unique(np.concatenate([moments, asked]))
-        moments, asked = np.searchsorted(known, moments), np.searchsorted(known, asked)
-        low, high = 0, len(known)
-    span = int(high) - int(low) + 2
-    return group * span + (moments - low), asked_group * span, asked_group * span + (asked - low)
+            found.setdefault(measure.exit, {})[measure] = -1
+    return found

@@ -19,7 +19,8 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 from contracts.artifacts import ROW, USER
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
-from pipelines.features.running_counters import MOMENT, QUERY, group_codes
+from pipelines.features.measures import MOMENT, QUERY
+from pipelines.features.prefix_sums import group_codes
 from pipelines.windows.publish_clock import AT, CLICKED_AT, LEARNED, PublishClock
 
 VALUE, HISTORY, VISIBLE = "_value", "_history", "_visible"

@@ -22,6 +22,9 @@ master = "{master}"
 [spark.settings]
 "spark.executor.memory" = "600m"
 "spark.sql.shuffle.partitions" = "4"
+[features]
+also_fresh = true
+max_key_rows = 2000
 [log]
 path = "{{data}}/log.parquet"
 user_id = "user_id"

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import ROW
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
+from pipelines.features import sliced_counters
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.source_columns import SourceColumns
 from pipelines.windows.publish_clock import clocks, with_times
@@ -56,6 +57,7 @@ class Trial(NamedTuple):
     label_window: int
     windows: tuple[int, ...]
     length: int
+    max_key_rows: int
     seed: int
 
 
@@ -65,6 +67,7 @@ TRIALS = st.builds(
     label_window=st.sampled_from([0, 4, 15]),
     windows=st.lists(st.sampled_from([1, 3, 10, 25, 1000]), min_size=1, max_size=3, unique=True).map(tuple),
     length=st.integers(1, 4),
+    max_key_rows=st.sampled_from([5, 10_000]),
     seed=st.integers(0, 10**9),
 )
 
@@ -93,7 +96,9 @@ def configuration(trial: Trial) -> Config:
             "name": "test",
             "log": {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time"},
             "label": {"expression": "clicked"},
-            "features": {"publish_every": trial.publish_every, "also_fresh": True},
+            "features": {
+                "publish_every": trial.publish_every, "also_fresh": True, "max_key_rows": trial.max_key_rows,
+            },
             "fields": [
                 {"name": "kind", "kind": "categorical", "side": "item", "key_type": "int64"},
                 {"name": "user", "side": "user", "by": ["uid"], **counter},
@@ -155,11 +160,13 @@ def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> No
     config = configuration(trial)
     rows = [_as_row(e) for log in logs for e in log]
     frame = spark.createDataFrame(rows, SCHEMA)
-    history = HistoryFeatures(config, SourceColumns(config, frame.schema, None, None), PRIOR)
+    history = HistoryFeatures(config, SourceColumns(config, frame.schema, None, None), PRIOR, events=len(rows))
     impressions = with_times(frame, trial.label_window).persist()
     wide = impressions
-    for clock in clocks(config.features):
-        wide = history.add(wide, impressions, clock)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sliced_counters, "SLICE_WIDTH", 7 * SECOND)
+        for clock in clocks(config.features):
+            wide = history.add(wide, impressions, clock)
     found = {row[ROW]: row.asDict() for row in wide.collect()}
     impressions.unpersist()
     assert len(found) == len(rows)

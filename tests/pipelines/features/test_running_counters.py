@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
-from pipelines.features.running_counters import MOMENT, Measure, counts_at, running_counts, sums_until
+from pipelines.features import sliced_counters
+from pipelines.features.measures import MOMENT, Measure
+from pipelines.features.running_counters import counts_at, running_counts
 from pipelines.windows.publish_clock import AT, SECOND, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)
@@ -68,11 +70,24 @@ def test_counts_of_one_moment_are_the_running_counts_at_it(impressions: DataFram
     assert [tuple(row)[1:] for row in at_once] == running
 
 
-def test_sums_do_not_overflow_over_any_span() -> None:
-    far = np.array([-(2**61), 2**61])
-    group, weights = np.array([0, 3_000_000]), np.array([2, 5])
-    assert sums_until(group, far, weights, group, far).tolist() == [2, 5]
-    assert sums_until(group, far, weights, group, far - 1).tolist() == [0, 0]
+@pytest.mark.parametrize("clock", [FRESH, EVERY_TEN])
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_slices_of_time_and_what_is_carried_make_the_same_counts(
+    impressions: DataFrame, clock: PublishClock, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Key a has two impressions, key b one."""
+    monkeypatch.setattr(sliced_counters, "SLICE_WIDTH", 7 * SECOND)
+    measures = [SHOWN, CLOSED, CLICKED, Measure("clicked", None), Measure("shown", 3)]
+    both = impressions.unionByName(impressions.where("_at = 12000000").withColumn("key", F.lit("b")))
+    asked = [(key, t * SECOND) for key in ("a", "b", "c", None) for t in (-1, 0, 11, 12, 17, 31, 40, 42, 65, 99)]
+    queries = impressions.sparkSession.createDataFrame(asked, f"key string, {AT} bigint")
+    whole, sliced = (
+        sorted(tuple(row) for row in running_counts(both, queries, ["key"], measures, clock, limit).collect())
+        for limit in (None, most)
+    )
+    assert sliced == whole
+    assert {row[0] for row in whole} == {"a", "b", "c"}
+    assert any(any(row[2:]) for row in whole)
 
 
 def test_impressions_without_times_are_refused(impressions: DataFrame) -> None:

@@ -1,0 +1,82 @@
+"""Running counts of keys that have more events than a task should hold: partial sums by slice of time, then carry.
+
+A change of a measure is an entry or an exit of impressions (see pipelines/features/running_counters.py). So, at t,
+
+    measure(key, t) = changes of the key in the slices before that of t  +  those in the slice of t, at or before t
+
+A task holds the changes of a key and a slice; what is carried from slice to slice is one row for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from pipelines.engine.key_batches import per_key
+from pipelines.features.measures import ENTERS, MOMENT, QUERY, ROWS, Measure
+from pipelines.features.prefix_sums import PrefixSums
+from pipelines.windows.publish_clock import SECOND
+
+SLICE_WIDTH = 3_600 * SECOND
+SLICE, _CHANGE, _CARRY = "_slice", "_change", "_carry"
+
+
+def sliced_counts(moves: DataFrame, asked: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+    """`keys`, MOMENT and one bigint column per measure; a row per row of `asked`.
+
+    moves  as `running_counters` makes them: `keys`, entries, exits, whether each measure is entered, ROWS
+    asked  distinct `keys` and MOMENT
+    """
+    names = [measure.column for measure in measures]
+    changes = _changes(moves, keys, measures).withColumn(QUERY, F.lit(False))
+    merged = changes.unionByName(asked.withColumn(QUERY, F.lit(True)), allowMissingColumns=True)
+    merged = merged.withColumn(SLICE, F.col(MOMENT) - F.pmod(F.col(MOMENT), F.lit(SLICE_WIDTH)))
+    longs = [StructField(name, LongType()) for name in (SLICE, MOMENT, *names)]
+    schema = StructType([*(moves.schema[key] for key in keys), *longs])
+    of_slice = partial(within_slices, keys=(*keys, SLICE), names=tuple(names))
+    within = per_key(merged, [*keys, SLICE], of_slice, schema)
+    carried = within.join(_carry(merged, keys, names), [*keys, SLICE])
+    return carried.select(*keys, MOMENT, *[(F.col(name) + F.col(_CARRY + name)).alias(name) for name in names])
+
+
+def _changes(moves: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+    """(keys, MOMENT, by how much each measure changes then)."""
+    rows = {m: F.when(F.col(m.column), F.col(ROWS)).otherwise(F.lit(0).cast("bigint")) for m in measures}
+    none = F.lit(0).cast("bigint")
+
+    def change(moment: str, of: dict[Measure, Column]) -> Column:
+        return F.struct(F.col(moment).alias(MOMENT), *[of.get(m, none).alias(m.column) for m in measures])
+
+    entries = [change(ENTERS[event], {m: rows[m] for m in measures if m.event == event})
+               for event in dict.fromkeys(m.event for m in measures)]
+    exits = [change(name, {m: -rows[m] for m in measures if m.window is not None and m.exit == name})
+             for name in dict.fromkeys(m.exit for m in measures if m.window is not None)]
+    exploded = moves.select(*keys, F.explode(F.array(*entries, *exits)).alias(_CHANGE))
+    names = (MOMENT, *(measure.column for measure in measures))
+    flat = exploded.select(*keys, *[F.col(_CHANGE)[name].alias(name) for name in names])
+    return flat.where(F.col(MOMENT).isNotNull())
+
+
+def _carry(merged: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """(keys, SLICE, all changes of the key before the slice)."""
+    totals = merged.groupBy(*keys, SLICE).agg(*[F.sum(name).alias(name) for name in names])
+    before = Window.partitionBy(*keys).orderBy(SLICE).rowsBetween(Window.unboundedPreceding, -1)
+    none = F.lit(0).cast("bigint")
+    sums = [F.coalesce(F.sum(name).over(before), none).alias(_CARRY + name) for name in names]
+    return totals.select(*keys, SLICE, *sums)
+
+
+def within_slices(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], names: tuple[str, ...]) -> pa.Table:
+    """The queries among the rows with the changes of their own group up to their moment."""
+    asks, moments = table.column(QUERY).to_numpy(), table.column(MOMENT).to_numpy()
+    sums = PrefixSums(group[~asks], moments[~asks], group[asks], moments[asks])
+    columns = {name: table.column(name).filter(table.column(QUERY)) for name in (*keys, MOMENT)}
+    for name in names:
+        columns[name] = pa.array(sums.of(table.column(name).fill_null(0).to_numpy()[~asks]), pa.int64())
+    return pa.table(columns)
