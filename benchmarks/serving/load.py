@@ -5,8 +5,9 @@
 The world is that of `sluice bench funnel` (1,000 retrieved, 200 ranked, 10 shown, 40 fields, an auction), written as a
 bundle and served by `sluice serve`. Callers are a process of their own on the same machine (benchmarks/serving/
 open_loop.py). Capacity is what a closed loop of eight callers gets; goodput counts answers within a deadline of 25 ms,
-as a share of capacity. The funnel in process, and its floor, are those of `sluice bench funnel`. With --json the last
-line is `load.{...}`; changes of bundles are measured by `sluice bench swaps`.
+as a share of capacity. The generator's own share of the machine stands beside each figure, and the server's. The funnel
+in process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With
+--json the last line is `load.{...}`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ import torch
 
 from benchmarks.serving.funnel import USERS, VALUES, clock, floors, world
 from benchmarks.serving.open_loop import LoadFigures, offered
-from benchmarks.serving.swaps import resident_megabytes
+from benchmarks.serving.process_figures import cpu_seconds, resident_megabytes
+from benchmarks.serving.swaps import measure as measure_swaps
 from benchmarks.serving.synthetic_bundle import publish
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -41,6 +43,7 @@ CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
 OVERLOAD = (2.8, 5.0)
 SHORT = 0.025  # seconds of a call's deadline under overload
 STEADY_RATE = 300.0
+SWAP_SHARE, SWAP_CONNECTION_SECONDS = 0.3, 5.0  # of capacity offered while bundles are changed
 
 
 def in_process(bundle: LoadedBundle, times: int) -> dict[str, float]:
@@ -87,28 +90,42 @@ def capacity(target: str, seconds: float) -> float:
         return sum(callers.map(caller, range(CALLERS))) / seconds
 
 
+def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float) -> dict[str, Any]:
+    """The generator's figures, and the cores that the server has used meanwhile."""
+    before = cpu_seconds(server.process.pid)
+    figures = offered(server.target, rate, seconds, deadline).model_dump()
+    return {**figures, "server_cores": (cpu_seconds(server.process.pid) - before) / seconds}
+
+
+def swapped(folder: Path, swaps: int, rate: float, workers: int) -> dict[str, float]:
+    """Failed requests, p99 during changes over that between them, and p99 in milliseconds."""
+    found = measure_swaps(folder, swaps, rate, SWAP_CONNECTION_SECONDS, SWAP_CONNECTION_SECONDS, workers)
+    return {"failed": found["failed"], "p99_ratio": found["p99_ratio"], "p99_ms": found["during"]["p99"]}
+
+
 def served(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any]:
     """All figures of a server with so many workers."""
     server = ServerProcess(folder, log, options=("--workers", str(workers)))
     try:
         alone, most = one_caller(server.target, times), capacity(server.target, seconds)
-        along = {share: offered(server.target, share * most, seconds, 1.0) for share in SHARES}
-        beyond = {times_: offered(server.target, times_ * most, seconds, SHORT) for times_ in OVERLOAD}
-        steady = offered(server.target, STEADY_RATE, seconds, 1.0)
+        along = {str(share): stretch(server, share * most, seconds, 1.0) for share in SHARES}
+        beyond = {str(share): stretch(server, share * most, seconds, SHORT) for share in OVERLOAD}
+        steady = stretch(server, STEADY_RATE, seconds, 1.0)
         memory = resident_megabytes(server.process.pid)
     finally:
         server.stop()
-    return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "at_300": steady.model_dump(),
-            "along": {str(share): one.model_dump() for share, one in along.items()},
-            "beyond": {str(share): one.model_dump() for share, one in beyond.items()},
-            "goodput": {str(share): one.answered / most for share, one in beyond.items()}, "megabytes": memory}
+    return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "at_300": steady, "along": along,
+            "beyond": beyond, "goodput": {share: one["answered"] / most for share, one in beyond.items()},
+            "megabytes": memory}
 
 
-def row(label: str, one: LoadFigures) -> str:
+def row(label: str, figures: dict[str, Any]) -> str:
+    one = LoadFigures.model_validate(figures)
     codes = ", ".join(f"{name} {count}" for name, count in sorted(one.codes.items()))
     return (f"{label:<16}{one.rate:8.0f}/s {one.answered:8.1f} answered/s  p50 {one.p50_ms:7.2f}  "
             f"p95 {one.p95_ms:7.2f}  p99 {one.p99_ms:7.2f} ms  degraded {one.degraded}  {codes}  "
-            f"(sent late p99 {one.sent_late_ms:.1f})")
+            f"(sent late p99 {one.sent_late_ms:.1f} ms; cores: server {figures['server_cores']:.2f}, generator "
+            f"{one.generator_cores:.2f})")
 
 
 def show(found: dict[str, Any]) -> None:
@@ -117,8 +134,8 @@ def show(found: dict[str, Any]) -> None:
           f"{found['megabytes']} MB resident")
     for kind in ("along", "beyond"):
         for share, one in found[kind].items():
-            print(row(f"  {share} capacity", LoadFigures.model_validate(one)))
-    print(row("  300/s", LoadFigures.model_validate(found["at_300"])))
+            print(row(f"  {share} capacity", one))
+    print(row("  300/s", found["at_300"]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -128,6 +145,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=8.0, help="of every stretch")
     parser.add_argument("--requests", type=int, default=400, help="one after the other")
+    parser.add_argument("--swaps", type=int, default=4, help="changes of bundles, under load")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -142,12 +160,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         for workers in chosen.workers:
             found.append(served(folder, Path(place) / "server.log", workers, chosen.seconds, chosen.requests))
             show(found[-1])
+        swap = swapped(folder, chosen.swaps, SWAP_SHARE * found[-1]["capacity_per_second"], chosen.workers[-1])
+    print(f"{chosen.swaps} changes of bundles: {swap['failed']} failed, p99 {swap['p99_ms']:.1f} ms, "
+          f"{swap['p99_ratio']:.2f} of steady")
     if chosen.json:
-        print(json.dumps({"load": summary(inside, found), "date": datetime.now(UTC).date().isoformat(),
+        print(json.dumps({"load": summary(inside, found, swap), "date": datetime.now(UTC).date().isoformat(),
                           "items": chosen.items, "ranker": chosen.ranker, "runs": found}))
 
 
-def summary(inside: dict[str, float], found: list[dict[str, Any]]) -> dict[str, Any]:
+def summary(inside: dict[str, float], found: list[dict[str, Any]], swap: dict[str, float]) -> dict[str, Any]:
     """One caller and overload of the first run, capacity and 300 a second of the last."""
     first, last = found[0], found[-1]
     return {
@@ -155,6 +176,7 @@ def summary(inside: dict[str, float], found: list[dict[str, Any]]) -> dict[str, 
         "grpc_adds_ms": first["one_caller"]["p50_ms"] - inside["funnel_ms"], "one_caller": first["one_caller"],
         "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
         "goodput_at_2_8x": first["goodput"]["2.8"], "goodput_at_5x": first["goodput"]["5.0"],
+        "swap": swap,
     }
 
 

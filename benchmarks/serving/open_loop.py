@@ -33,7 +33,8 @@ LINGER = 2.0  # seconds for the last answers
 
 class LoadFigures(BaseModel):
     """Milliseconds from when a request was due, of those answered; `codes` counts gRPC's statuses, `degraded` answers
-    that say so, `answered` per second of the stretch, `sent_late_ms` how late the generator itself was (p99)."""
+    that say so, `answered` per second of the stretch, `sent_late_ms` how late the generator itself was (p99),
+    `generator_cores` how much of the machine it has taken."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,6 +48,7 @@ class LoadFigures(BaseModel):
     p99_ms: float
     max_ms: float
     sent_late_ms: float
+    generator_cores: float = 0.0
 
 
 @dataclass(slots=True)
@@ -73,6 +75,7 @@ async def offer(chosen: argparse.Namespace) -> LoadFigures:
     stubs = [sluice_pb2_grpc.RankingStub(channel) for channel in channels]
     for number in range(WARM_UP):
         await stubs[number % len(stubs)].Rank(request(number, chosen.users, chosen.values, False, 0), timeout=5)
+    begun = time.process_time()
     draw, calls, tasks = np.random.default_rng(chosen.seed), list[Call](), set[asyncio.Task[None]]()
     due = time.monotonic() + 0.1
     end = due + chosen.seconds
@@ -92,7 +95,8 @@ async def offer(chosen: argparse.Namespace) -> LoadFigures:
         await asyncio.wait(tasks, timeout=chosen.deadline + LINGER)
     for channel in channels:
         await channel.close()
-    return figures(calls, chosen.rate, chosen.seconds)
+    cores = (time.process_time() - begun) / chosen.seconds
+    return figures(calls, chosen.rate, chosen.seconds).model_copy(update={"generator_cores": cores})
 
 
 async def _ask(stub: Any, asked: pb.RankRequest, deadline: float, call: Call) -> None:

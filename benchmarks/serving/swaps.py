@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.serving.process_figures import resident_megabytes
 from contracts.bundle import bundle
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.bundle.feature_store import FeatureStore
@@ -49,13 +49,6 @@ def percentiles(outcomes: Sequence[Outcome]) -> dict[str, float]:
     spent = np.array([outcome.seconds for outcome in outcomes]) * 1000
     p50, p95, p99 = np.percentile(spent, (50, 95, 99))
     return {"requests": len(spent), "p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(spent.max())}
-
-
-def resident_megabytes(pid: int) -> int:
-    """Of a process and its children."""
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
-    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in [str(pid), *children])
-    return pages * 4096 // 2**20
 
 
 def measure(

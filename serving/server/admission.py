@@ -48,18 +48,25 @@ class Admission:
     def enter(self, one: Waiting, service: float, floor: float) -> None:
         """`service` seconds pass per request; below `floor` none can be answered. Raises Overloaded."""
         self.expire()
-        ahead = self._ahead(one.tenant) * service
-        if ahead > min(one.remaining() - floor, self._oldest):
-            raise Overloaded(f"the queue alone takes {1000 * ahead:.0f} ms, more than the request has; send it again "
-                             "later or elsewhere, or with more time")
-        if self.waiting >= self._most and not self._make_room(one.tenant):
-            raise Overloaded(f"{self.waiting} requests wait, as many as may (serve.max_queue); send it again later or "
-                             "elsewhere")
+        if why := self.refusal(one.tenant, one.remaining(), service, floor):
+            raise Overloaded(why)
+        if self.waiting >= self._most:
+            self._make_room(one.tenant)
         if not self._queues.get(one.tenant):
             self._queues[one.tenant] = deque()
             self._spent[one.tenant] = min(self._spent.values(), default=0.0)
         self._queues[one.tenant].append(one)
         self.waiting += 1
+
+    def refusal(self, tenant: str, remaining: float, service: float, floor: float) -> str:
+        """Why a request with so many seconds left may not wait, or would in vain; "" where it may."""
+        ahead = self._ahead(tenant) * service
+        if ahead > min(remaining - floor, self._oldest):
+            return (f"the queue alone takes {1000 * ahead:.0f} ms, more than the request has; send it again later or "
+                    "elsewhere, or with more time")
+        if self.waiting >= self._most and self._greediest(tenant) is None:
+            return f"{self.waiting} requests wait, as many as may (serve.max_queue); send it again later or elsewhere"
+        return ""
 
     def next(self, floor: float) -> Waiting | None:
         """Whose turn it is; those that have less than `floor` seconds left are refused on the way."""
@@ -99,18 +106,21 @@ class Admission:
         return own - 1 + sum(min(len(queue), rounds * self._shares.get(name, 1.0))
                              for name, queue in self._queues.items() if name != tenant)
 
-    def _make_room(self, tenant: str) -> bool:
+    def _greediest(self, tenant: str) -> str | None:
+        """Who has to give up a place for a newcomer of `tenant`; None where nobody has more than its share."""
         def weight(name: str) -> float:
             return len(self._queues[name]) / self._shares.get(name, 1.0)
 
         largest = max(self._queues, key=weight)
         own = (len(self._queues.get(tenant, ())) + 1) / self._shares.get(tenant, 1.0)
-        if largest == tenant or weight(largest) <= own:
-            return False
+        return None if largest == tenant or weight(largest) <= own else largest
+
+    def _make_room(self, tenant: str) -> None:
+        largest = self._greediest(tenant)
+        assert largest is not None  # or the newcomer had been refused
         dropped = self._queues[largest].pop()
         self._left(largest)
         dropped.refuse(Overloaded("others have waited for their share; send it again later or elsewhere"))
-        return True
 
     def _left(self, tenant: str) -> None:
         self.waiting -= 1

@@ -74,6 +74,16 @@ class Engine:
         """Mean seconds of one run."""
         return self._service or self._funnel.whole
 
+    @property
+    def free(self) -> bool:
+        """Nothing runs and nothing waits."""
+        return self._busy == 0 and not self._admission.waiting
+
+    def refusal(self, tenant: str, remaining: float) -> str:
+        """Why a request with so many seconds of work would wait in vain, or ""."""
+        with self._lock:
+            return self._admission.refusal(tenant, remaining, self.service, self._funnel.floor)
+
     async def submit(self, run: Run[Answer], tenant: str) -> Answer:
         """Raises Overloaded, DeadlineExpired, and what the run raises. A cancelled caller stops the run."""
         loop = asyncio.get_running_loop()
@@ -101,14 +111,10 @@ class Engine:
 
     def _enter(self, job: Job) -> None:
         with self._lock:
-            if self._free:
+            if self.free:
                 self._begin(job)
                 return
             self._admission.enter(job, self.service, self._funnel.floor)
-
-    @property
-    def _free(self) -> bool:
-        return self._busy == 0 and not self._admission.waiting
 
     def _begin(self, job: Job) -> None:
         self._busy += 1

@@ -20,15 +20,14 @@ from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.proto import sluice_pb2, sluice_pb2_grpc
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.bundle_health import BundleHealth, bundle_age
+from serving.server.entry import SERVICE, add_to_server
 from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 
-SERVICE = sluice_pb2.DESCRIPTOR.services_by_name["Ranking"].full_name
 GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
@@ -98,7 +97,7 @@ class Server:
         await self._stop()
 
     def _add_services(self) -> None:
-        sluice_pb2_grpc.add_RankingServicer_to_server(self._servicer, self._server)
+        add_to_server(self._servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 

@@ -1,7 +1,7 @@
 """The Ranking service: serving/server/engine.py runs the funnel, the event loop does the rest.
 
 A call's deadline, at most `serve.max_deadline_ms`, is cut by a reserve: `serve.reserve_ms`, and what writing an answer
-has lately taken. Under overload a request is refused when it comes, so that the capacity goes to those in time.
+has lately taken. Under overload a call is refused when it comes, unread, so that the capacity goes to those in time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Stopping(SluiceError):
 
 
 class RankingServicer(sluice_pb2_grpc.RankingServicer):
-    """`taken` counts the requests that gRPC has handed over, answered or not; while `refusing` none is begun."""
+    """`taken` counts the calls that gRPC has handed over, answered or not, `turned_away` those of them that were
+    refused unread; while `refusing` none is begun."""
 
     def __init__(
         self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None
@@ -51,7 +52,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._writing = RunningQuantile()
         self._engine = Engine(
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
-        self.taken = 0
+        self.taken = self.turned_away = 0
         self.refusing = False
 
     @property
@@ -65,12 +66,21 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self.reserve + self._funnel.floor
 
     def load(self) -> dict[str, str]:
-        """For the health check: the floor in milliseconds, and the requests that wait."""
-        return {"sluice-floor-ms": f"{1000 * self.floor:.2f}", "sluice-waiting": str(self._engine.waiting)}
+        """For the health check: the floor in milliseconds, the requests that wait, and those refused unread."""
+        return {"sluice-floor-ms": f"{1000 * self.floor:.2f}", "sluice-waiting": str(self._engine.waiting),
+                "sluice-turned-away": str(self.turned_away)}
+
+    def enter(self, context: grpc.aio.ServicerContext) -> str:
+        """Of every call, before its request is read (serving/server/entry.py): why it is refused, or ""."""
+        self.taken += 1
+        if self.refusing or self._engine.free:
+            return ""
+        why = self._engine.refusal(tenant_of(context), self._seconds(context) - self.reserve)
+        self.turned_away += bool(why)
+        return why
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
         """One request from arrival to answer; what fails is a status, and either is logged."""
-        self.taken += 1
         began, request_id = time.perf_counter(), request.request_id or uuid.uuid4().hex
         try:
             answer = await self._answer(request, self._deadline(context), tenant_of(context))
@@ -94,7 +104,6 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
-        self.taken += 1
         request_id = request.request_id or uuid.uuid4().hex
         try:
             if self.refusing:
@@ -106,10 +115,13 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return to_score_response(answer, request_id)
 
     def _deadline(self, context: grpc.aio.ServicerContext) -> Deadline:
+        return Deadline(self._seconds(context), self.reserve, watched=True)
+
+    def _seconds(self, context: grpc.aio.ServicerContext) -> float:
+        """Until the caller's deadline, or the server's own where that is earlier."""
         left = context.time_remaining()
-        longest = self._serve.max_deadline_ms / 1000
         seconds = self._serve.deadline_ms / 1000 if left is None else left
-        return Deadline(min(seconds, longest), self.reserve, watched=True)
+        return min(seconds, self._serve.max_deadline_ms / 1000)
 
     async def _answer(self, request: pb.RankRequest, deadline: Deadline, tenant: str) -> RankAnswer:
         if self.refusing:

@@ -11,6 +11,8 @@ from grpc_health.v1 import health_pb2_grpc
 
 from serving.proto import sluice_pb2_grpc
 from serving.server.bundle_health import BundleHealth
+from serving.server.entry import add_to_server
+from serving.server.servicer import RankingServicer
 
 
 class InProcessServer:
@@ -37,7 +39,10 @@ class InProcessServer:
 
     async def _start(self) -> None:
         self._server = grpc.aio.server()
-        sluice_pb2_grpc.add_RankingServicer_to_server(self._servicer, self._server)
+        if isinstance(self._servicer, RankingServicer):
+            add_to_server(self._servicer, self._server)
+        else:
+            sluice_pb2_grpc.add_RankingServicer_to_server(self._servicer, self._server)
         if self._health is not None:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
             self._watch = asyncio.ensure_future(self._health.watch_answers())

@@ -10,13 +10,15 @@ from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
 @pytest.mark.slow
 def test_the_last_line_holds_what_a_reader_looks_for(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--items", "2000", "--workers", "1", "--seconds", "1", "--requests", "20", "--json"])
+    main(["--items", "2000", "--workers", "1", "--seconds", "1", "--requests", "20", "--swaps", "1",
+          "--json"])
     found = last_line(capsys.readouterr().out)["load"]
     assert all_finite(found)
     assert found["one_caller"]["p50_ms"] <= found["one_caller"]["p99_ms"]
     assert found.keys() == {
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
-        "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x"}
+        "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap"}
+    assert found["swap"]["failed"] == 0
 
 
 def test_wrong_options_are_refused() -> None:

@@ -1,0 +1,33 @@
+"""What a server's processes use: memory and processor time, of a process and its children."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """The process and its children."""
+    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
+    return [pid, *map(int, children)]
+
+
+def resident_megabytes(pid: int) -> int:
+    """Mapped pages count for each process."""
+    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in family(pid))
+    return pages * PAGE // 2**20
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of all threads, since the processes began."""
+    return sum(_ticks(Path(f"/proc/{one}/stat").read_text()) for one in family(pid)) / TICKS
+
+
+def _ticks(stat: str) -> int:
+    """User and system time; the name before them may hold blanks."""
+    found = stat.rpartition(")")[2].split()
+    return int(found[11]) + int(found[12])
