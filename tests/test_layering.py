@@ -58,6 +58,7 @@ ROOMS = {
     "models.cross_search": "evaluation examples layers networks tracking training",
     "models.evaluation": "examples layers networks",
     "models.examples": "",
+    "models.inference": "examples layers networks",
     "models.jobs": "evaluation examples layers networks pair_rates tracking training",
     "models.layers": "examples",
     "models.leakage": "evaluation examples",

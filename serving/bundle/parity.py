@@ -1,8 +1,9 @@
 """Does the server compute what training computed?
 
 The bundle carries sampled rows: raw values, the ids that the feature pipeline wrote for them, and the logits and
-probabilities that the ranker gave on those ids. The server encodes the raw values itself, scores, and compares. A row
-is a mismatch when any of its ids differs, or its logit differs by more than 1e-4 (1e-2 for a bf16 bundle).
+probabilities that the ranker gave on those ids. The server encodes the raw values itself, scores in the form in which
+it serves (models/inference/split_ranker.py), and compares. A row is a mismatch when any of its ids differs, or its
+logit differs by more than 1e-4 (1e-2 for a bf16 bundle).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from contracts.features.feature_spec import BlockName, FeatureSpec, IdSlot
 from contracts.summaries.bundle import ParityFigures
 from models.evaluation.calibration import Calibration
 from models.examples.batches import FeatureBlock
+from models.inference import split_ranker
 from serving.bundle.raw_columns import column, raw_columns
 
 LOGIT, PROBABILITY = "_logit", "_probability"
@@ -82,7 +84,8 @@ def compare(folder: Path, encoder: Encoder, ranker: nn.Module, calibration: Cali
     table = pq.read_table(path)
     inputs = encode(table, encoder, path)
     wrong_ids = _different_ids(table, inputs, encoder.spec, path)
-    logits = score(ranker, inputs)
+    served = split_ranker.of(ranker)
+    logits = served.logits(served.begin(inputs.request), inputs.candidate)
     probabilities = calibration.apply(logits)
     stored = {name: column(table, name, path).to_numpy() for name in (LOGIT, PROBABILITY)}
     gaps = np.abs(np.stack([logits - stored[LOGIT], probabilities - stored[PROBABILITY]], axis=1))

@@ -91,7 +91,7 @@ class _Bench:
         return PrerankStage(self.bundle, FscdScorer(self.bundle, split, self.item_part, curve))
 
     def _work(self, stage: PrerankStage, count: int) -> Work:
-        vector = torch.zeros(1, self.bundle.item_vectors.shape[1])
+        vector = np.zeros(self.bundle.item_vectors.shape[1], dtype=np.float32)
         candidates = Candidates(self.rows[:count], np.zeros(count, dtype=np.int8))
         late = Deadline(None)
         return lambda: stage.run(candidates, self.requester, vector, self.bundle.settings.auction, 1, late)

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 
 from models.evaluation import calibration
+from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay.past_requests import PastRequest
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
-from serving.request.request_features import RequestFeatures, block
+from serving.request.request_features import RequestFeatures
 from serving.stages.funnel import Funnel
 from serving.stages.prerank import PrerankStage
 from serving.stages.prerank_scorers import DotProductScorer, Scorer
@@ -58,12 +59,12 @@ def stage_microseconds(
 ) -> dict[str, float]:
     """Median microseconds to score and cut 1,000 candidates; "full_ranker": the ranker scoring as many."""
     features, retrieved = RequestFeatures(bundle), []
-    retrieval, auction = RetrievalStage(bundle), bundle.settings.auction
+    tower, retrieval, auction = UserTower(bundle.towers), RetrievalStage(bundle), bundle.settings.auction
     for request in requests[:64]:
-        vector = bundle.towers.user_vector(block(request.requester.inputs))
+        vector = tower(request.requester.inputs)
         query = RankQuery(user="", limit=1)
         retrieved.append((request.requester, vector,
-                      retrieval.run(query, request.requester, vector[0].numpy(), auction).candidates))
+                      retrieval.run(query, request.requester, vector, auction).candidates))
     late, limit = Deadline(None), bundle.settings.serve.default_limit
 
     def prerank(stage: PrerankStage) -> Work:

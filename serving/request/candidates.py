@@ -11,7 +11,8 @@ CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit")
 
 @dataclass(frozen=True)
 class Candidates:
-    """`rows` [K] item rows, `channels` [K] indices into CHANNELS, `scores` [K] float per stage name.
+    """`rows` [K] item rows, `channels` [K] indices into CHANNELS, `scores` [K] float per stage name; `vectors` [K, d]
+    are the items' while somebody has just read them, and are not kept by `take`.
 
     The order is the order of preference so far: a stage that is cut short loses the tail.
     """
@@ -19,6 +20,7 @@ class Candidates:
     rows: np.ndarray
     channels: np.ndarray
     scores: dict[str, np.ndarray] = field(default_factory=dict)
+    vectors: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -30,4 +32,4 @@ class Candidates:
 
     def scored(self, stage: str, values: np.ndarray) -> Candidates:
         """The same candidates with one more column of scores."""
-        return Candidates(self.rows, self.channels, {**self.scores, stage: values})
+        return Candidates(self.rows, self.channels, {**self.scores, stage: values}, self.vectors)

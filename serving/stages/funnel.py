@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankQuery, ScoreQuery
@@ -37,7 +38,8 @@ class Funnel:
         features, retrieval = RequestFeatures(bundle), RetrievalStage(bundle)
         scorer = configured_scorer(bundle) if prerank is None else prerank
         self._stages = Stages(
-            bundle=bundle, features=features, retrieval=retrieval, prerank=PrerankStage(bundle, scorer),
+            bundle=bundle, features=features, user_tower=UserTower(bundle.towers), retrieval=retrieval,
+            prerank=PrerankStage(bundle, scorer),
             rank=RankStage(bundle, features), rerank=RerankStage(bundle, fitted(bundle, features, retrieval, scorer)),
             reasons=Reasons(bundle, features), clock=self.clock,
         )
@@ -67,7 +69,7 @@ class Funnel:
         check_score(query, self._bundle.settings.serve, self._bundle.spec)
         if deadline.expired:
             raise DeadlineExpired("the deadline had passed before the first item; send the request with more time")
-        return ScoreRun(self._bundle, self._stages.features, query, deadline)
+        return ScoreRun(self._bundle, self._stages.features, self._stages.rank.ranker, query, deadline)
 
     @torch.inference_mode()
     def rank(self, query: RankQuery, deadline: Deadline, trace: Trace | None = None) -> RankAnswer:

@@ -8,7 +8,6 @@ otherwise.
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -34,10 +33,10 @@ class PrerankStage:
         self._keep = bundle.settings.prerank.keep
 
     def run(
-        self, candidates: Candidates, requester: Requester, user_vector: torch.Tensor, by_value: bool, limit: int,
+        self, candidates: Candidates, requester: Requester, user_vector: np.ndarray, by_value: bool, limit: int,
         deadline: Deadline,
     ) -> Stage:
-        """The best `prerank.keep` candidates, best first, with their logits under "prerank". `user_vector` [1, d]."""
+        """The best `prerank.keep` candidates, best first, with their logits under "prerank". `user_vector` [d]."""
         part = self._scorer.prepare(candidates, requester, user_vector)
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, part)
         scored = candidates.take(slice(len(logits))).scored(NAME, logits)

@@ -13,16 +13,17 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from models.evaluation.calibration import Calibration
+from models.inference.tower_vectors import FoldedPreRanker
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.vector_rows import VectorRows
 from serving.request.candidates import Candidates
 from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.request_crosses import RequestCrosses, narrowed
 
-ScorePart = Callable[[slice], Tensor]
+ScorePart = Callable[[slice], np.ndarray]
 
 
 class Scorer(Protocol):
@@ -30,8 +31,8 @@ class Scorer(Protocol):
 
     calibration: Calibration
 
-    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
-        """What scores a slice of the candidates: [k] logits. `user_vector` [1, d]."""
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
+        """What scores a slice of the candidates: [k] logits. `user_vector` [d]."""
         ...
 
 
@@ -41,8 +42,8 @@ class DotProductScorer:
     def __init__(self, bundle: LoadedBundle, calibration: Calibration) -> None:
         self._temperature, self.calibration = bundle.settings.train.temperature, calibration
 
-    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
-        logits = torch.from_numpy(candidates.scores["retrieve"]) / self._temperature
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
+        logits = candidates.scores["retrieve"] / self._temperature
         return lambda part: logits[part]
 
 
@@ -50,13 +51,14 @@ class TowersScorer:
     """An MLP over the requester's and each candidate's tower vector (models/networks/tower_pre_ranker.py)."""
 
     def __init__(self, bundle: LoadedBundle) -> None:
-        # Indexed, not `take`n: of a view, as it is beside a bid's dimension, numpy's take copies all items first.
-        self._item_vectors, self.calibration = np.asarray(bundle.item_vectors), bundle.prerank_calibration
-        self._network = bundle.pre_ranker
+        assert bundle.pre_ranker is not None
+        self._item_vectors, self.calibration = VectorRows(bundle.item_vectors), bundle.prerank_calibration
+        self._network = FoldedPreRanker(bundle.pre_ranker)
 
-    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
-        vectors = torch.from_numpy(self._item_vectors[candidates.rows])
-        return lambda part: self._network(user_vector, vectors[part])  # type: ignore[misc]
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
+        vectors = self._item_vectors.take(candidates.rows) if candidates.vectors is None else candidates.vectors
+        folded = self._network.matrix(user_vector)
+        return lambda part: self._network.logits(folded, vectors[part])
 
 
 class FscdScorer:
@@ -70,17 +72,17 @@ class FscdScorer:
         self._items = RequestFeatures(narrowed(bundle, split.spec))
         self._crosses = RequestCrosses(bundle, split, grouped=item_part is not None)
 
-    def prepare(self, candidates: Candidates, requester: Requester, user_vector: Tensor) -> ScorePart:
+    def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
         request = block(requester.inputs)
         crosses = self._crosses.of(requester.inputs, self._split.user_part(request))
 
-        def score(part: slice) -> Tensor:
+        def score(part: slice) -> np.ndarray:
             rows = candidates.rows[part]
             if self._item_part is not None:
                 item = torch.from_numpy(self._item_part.take(rows, axis=0))
             else:
                 item = self._split.item_part(block(self._items.candidate_inputs(rows, requester.inputs.ids)))
-            return self._split.logits(item.add_(crosses(rows)))
+            return self._split.logits(item.add_(crosses(rows))).numpy()
 
         return score
 

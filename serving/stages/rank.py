@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.features.encoding import Encoded
+from models.inference import split_ranker
 from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
-from serving.request.request_features import Requester, RequestFeatures, block
+from serving.request.request_features import Requester, RequestFeatures
 from serving.stages.auction import expected_revenue
 from serving.stages.scoring_stage import Stage, cut_status, score_in_chunks
 
@@ -21,10 +22,10 @@ NAME = "rank"
 
 
 class RankStage:
-    """The bundle's ranker and its calibration; `features` are those of the same bundle."""
+    """The bundle's ranker, in the form in which it serves, and its calibration; `features` are of the same bundle."""
 
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
-        self._bundle = bundle
+        self._calibration, self.ranker = bundle.calibration, split_ranker.of(bundle.ranker)
         self._features = features
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
 
@@ -34,13 +35,12 @@ class RankStage:
         """Adds calibrated probabilities under "rank"; best first by bid x probability where `by_value`, by probability
         otherwise."""
         candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids)
-        request = block(requester.inputs)
-        network = self._bundle.ranker
+        begun = self.ranker.begin(requester.inputs)
         logits = score_in_chunks(
             len(candidates), max(CHUNK, limit), deadline,
-            lambda part: network(request, block(Encoded(candidate.ids[part], candidate.dense[part]))),
+            lambda part: self.ranker.logits(begun, Encoded(candidate.ids[part], candidate.dense[part])),
         )
-        probabilities = self._bundle.calibration.apply(logits)
+        probabilities = self._calibration.apply(logits)
         scored = candidates.take(slice(len(logits))).scored(NAME, probabilities)
         bids = self._bids if by_value else None
         objective = probabilities if bids is None else expected_revenue(bids[scored.rows], probabilities)

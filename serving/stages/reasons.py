@@ -15,10 +15,11 @@ import numpy as np
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import DenseSlot, IdSlot
+from models.inference import split_ranker
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import Reason
-from serving.request.request_features import Requester, RequestFeatures, block
+from serving.request.request_features import Requester, RequestFeatures
 from serving.stages.sensitivity import Sensitivity
 
 TOP = 3
@@ -41,7 +42,7 @@ class Reasons:
     """Explains the bundle's ranker: one ablation per field of user, context and item."""
 
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
-        self._ranker, self._features = bundle.ranker, features
+        self._ranker, self._features = split_ranker.of(bundle.ranker), features
         spec = bundle.spec
         self._fields = [
             *_ablations(True, spec.block_ids("request"), spec.block_dense("request"), features.missing_request),
@@ -49,7 +50,7 @@ class Reasons:
         ]
         self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields)
         nothing = features.candidate_inputs(np.array([UNKNOWN_ROW]), features.missing_request.ids)
-        self._missing = block(features.missing_request), block(nothing)
+        self._missing = features.missing_request, nothing
 
     def top(self, rows: np.ndarray, requester: Requester) -> list[list[Reason]]:
         """Per item of `rows` [n], up to three fields with the largest changes, without those that change nothing."""
@@ -78,18 +79,17 @@ class Reasons:
     def _looked_at(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
         """[n, LOOKED_AT] fields of each item, or all where the network cannot be asked."""
         candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
-        request = Encoded(*(part.repeat(len(rows), axis=0) for part in requester.inputs))
         found = None
         if len(self._fields) > LOOKED_AT:
-            found = self._sensitivity.changes(block(request), block(candidate), self._missing)
+            found = self._sensitivity.changes(requester.inputs, candidate, self._missing)
         if found is None:
             return self._all(rows)
-        return np.argsort(-np.abs(found.numpy()), axis=1, kind="stable")[:, :LOOKED_AT]
+        return np.argsort(-np.abs(found), axis=1, kind="stable")[:, :LOOKED_AT]
 
     def _ablated(self, rows: np.ndarray, requester: Requester, fields: np.ndarray) -> np.ndarray:
         """[n, m] of fields [n, m]: by how much the logit of each item exceeds the one without the field."""
         request, candidate = self._variants(rows, requester, fields)
-        logits = self._ranker(block(request), block(candidate)).numpy().reshape(-1, len(rows))
+        logits = self._ranker.logits(self._ranker.begin(request), candidate).reshape(-1, len(rows))
         return (logits[0] - logits[1:]).T.astype(np.float64)
 
     def _variants(self, rows: np.ndarray, requester: Requester, fields: np.ndarray) -> tuple[Encoded, Encoded]:

@@ -23,11 +23,12 @@ import numpy as np
 import torch
 
 from contracts.errors import SluiceError
+from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
-from serving.request.request_features import Requester, RequestFeatures, block
+from serving.request.request_features import Requester, RequestFeatures
 from serving.request.stage_clock import StageClock
 from serving.stages.prerank import CHUNK as PRERANK_CHUNK
 from serving.stages.prerank import PrerankStage
@@ -55,6 +56,7 @@ class Stages:
 
     bundle: LoadedBundle
     features: RequestFeatures
+    user_tower: UserTower
     retrieval: RetrievalStage
     prerank: PrerankStage
     rank: RankStage
@@ -64,10 +66,10 @@ class Stages:
 
 
 class Held(NamedTuple):
-    """What a request has so far. `vector` [1, d] is the user's, None where it could not be computed."""
+    """What a request has so far. `vector` [d] is the user's, None where it could not be computed."""
 
     requester: Requester
-    vector: torch.Tensor | None
+    vector: np.ndarray | None
     candidates: Candidates
     unknown: list[str]
     reports: tuple[StageReport, ...]
@@ -131,7 +133,7 @@ class RequestRun:
                 self._insist("retrieve")
                 return self._popular((requester, vector), begun, NO_TIME)
             found, cause = self._attempt(
-                lambda: stages.retrieval.run(query, requester, vector[0].numpy(), self._by_value), "retrieve")
+                lambda: stages.retrieval.run(query, requester, vector, self._by_value), "retrieve")
             if found is not None:
                 spent = time.perf_counter() - begun
                 stages.clock.tell("retrieve", spent)
@@ -139,17 +141,17 @@ class RequestRun:
                 return Held(requester, vector, found.candidates, found.unknown, (report,))
         return self._popular((requester, vector), begun, cause)
 
-    def _user_vector(self, requester: Requester) -> torch.Tensor | None:
-        return self._attempt(lambda: self._stages.bundle.towers.user_vector(block(requester.inputs)), "retrieve")[0]
+    def _user_vector(self, requester: Requester) -> np.ndarray | None:
+        return self._attempt(lambda: self._stages.user_tower(requester.inputs), "retrieve")[0]
 
     def _popular(
-        self, known: tuple[Requester, torch.Tensor | None] | None, begun: float, cause: str
+        self, known: tuple[Requester, np.ndarray | None] | None, begun: float, cause: str
     ) -> Held:
         requester, vector = known or (self._stages.features.requester(self._query), None)
         found: Retrieved = self._stages.retrieval.popular(self._query, requester)
         candidates = found.candidates
         if vector is not None:
-            candidates = self._stages.retrieval.with_tower_score(candidates, vector[0].numpy())
+            candidates = self._stages.retrieval.with_tower_score(candidates, vector)
         spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)

@@ -11,6 +11,7 @@ stored row, no recent items) gets the popular items alone: a tower that saw no u
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from serving.bundle.item_index import search, with_bid_weight
 from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.vector_rows import VectorRows
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester
@@ -71,7 +73,7 @@ class RetrievalStage:
     def __init__(self, bundle: LoadedBundle) -> None:
         self._bundle = bundle
         self._settings = bundle.settings.retrieve
-        self._item_vectors = np.asarray(bundle.item_vectors)
+        self._item_vectors = VectorRows(bundle.item_vectors)
         self._neighbours, self._popularity = np.asarray(bundle.neighbours), np.asarray(bundle.popularity)
 
     def run(self, query: RankQuery, requester: Requester, user_vector: np.ndarray, by_value: bool) -> Retrieved:
@@ -140,7 +142,8 @@ class RetrievalStage:
 
     def with_tower_score(self, candidates: Candidates, user_vector: np.ndarray) -> Candidates:
         """Inner product for every candidate, whichever channel brought it; the bid plays no part in it."""
-        return candidates.scored("retrieve", self._item_vectors[candidates.rows] @ user_vector)
+        vectors = self._item_vectors.take(candidates.rows)
+        return replace(candidates, vectors=vectors).scored("retrieve", vectors @ user_vector)
 
     def _allowed(self, query: RankQuery) -> ItemSet | None:
         """None when the request filters nothing."""

@@ -11,11 +11,11 @@ import torch
 
 from contracts.errors import DataError, RequestError
 from contracts.features.encoding import Encoded
-from models.examples.batches import FeatureBlock
+from models.inference.split_ranker import ServedRanker
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankQuery, ScoreAnswer, ScoreQuery
-from serving.request.request_features import RequestFeatures, block
+from serving.request.request_features import RequestFeatures
 
 CHUNK = 256
 
@@ -25,8 +25,12 @@ class ScoreRun:
 
     partial_ok = False
 
-    def __init__(self, bundle: LoadedBundle, features: RequestFeatures, query: ScoreQuery, deadline: Deadline) -> None:
-        self._bundle, self._features, self._query, self.deadline = bundle, features, query, deadline
+    def __init__(
+        self, bundle: LoadedBundle, features: RequestFeatures, ranker: ServedRanker, query: ScoreQuery,
+        deadline: Deadline,
+    ) -> None:
+        self._bundle, self._features, self._ranker = bundle, features, ranker
+        self._query, self.deadline = query, deadline
 
     @torch.inference_mode()
     def complete(self) -> ScoreAnswer:
@@ -38,7 +42,7 @@ class ScoreRun:
         items = self._features.candidate_inputs(rows, requester.inputs.ids)
         described = [place for place, item in enumerate(query.items) if rows[place] < 0 and item in query.features]
         self._describe(items, described, requester.inputs.ids)
-        found = bundle.calibration.apply(self._logits(block(requester.inputs), items))
+        found = bundle.calibration.apply(self._logits(requester.inputs, items))
         nothing = [place for place in np.flatnonzero(rows < 0).tolist() if place not in set(described)]
         found[nothing] = np.nan
         unknown = [query.items[place] for place in nothing]
@@ -62,14 +66,14 @@ class ScoreRun:
         items.ids[places, : encoded.ids.shape[1]], items.dense[places] = encoded.ids, encoded.dense
         self._features.write_crosses(items.ids, request_ids)
 
-    def _logits(self, request: FeatureBlock, items: Encoded) -> np.ndarray:
+    def _logits(self, request: Encoded, items: Encoded) -> np.ndarray:
         """The deadline is asked between chunks."""
-        parts = []
+        begun, parts = self._ranker.begin(request), []
         for start in range(0, len(items.ids), CHUNK):
             self.deadline.checkpoint()
             if start and self.deadline.expired:
                 raise DeadlineExpired(f"the deadline passed after {start} of {len(items.ids)} items; send fewer, or "
                                       "more time")
             span = slice(start, start + CHUNK)
-            parts.append(self._bundle.ranker(request, block(Encoded(items.ids[span], items.dense[span]))).numpy())
+            parts.append(self._ranker.logits(begun, Encoded(items.ids[span], items.dense[span])))
         return np.concatenate(parts)

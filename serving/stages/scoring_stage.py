@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
@@ -29,7 +28,7 @@ class Stage(NamedTuple):
 
 
 def score_in_chunks(
-    count: int, chunk: int, deadline: Deadline, score: Callable[[slice], torch.Tensor]
+    count: int, chunk: int, deadline: Deadline, score: Callable[[slice], np.ndarray]
 ) -> np.ndarray:
     """Scores [n] of the first n <= count candidates. The first chunk is scored in any case, a further one where it
     fits when it takes as long as the last; a roomy deadline leaves all in one chunk. Raises Cancelled."""
@@ -43,7 +42,9 @@ def score_in_chunks(
                 break
             begun = now
         deadline.checkpoint()
-        scores.append(score(slice(start, min(start + chunk, count))).numpy())
+        scores.append(score(slice(start, min(start + chunk, count))))
+    if len(scores) == 1:
+        return scores[0]
     return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
 
 

@@ -3,7 +3,8 @@
     logit(x) - logit(x without the field)  ~  sum over the field's columns of  dlogit/dx (x - x of missing values)
 
 x are the inputs of the network's first layer, as its embedding gives them. A column of a cross or of a pair rate counts
-for each of its parts. Good for choosing the fields to look at, not for a figure.
+for each of its parts. Good for choosing the fields to look at, not for a figure. Slopes come from the ranker as it
+serves where that knows them (models/inference/split_ranker.py), else from torch.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import BlockName, FeatureSpec
 from models.examples.batches import FeatureBlock
+from models.inference import split_ranker
+from models.inference.split_ranker import SplitDcn, SplitDnn
 from models.layers.embedding import FusedEmbedding
 from models.networks.fscd import input_fields
+from serving.request.request_features import block
 
 BLOCKS: tuple[BlockName, BlockName] = ("request", "candidate")
 
@@ -49,18 +55,37 @@ class Sensitivity:
     def __init__(self, network: nn.Module, spec: FeatureSpec, fields: Sequence[str]) -> None:
         embedding = getattr(network, "embedding", None)
         self._network: nn.Module | None = None
+        self._served = split_ranker.of(network)
+        self._missing: tuple[np.ndarray, np.ndarray] | None = None
         if isinstance(embedding, FusedEmbedding):
             self._recorder, self._network = _Recorder(embedding), copy.copy(network)
             self._network._modules = {**network._modules, "embedding": self._recorder}
             self._owners = [_owners(embedding, spec, side, fields) for side in BLOCKS]
 
-    def changes(
-        self, request: FeatureBlock, candidate: FeatureBlock, missing: tuple[FeatureBlock, FeatureBlock]
-    ) -> Tensor | None:
-        """Rows [n, ...] of both blocks, and one of missing values each -> [n, F]: how far each logit falls, roughly.
-        None for a network that cannot be asked."""
+    def changes(self, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]) -> np.ndarray | None:
+        """A row of the request and rows [n, ...] of candidates, and one row of missing values each -> [n, F]: how far
+        each logit falls, roughly. None for a network that cannot be asked."""
         if self._network is None:
             return None
+        if isinstance(self._served, SplitDnn | SplitDcn):
+            return self._by_slopes(self._served, request, candidate, missing)
+        repeated = Encoded(*(part.repeat(len(candidate.ids), axis=0) for part in request))
+        found = self._by_torch(block(repeated), block(candidate), (block(missing[0]), block(missing[1])))
+        return None if found is None else found.numpy()
+
+    def _by_slopes(
+        self, served: SplitDnn | SplitDcn, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]
+    ) -> np.ndarray:
+        if self._missing is None:
+            self._missing = served.inputs.request(missing[0]), served.inputs.candidate(missing[0].ids, missing[1])
+        parts = zip(served.slopes(served.begin(request), candidate), self._missing, self._owners, strict=True)
+        left, right = (((here - gone) * slope) @ owners.numpy() for (here, slope), gone, owners in parts)
+        return left + right
+
+    def _by_torch(
+        self, request: FeatureBlock, candidate: FeatureBlock, missing: tuple[FeatureBlock, FeatureBlock]
+    ) -> Tensor | None:
+        assert self._network is not None
         with torch.inference_mode(False), torch.enable_grad():
             self._recorder.kept.leaves = ()
             logits = self._network(request, candidate)
@@ -77,11 +102,11 @@ class Sensitivity:
             return found
 
 
-def _owners(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName, fields: Sequence[str]) -> Tensor:
+def _owners(embedding: FusedEmbedding, spec: FeatureSpec, side: BlockName, fields: Sequence[str]) -> Tensor:
     """[columns of the block, F]: 1 where the column is the field's, or of a cross or pair rate that it is part of."""
-    found = torch.zeros(embedding.request.width if block == "request" else embedding.candidate.width, len(fields))
+    found = torch.zeros(embedding.request.width if side == "request" else embedding.candidate.width, len(fields))
     places = {name: place for place, name in enumerate(fields)}
-    for column, name in enumerate(input_fields(embedding, spec, block)):
+    for column, name in enumerate(input_fields(embedding, spec, side)):
         for part in spec.by_name[name].parts or (name,):
             owner = part if part in places else spec.slot(part).field
             found[column, places[owner]] = 1.0

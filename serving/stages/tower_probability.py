@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 from models.evaluation.calibration import Calibration
+from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.query import RankQuery
-from serving.request.request_features import RequestFeatures, block
+from serving.request.request_features import RequestFeatures
 from serving.stages.prerank_scorers import Scorer
 from serving.stages.retrieval import RetrievalStage
 
@@ -42,14 +43,14 @@ def fitted(
 ) -> TowerProbability:
     """To the first users of the bundle, or to somebody unknown where it has none."""
     users = [bundle.users.key(row) for row in range(min(USERS, len(bundle.users)))] or ["nobody"]
-    products, log_odds = [], []
+    tower, products, log_odds = UserTower(bundle.towers), [], []
     for user in users:
         query = RankQuery(user=user, limit=1)
         requester = features.requester(query)
-        vector = bundle.towers.user_vector(block(requester.inputs))
-        found = retrieval.run(query, requester, vector[0].numpy(), by_value=False).candidates
+        vector = tower(requester.inputs)
+        found = retrieval.run(query, requester, vector, by_value=False).candidates
         score = scorer.prepare(found, requester, vector)
-        chances = scorer.calibration.apply(score(slice(0, len(found))).numpy())
+        chances = scorer.calibration.apply(score(slice(0, len(found))))
         products.append(found.scores["retrieve"])
         log_odds.append(np.log(chances) - np.log1p(-chances))
     x, y = np.concatenate(products).astype(np.float64), np.concatenate(log_odds)

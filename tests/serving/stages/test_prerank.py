@@ -25,7 +25,8 @@ def prerank(
     rows = np.arange(len(bundle.items))[::-1].copy()
     with torch.inference_mode():
         stage = PrerankStage(bundle).run(
-            Candidates(rows, np.zeros(len(rows), dtype=np.int8)), somebody(bundle), user, by_value, limit, deadline)
+            Candidates(rows, np.zeros(len(rows), dtype=np.int8)), somebody(bundle), user[0].numpy(), by_value, limit,
+            deadline)
     return user, stage
 
 

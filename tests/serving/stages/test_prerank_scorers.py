@@ -66,7 +66,7 @@ def test_the_stage_can_be_cut_between_chunks(bundle: LoadedBundle, monkeypatch: 
     monkeypatch.setattr(prerank_stage, "CHUNK", 6)
     rows = np.arange(len(bundle.items))
     requester = RequestFeatures(bundle).requester(ASKED)
-    vector = torch.zeros(1, bundle.settings.train.tower_dim)
+    vector = np.zeros(bundle.settings.train.tower_dim, dtype=np.float32)
     with torch.inference_mode():
         stage = prerank_stage.PrerankStage(bundle).run(
             Candidates(rows, np.zeros(len(rows), dtype=np.int8)), requester, vector, False, 5, Deadline(0.0))

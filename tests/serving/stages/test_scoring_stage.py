@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
-import torch
 
 from serving.request.deadline import Cancelled, Deadline
 from serving.request.query import StageStatus
@@ -11,9 +11,9 @@ from serving.stages.scoring_stage import cut_status, score_in_chunks
 
 
 def test_chunks_cover_every_candidate_once() -> None:
-    values, seen = torch.arange(7.0), []
+    values, seen = np.arange(7.0), []
 
-    def score(part: slice) -> torch.Tensor:
+    def score(part: slice) -> np.ndarray:
         seen.append((part.start, part.stop))
         return values[part]
 
@@ -21,8 +21,8 @@ def test_chunks_cover_every_candidate_once() -> None:
     assert seen == [(0, 3), (3, 6), (6, 7)]
 
 
-def zeros(part: slice) -> torch.Tensor:
-    return torch.zeros(part.stop - part.start)
+def zeros(part: slice) -> np.ndarray:
+    return np.zeros(part.stop - part.start)
 
 
 def test_an_expired_deadline_leaves_the_first_chunk() -> None:
@@ -32,7 +32,7 @@ def test_an_expired_deadline_leaves_the_first_chunk() -> None:
 def test_a_chunk_that_would_not_fit_is_not_begun() -> None:
     """Three chunks of 30 ms within 80 ms less 10: two fit."""
 
-    def slow(part: slice) -> torch.Tensor:
+    def slow(part: slice) -> np.ndarray:
         time.sleep(0.03)
         return zeros(part)
 
@@ -42,7 +42,7 @@ def test_a_chunk_that_would_not_fit_is_not_begun() -> None:
 def test_with_room_for_twice_what_is_expected_there_is_one_chunk() -> None:
     seen = []
 
-    def score(part: slice) -> torch.Tensor:
+    def score(part: slice) -> np.ndarray:
         seen.append(part)
         return zeros(part)
 
@@ -55,7 +55,7 @@ def test_with_room_for_twice_what_is_expected_there_is_one_chunk() -> None:
 def test_a_caller_who_goes_stops_the_work_at_the_next_chunk() -> None:
     whole, scored = Deadline(10.0), []
 
-    def score(part: slice) -> torch.Tensor:
+    def score(part: slice) -> np.ndarray:
         scored.append(part)
         whole.cancel()
         return zeros(part)
@@ -66,7 +66,7 @@ def test_a_caller_who_goes_stops_the_work_at_the_next_chunk() -> None:
 
 
 def test_no_candidates() -> None:
-    assert len(score_in_chunks(0, 3, Deadline(None), lambda part: torch.zeros(0))) == 0
+    assert len(score_in_chunks(0, 3, Deadline(None), lambda part: np.zeros(0))) == 0
 
 
 def test_a_cut_is_reported() -> None:

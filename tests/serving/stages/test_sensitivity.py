@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.examples.batches import FeatureBlock
+from contracts.features.encoding import Encoded
+from models.inference import split_ranker
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import RankQuery
@@ -64,5 +65,23 @@ def test_of_a_linear_network_the_estimate_is_the_change(loaded: LoadedBundle, mo
 
 
 def test_a_network_without_an_embedding_cannot_be_asked(loaded: LoadedBundle) -> None:
-    block = FeatureBlock(torch.zeros(1, 2, dtype=torch.int32), torch.zeros(1, 2))
+    block = Encoded(np.zeros((1, 2), dtype=np.int32), np.zeros((1, 2), dtype=np.float32))
     assert Sensitivity(torch.nn.Linear(2, 1), loaded.spec, ["taste"]).changes(block, block, (block, block)) is None
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2"])
+def test_slopes_of_what_serves_are_those_of_the_network(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    bundle = with_ranker(loaded, name)
+    features = RequestFeatures(bundle)
+    fields = Reasons(bundle, features).fields
+    user = features.requester(QUERY)
+    candidate = features.candidate_inputs(ROWS, user.inputs.ids)
+    missing = features.missing_request, features.candidate_inputs(np.array([-1]), features.missing_request.ids)
+    found = Sensitivity(bundle.ranker, bundle.spec, fields).changes(user.inputs, candidate, missing)
+    monkeypatch.setattr(split_ranker, "of", split_ranker.PlainRanker)
+    expected = Sensitivity(bundle.ranker, bundle.spec, fields).changes(user.inputs, candidate, missing)
+    assert found is not None
+    assert expected is not None
+    assert found == pytest.approx(expected, abs=1e-5)

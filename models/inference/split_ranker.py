@@ -1,0 +1,202 @@
+"""A trained ranker as it serves: the request's half once, the candidates' half in as few steps as it has sums.
+
+    begin(request)             what depends on the request alone: its inputs, its part of every first product
+    logits(begun, candidates)  the rest
+    slopes(begun, candidates)  how each logit changes along the network's inputs (serving/stages/sensitivity.py)
+
+DNN and DCNv2 are computed in numpy, other networks as they are. `of` chooses; parity at load (serving/bundle/parity.py)
+compares what serves with what was trained.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from contracts.features.encoding import Encoded
+from models.examples.batches import FeatureBlock
+from models.inference.block_inputs import BlockInputs
+from models.inference.numpy_mlp import NumpyMlp
+from models.layers.embedding import FusedEmbedding
+from models.layers.item_prior import ItemPrior
+from models.networks.dcn_v2 import CrossLayer, DcnV2
+from models.networks.dnn import Dnn
+
+
+class Begun(Protocol):
+    """What a ranker keeps of a request."""
+
+
+class ServedRanker(Protocol):
+    """`request` has 1 row, or as many as there are candidates."""
+
+    def begin(self, request: Encoded) -> Begun: ...
+    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray: ...
+
+
+def of(network: nn.Module) -> ServedRanker:
+    """The form in which the network serves."""
+    if isinstance(network, Dnn | DcnV2) and network.mlp.norms is None and _on_cpu(network):
+        return SplitDnn(network) if isinstance(network, Dnn) else SplitDcn(network)
+    return PlainRanker(network)
+
+
+def _on_cpu(network: nn.Module) -> bool:
+    return all(one.device.type == "cpu" and one.dtype == torch.float32 for one in network.parameters())
+
+
+def _block(encoded: Encoded) -> FeatureBlock:
+    return FeatureBlock(torch.from_numpy(encoded.ids), torch.from_numpy(encoded.dense))
+
+
+class Slopes(NamedTuple):
+    """Of one block: the network's inputs [1 or B, X], and how the logit changes along them, [B, X]."""
+
+    inputs: np.ndarray
+    slopes: np.ndarray
+
+
+class PlainRanker:
+    """The network as it is."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+
+    def begin(self, request: Encoded) -> FeatureBlock:
+        return _block(request)
+
+    @torch.inference_mode()
+    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
+        """float32 [K]."""
+        assert isinstance(begun, FeatureBlock)
+        return self._network(begun, _block(candidate)).float().numpy()
+
+
+class Inputs:
+    """Both blocks of a network with a fused embedding as rows of numbers."""
+
+    def __init__(self, embedding: FusedEmbedding, prior: ItemPrior) -> None:
+        self._embedding = embedding
+        self.request_reader = BlockInputs(embedding.request, embedding)
+        self.candidate_reader = BlockInputs(embedding.candidate, embedding)
+        self._prior = None if prior.slot is None else (prior.slot.start, prior.logit.numpy())
+
+    def request(self, request: Encoded) -> np.ndarray:
+        return self.request_reader(request.ids, request.dense)
+
+    def candidate(self, request_ids: np.ndarray, candidate: Encoded) -> np.ndarray:
+        """Products and pair rates are computed by the network's own layers."""
+        before, after = self._embedding.products, self._embedding.pair_rates
+        if before is None and after is None:
+            return self.candidate_reader(candidate.ids, candidate.dense)
+        with torch.inference_mode():
+            ids = torch.from_numpy(request_ids), torch.from_numpy(candidate.ids)
+            products = [before(*ids).numpy()] if before is not None else []
+            rates = [after(*ids).numpy()] if after is not None else []
+        return self.candidate_reader(candidate.ids, *products, candidate.dense, *rates)
+
+    def prior(self, candidate: Encoded) -> np.ndarray | float:
+        """[K] logits of the items' popularity, 0 without items."""
+        return 0.0 if self._prior is None else self._prior[1].take(candidate.ids[:, self._prior[0]])
+
+
+class BegunDnn:
+    """ids [1 or B, W], inputs [1 or B, R] and the MLP's part [1 or B, H]."""
+
+    __slots__ = ("hidden", "ids", "inputs")
+
+    def __init__(self, ids: np.ndarray, inputs: np.ndarray, hidden: np.ndarray) -> None:
+        self.ids, self.inputs, self.hidden = ids, inputs, hidden
+
+
+class SplitDnn:
+    """logit = MLP([r; c]) + prior."""
+
+    def __init__(self, network: Dnn) -> None:
+        self.inputs, self.mlp = Inputs(network.embedding, network.prior), NumpyMlp(network.mlp)
+
+    def begin(self, request: Encoded) -> BegunDnn:
+        inputs = self.inputs.request(request)
+        return BegunDnn(request.ids, inputs, self.mlp.request_part(inputs))
+
+    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
+        """float32 [K]."""
+        assert isinstance(begun, BegunDnn)
+        found = self.mlp(begun.hidden, self.inputs.candidate(begun.ids, candidate))[:, 0]
+        found += self.inputs.prior(candidate)
+        return found
+
+    def slopes(self, begun: BegunDnn, candidate: Encoded) -> tuple[Slopes, Slopes]:
+        """Of the request's and of the candidates' inputs."""
+        right = self.inputs.candidate(begun.ids, candidate)
+        slopes = self.mlp.input_slopes(right @ self.mlp.candidate + begun.hidden)
+        return Slopes(begun.inputs, slopes[0]), Slopes(right, slopes[1])
+
+
+class _Cross:
+    """One layer; `down` of the request's and of the candidate's columns apart."""
+
+    def __init__(self, layer: CrossLayer) -> None:
+        self.down = np.ascontiguousarray(layer.down.weight.detach().numpy().T)
+        self.up = np.ascontiguousarray(layer.up.weight.detach().numpy().T)
+        self.bias = layer.up.bias.detach().numpy()
+
+    def factor(self, x: np.ndarray) -> np.ndarray:
+        """U (V x) + b."""
+        found = (x @ self.down) @ self.up
+        found += self.bias
+        return found
+
+
+class SplitDcn:
+    """logit = MLP([r; c]) + w . x_L + prior."""
+
+    def __init__(self, network: DcnV2) -> None:
+        self.inputs, self.mlp = Inputs(network.embedding, network.prior), NumpyMlp(network.mlp)
+        self._crosses = [_Cross(layer) for layer in network.crosses]  # type: ignore[arg-type]
+        self._output = network.cross_output.weight.detach().numpy()[0]
+
+    def begin(self, request: Encoded) -> BegunDnn:
+        inputs = self.inputs.request(request)
+        return BegunDnn(request.ids, inputs, self.mlp.request_part(inputs))
+
+    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
+        """float32 [K]."""
+        assert isinstance(begun, BegunDnn)
+        right = self.inputs.candidate(begun.ids, candidate)
+        found = self.mlp(begun.hidden, right)[:, 0]
+        start = _joined(begun.inputs, right)
+        x = start.copy()
+        for cross in self._crosses:
+            step = cross.factor(x)
+            step *= start
+            x += step
+        found += x @ self._output
+        found += self.inputs.prior(candidate)
+        return found
+
+    def slopes(self, begun: BegunDnn, candidate: Encoded) -> tuple[Slopes, Slopes]:
+        """Of the request's and of the candidates' inputs."""
+        right = self.inputs.candidate(begun.ids, candidate)
+        start, width = _joined(begun.inputs, right), begun.inputs.shape[1]
+        x, factors = start, list[np.ndarray]()
+        for cross in self._crosses:
+            factors.append(cross.factor(x))
+            x = x + start * factors[-1]
+        slope, direct = np.broadcast_to(self._output, start.shape), np.zeros_like(start)
+        for cross, factor in zip(reversed(self._crosses), reversed(factors), strict=True):
+            direct += slope * factor
+            slope = slope + ((slope * start) @ cross.up.T) @ cross.down.T
+        whole = slope + direct
+        left, own = self.mlp.input_slopes(right @ self.mlp.candidate + begun.hidden)
+        return Slopes(begun.inputs, left + whole[:, :width]), Slopes(right, own + whole[:, width:])
+
+
+def _joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """[1 or K, R] and [K, C] -> [K, R + C]."""
+    found = np.empty((len(right), left.shape[1] + right.shape[1]), dtype=np.float32)
+    found[:, : left.shape[1]], found[:, left.shape[1] :] = left, right
+    return found
