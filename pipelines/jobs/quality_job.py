@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, Artifacts
 from contracts.atomic_write import write_json
@@ -86,9 +85,8 @@ def _profiled(
     spark: SparkSession, config: Config, out: Artifacts, day: str, on_progress: OnPart | None
 ) -> DayProfile:
     """The kept profile where the day has not changed since, else a new one."""
-    frame = spark.read.parquet(str(out.features)).withColumn(DAY, F.col(DAY).cast("string")).where(F.col(DAY) == day)
+    frame = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features / f"{DAY}={day}"))
     features = {name: field.kind for field in config.fields for name in field.features() if name in frame.columns}
-    frame = frame.drop(DAY)
     kept, now = _kept(out, day), content_hash(frame)
     if kept and kept.content_hash == now:
         return kept.profile

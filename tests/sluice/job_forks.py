@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib
 import json
 import os
@@ -10,7 +9,6 @@ import re
 import signal
 import sys
 import threading
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -66,9 +64,6 @@ def work(log: str, arguments: list[str], kill: dict[str, Any] | None) -> None:
 
 
 def arm(event: str, pattern: str, n: int, after: str) -> None:
-    if event == "exists":
-        threading.Thread(target=wait_for, args=[pattern], daemon=True).start()
-        return
     if event == "call":
         sys.setprofile(at_call(pattern, n))
         return
@@ -102,12 +97,6 @@ def at_call(pattern: str, n: int) -> Any:
                 os.killpg(os.getpgrp(), signal.SIGKILL)
 
     return watch
-
-
-def wait_for(pattern: str) -> None:
-    while not glob.glob(pattern, include_hidden=True, recursive=True):
-        time.sleep(0.001)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def kill_group(child: int) -> None:

@@ -24,14 +24,6 @@ JOBS = ("features", "quality", "crosses", "pretrain", "train", "prerank", "bundl
 CONFIG = """
 name = "small"
 seed = 5
-[spark]
-master = "local[1]"
-[spark.settings]
-"spark.sql.shuffle.partitions" = "1"
-"spark.driver.memory" = "1g"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-"spark.sql.codegen.wholeStage" = "false"
-"spark.sql.adaptive.enabled" = "false"
 [log]
 path = "{data}/log"
 user_id = "user_id"
@@ -158,8 +150,8 @@ def command(job: str, data: Path, out: Path) -> list[str]:
 @dataclass(frozen=True)
 class Kill:
     """The process group gets SIGKILL just before the n-th audit event `event` that matches `pattern`, once an event
-    that matches `after` has been seen. The event "exists" is a path that is there, looked for all the time; "call" is
-    the call of a function, FILE:NAME, and behind a blank what its arguments must match.
+    that matches `after` has been seen. The event "call" is the call of a function, FILE:NAME, and behind a blank what
+    its arguments must match.
     """
 
     event: str

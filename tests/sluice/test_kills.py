@@ -16,7 +16,7 @@ from tests.sluice.small_day import JOBS, KILLED, Forks, Kill, command, write_log
 PLACED = r"atomic_write\.py:put_in_place$ target=\S*"
 POINTS: dict[str, tuple[Kill, ...]] = {
     "features": (
-        Kill("exists", "{out}/.features.staging/_temporary/0/**/*.parquet"),  # Spark is writing
+        Kill("call", PLACED + "/features/day=", n=2),  # one day of features is there
         Kill("call", PLACED + r"/encoding( |$)"),  # features are new, the encoding is not
         Kill("call", PLACED + "examples/train/day=", n=2),  # one day of examples is there
     ),
@@ -74,8 +74,7 @@ def world(tmp_path_factory):
 def through(forks: Forks, data: Path, out: Path, points: dict[str, tuple[Kill, ...]]) -> None:
     for job in JOBS:
         for kill in points.get(job, ()):
-            there = Kill(kill.event, kill.pattern.replace("{out}", str(out)), kill.n, kill.after)
-            assert forks.run(command(job, data, out), there) == KILLED, (job, kill, forks.said()[-2000:])
+            assert forks.run(command(job, data, out), kill) == KILLED, (job, kill, forks.said()[-2000:])
         assert forks.run(command(job, data, out)) == 0, (job, forks.said()[-3000:])
 
 
