@@ -7,10 +7,13 @@
     sequence      array of the target's keys, newest first   twins are asked for
 
 Read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
+The embedded engine takes a long log in passes of some days, each with what its counters reach and its clicks.
 Rate counters are smoothed towards a rate known only at the end of the statistics window; models train on later rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,7 +22,8 @@ from contracts.artifacts import CLICK_TIME, DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
-from pipelines.engine.day_partitions import days_in, rows_in, write_days
+from pipelines.engine.day_partitions import days_in, drop_days, rows_in, write_days
+from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Tables, read_tables
 from pipelines.features.prior_rate import prior_of_run
@@ -27,31 +31,58 @@ from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
+EMBEDDED_ROWS = 4_000_000  # of a pass: histories of its rows are held in memory until they are joined
 
 
 def build_features(
-    spark: SparkSession, config: Config, out: Artifacts, days: list[str] | None = None
+    spark: SparkSession, config: Config, out: Artifacts, days: list[str] | None = None,
+    rows_at_once: int = EMBEDDED_ROWS,
 ) -> FeatureRows:
-    """Writes the partitions of `days` (all when None), each replaced as a whole.
+    """Writes the partitions of `days` (all when None), each replaced as a whole; the embedded engine some at a time.
 
     Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
     rate counters have no statistics window to take their prior from.
     """
     rows_of_day = _rows_of_day(out, days)
-    tables = read_tables(spark, config, out, list(rows_of_day) if days else ())
-    columns = tables.columns(config)
     prior = prior_of_run(spark, config, out, refit=days is None)
+    passes = day_groups(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
+    if days is None and len(passes) == 1:
+        written = _write(spark, config, out, prior, None)
+    else:
+        written = [day for group in passes for day in _write(spark, config, out, prior, group)]
+        if days is None:
+            drop_days(out.features, sorted(set(days_in(out.features)) - set(rows_of_day)))
+    rows_in_all = sum(rows_of_day.values())
+    return FeatureRows(rows=rows_in_all, rows_of_day=rows_of_day, prior_rate=prior, written=tuple(written))
+
+
+def day_groups(rows_of_day: Mapping[str, int], most: int) -> list[list[str]]:
+    """Days one after another, together while they have no more than `most` rows; a larger day is alone."""
+    groups: list[list[str]] = []
+    held = 0
+    for day in sorted(rows_of_day):
+        if not groups or held + rows_of_day[day] > most:
+            groups.append([])
+            held = 0
+        groups[-1].append(day)
+        held += rows_of_day[day]
+    return groups
+
+
+def _write(
+    spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None
+) -> list[str]:
+    """One pass over what matters to these days, or over everything; the days that changed."""
+    tables = read_tables(spark, config, out, days or ())
+    columns = tables.columns(config)
     history = HistoryFeatures(config, columns, prior, events=rows_in(out.events))
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
     impressions = tables.impressions(needed, config.label_window).persist()
     try:
-        rows = impressions.filter(F.col(DAY).isin(list(rows_of_day))) if days else impressions
-        features = point_in_time(rows, impressions, history, tables)
-        written = write_days(features, out.features, only=days)
+        rows = impressions.filter(F.col(DAY).isin(list(days))) if days else impressions
+        return write_days(point_in_time(rows, impressions, history, tables), out.features, only=days)
     finally:
         impressions.unpersist()
-    rows_in_all = sum(rows_of_day.values())
-    return FeatureRows(rows=rows_in_all, rows_of_day=rows_of_day, prior_rate=prior, written=tuple(written))
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
