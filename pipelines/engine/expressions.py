@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from contracts.errors import ConfigError
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.failures import explain, first_line, is_syntax
-from pipelines.sql.checked import Engine, checked
 
 
 def with_expression(frame: DataFrame, name: str, expression: str, where: str) -> tuple[DataFrame, str]:
@@ -22,8 +21,10 @@ def with_expression(frame: DataFrame, name: str, expression: str, where: str) ->
     with the cure; SchemaError on an unknown column; DataError on what else an engine finds wrong with it. Logs a notice
     on a function of which no engine's conformance is known.
     """
-    engine: Engine = "embedded" if is_embedded(frame.sparkSession) else "spark"
-    found = checked(expression, engine, where, dict(frame.dtypes))
+    from pipelines.sql.checked import checked  # the parser of SQL is large, and most logs have no expression
+
+    found = checked(
+        expression, "embedded" if is_embedded(frame.sparkSession) else "spark", where, dict(frame.dtypes))
     for notice in found.notices:
         logging.getLogger(__name__).warning(notice)
     try:
