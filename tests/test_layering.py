@@ -40,7 +40,8 @@ HEAVY = {
 ROOMS = {
     "benchmarks.federated": "",
     "benchmarks.models": "",
-    "benchmarks.pipelines": "",
+    "benchmarks.peers": "",
+    "benchmarks.pipelines": "peers",
     "benchmarks.serving": "",
     "contracts.bundle": "config contracts summaries",
     "contracts.config": "contracts",

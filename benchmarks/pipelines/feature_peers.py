@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.environment import peer_python
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
-from contracts.errors import ConfigError, SluiceError
+from contracts.errors import ConfigError
 
 DUCKDB = "duckdb>=1.4,<3"
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,18 +52,9 @@ def environment(engine: str, scratch: Path) -> dict[str, str]:
             "SLUICE_SPARK_MASTER": MASTERS.get(engine, "")}
 
 
-def peer_python(folder: Path) -> Path:
+def duckdb_python(folder: Path) -> Path:
     """The Python of an environment with DuckDB below `folder`. Raises SluiceError where it cannot be installed."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    if subprocess.run([str(python), "-c", "import duckdb"], check=False, capture_output=True).returncode:
-        done = subprocess.run([str(python), "-m", "pip", "install", "-q", DUCKDB], check=False, capture_output=True,
-                              text=True)
-        if done.returncode:
-            raise SluiceError(f"{DUCKDB} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; install it "
-                              "there, or leave duckdb out of --engines")
-    return python
+    return peer_python(folder, "duckdb", [DUCKDB])
 
 
 def plan_of(

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pipelines.feature_peers import ENGINES, command, environment, peer_python
+from benchmarks.pipelines.feature_peers import ENGINES, command, duckdb_python, environment
 from benchmarks.pipelines.process_cost import Cost, cost_of
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--peer", type=Path, default=PEER, help="environment with DuckDB; made where missing")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     chosen = parser.parse_args(argv)
-    peer = peer_python(chosen.peer) if "duckdb" in chosen.engines else None
+    peer = duckdb_python(chosen.peer) if "duckdb" in chosen.engines else None
     costs: dict[str, dict[int, list[Cost]]] = {engine: {} for engine in chosen.engines}
     with tempfile.TemporaryDirectory() as scratch:
         for millions in chosen.millions:

@@ -1,7 +1,7 @@
-"""DCN V2: low-rank cross layers beside an MLP (Wang et al., 2021, arXiv 2008.13535, parallel structure).
+"""DCN V2: cross layers beside an MLP (Wang et al., 2021, arXiv 2008.13535, parallel structure).
 
     x_0     = [request; candidate]               [B, X]
-    x_{l+1} = x_0 * (U_l (V_l x_l) + b_l) + x_l   U_l [X, rank], V_l [rank, X]
+    x_{l+1} = x_0 * (W_l x_l + b_l) + x_l         W_l = U_l V_l, U_l [X, rank], V_l [rank, X]; of rank 0: W_l [X, X]
     logit   = w . x_L + MLP(x_0)
 """
 
@@ -19,12 +19,12 @@ from models.layers.mlp import Mlp
 
 
 class CrossLayer(nn.Module):
-    """x_l and x_0 [B, X] -> x_(l+1) [B, X], W of the given rank."""
+    """x_l and x_0 [B, X] -> x_(l+1) [B, X], W of the given rank; 0: of full rank."""
 
     def __init__(self, width: int, rank: int) -> None:
         super().__init__()
-        self.down = nn.Linear(width, rank, bias=False)
-        self.up = nn.Linear(rank, width)
+        self.down = nn.Linear(width, rank, bias=False) if rank else nn.Identity()
+        self.up = nn.Linear(rank or width, width)
         nn.init.zeros_(self.up.bias)
 
     def forward(self, start: Tensor, x: Tensor) -> Tensor:

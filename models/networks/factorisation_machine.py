@@ -50,13 +50,16 @@ class FactorisationMachine(nn.Module):
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
-        of_request, of_candidate = self.embedding(request, candidate)
+        return self.interactions(*self.embedding(request, candidate)) + self.prior(candidate)
+
+    def interactions(self, of_request: Tensor, of_candidate: Tensor) -> Tensor:
+        """Inputs [1 or B, request.width] and [B, candidate.width] -> bias, weights and pairs [B]."""
         left = self.terms(of_request, self.embedding.request, self.request_numbers)
         right = self.terms(of_candidate, self.embedding.candidate, self.candidate_numbers)
         sums = left[..., : self.dim].sum(dim=1) + right[..., : self.dim].sum(dim=1)
         squares = left[..., : self.dim].square().sum(dim=(1, 2)) + right[..., : self.dim].square().sum(dim=(1, 2))
         weights = left[..., self.dim].sum(dim=1) + right[..., self.dim].sum(dim=1)
-        return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias) + self.prior(candidate)
+        return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias)
 
     def terms(self, inputs: Tensor, reader: BlockReader, factors: Tensor) -> Tensor:
         """v_i x_i and, last, w_i x_i of every input of a block: [R, width] -> [R, inputs, D + 1]."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
-from benchmarks.pipelines.feature_peers import ROOT, command, environment, peer_python
+from benchmarks.pipelines.feature_peers import ROOT, command, duckdb_python, environment
 from contracts.config.config import load
 from contracts.errors import SluiceError
 from pipelines.marketplace.marketplace import simulate
@@ -24,7 +24,7 @@ MARKETPLACE = ROOT / "examples" / "marketplace.toml"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("duckdb")
     try:
-        peer = peer_python(folder / "environment")
+        peer = duckdb_python(folder / "environment")
     except SluiceError as error:
         pytest.skip(str(error))
     config = load(MARKETPLACE)

@@ -1,0 +1,27 @@
+"""A Python environment of its own for what stands beside the platform in a benchmark, and is no dependency of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from contracts.errors import SluiceError
+
+
+def peer_python(folder: Path, module: str, packages: Sequence[str]) -> Path:
+    """The Python of an environment below `folder` that can import `module`, set up where it is missing.
+
+    Raises SluiceError where the packages cannot be installed.
+    """
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    if subprocess.run([str(python), "-c", f"import {module}"], check=False, capture_output=True).returncode:
+        done = subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=False, capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise SluiceError(f"{', '.join(packages)} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; "
+                              f"install it there, or leave {module} out")
+    return python

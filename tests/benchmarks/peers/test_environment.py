@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers.environment import peer_python
+from contracts.errors import SluiceError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An environment whose Python is that of the tests."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    return tmp_path
+
+
+def test_an_environment_that_has_the_module_is_taken_as_it_is(folder: Path) -> None:
+    assert peer_python(folder, "json", [str(folder / "nowhere")]) == folder / "bin" / "python"
+
+
+def test_what_cannot_be_installed_is_said(folder: Path) -> None:
+    with pytest.raises(SluiceError, match=r"nowhere cannot be installed into .*leave no_such_module out"):
+        peer_python(folder, "no_such_module", [str(folder / "nowhere")])

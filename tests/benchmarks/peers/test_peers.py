@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.peers.peers import checked_sets, figures, main, table
+from benchmarks.peers.plan import Outcome, Plan
+from benchmarks.peers.runs import Run
+from contracts.errors import ConfigError
+from tests.benchmarks.printed_figures import refuses
+
+
+def made(plan: Plan, auc: float, speed: float) -> Run:
+    outcome = Outcome(rows_per_second=speed, seconds_to_best=2.0, epochs=3, best_epoch=1, peak_mib=100.0)
+    return Run(plan, outcome, auc + 0.01, auc, 0.3, np.zeros(3))
+
+
+def test_figures_are_means_over_seeds_and_medians_of_speeds(plan: Plan) -> None:
+    fp32 = [made(plan, auc, speed) for auc, speed in ((0.7, 100.0), (0.8, 300.0), (0.9, 110.0))]
+    found = figures({"fp32": fp32, "bf16": [made(plan, 0.75, 400.0)]})
+    assert found["auc"] == pytest.approx(0.8)
+    assert found["auc_deviation"] == pytest.approx(0.1)
+    assert (found["rows_per_second_fp32"], found["rows_per_second_bf16"], found["auc_bf16"]) == (110.0, 400.0, 0.75)
+    assert (found["seeds"], found["l2"]) == (3, 10.0)
+    alone = figures({"fp32": fp32[:1]})
+    assert alone["auc_deviation"] is None
+    assert alone["rows_per_second_bf16"] is None
+
+
+@pytest.mark.parametrize(("gain", "said"), [(0.001, "| 2.0, 4.0 |"), (-0.0005, "| 2.0, 4.0 |"),
+                                            (-0.002, "| (2.0, 4.0: AUC behind) |")])
+def test_a_speed_counts_where_the_auc_is_level(plan: Plan, gain: float, said: str) -> None:
+    ours = figures({"fp32": [made(plan, 0.7, 200.0)], "bf16": [made(plan, 0.7, 400.0)]})
+    theirs = figures({"fp32": [made(plan, 0.7, 100.0)]})
+    sides = {"sluice": ours, "fuxictr": theirs, "gain": {"auc": gain, "standard_error": 0.001}}
+    rows = table({"adult": {"dnn": sides}}).splitlines()
+    assert said in rows[2]
+    assert rows[2].startswith("| adult | dnn | sluice | 0.7000 |")
+    assert rows[3].startswith("| adult | dnn | fuxictr | 0.7000 |")
+    assert len({row.count("|") for row in rows}) == 1
+    assert all(math.isfinite(value) for value in ours.values() if value is not None)
+
+
+@pytest.mark.parametrize("options", [["adult"], ["adult=out", "--precisions", "bf16"], ["--models", "no_such"]])
+def test_wrong_options_are_refused(options: list[str]) -> None:
+    assert refuses(main, *options)
+
+
+def test_a_folder_without_examples_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere has no encoded examples; run `sluice features"):
+        checked_sets([f"adult={tmp_path / 'nowhere'}"])
