@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
@@ -168,6 +169,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ranker", default="dnn", choices=registry.names())
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
+    threadpool_limits(1)
     bundle = world(chosen.items, chosen.ranker)
     measured = measure(bundle, chosen.requests)
     with torch.inference_mode():

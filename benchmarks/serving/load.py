@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from benchmarks.serving.funnel import USERS, VALUES, clock, floors, world
 from benchmarks.serving.open_loop import LoadFigures, offered
@@ -149,6 +150,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
+    threadpool_limits(1)
     with tempfile.TemporaryDirectory() as place:
         made = world(chosen.items, chosen.ranker)
         inside = in_process(made, chosen.requests)

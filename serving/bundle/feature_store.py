@@ -39,6 +39,10 @@ class FeatureStore:
     def key(self, row: int) -> str:
         return str(self.keys.key(row))
 
+    def keys_of(self, rows: np.ndarray) -> list[str]:
+        """Of rows of the table, in their order."""
+        return [str(key) for key in self.keys.keys().take(pa.array(rows)).to_pylist()]
+
     def row(self, key: str) -> int:
         """-1 when the table does not hold the key."""
         return int(self.rows([key])[0])

@@ -275,16 +275,17 @@ class RequestRun:
         return answer
 
     def _items(self, slate: Slate, reasons: Sequence[list[Reason]]) -> list[RankedItem]:
-        candidates, key = slate.candidates, self._stages.bundle.items.key
+        candidates = slate.candidates
+        keys = self._stages.bundle.items.keys_of(candidates.rows)
         prices = [None] * len(candidates) if slate.price is None else slate.price.tolist()
         scores = {stage: values.tolist() for stage, values in candidates.scores.items()}
         return [
             RankedItem(
-                item=key(row), probability=float(slate.probability[n]), score=float(slate.score[n]),
+                item=key, probability=float(slate.probability[n]), score=float(slate.score[n]),
                 price=prices[n], channel=CHANNELS[candidates.channels[n]],
                 stage_scores={stage: values[n] for stage, values in scores.items()}, reasons=reasons[n],
             )
-            for n, row in enumerate(candidates.rows.tolist())
+            for n, key in enumerate(keys)
         ]
 
 

@@ -39,11 +39,14 @@ class BundleSearch:
 
     def take(self) -> ServedBundle | None:
         found, self._found = self._found, None
-        return found
+        return None if found is None or self._is_refused(found.version) else found
 
     def refuse(self, version: str) -> None:
         """Not to be found again for a while."""
         self._refused[version] = time.monotonic() + RETRY_SECONDS
+
+    def _is_refused(self, version: str) -> bool:
+        return time.monotonic() < self._refused.get(version, 0.0)
 
     def first(self) -> ServedBundle | None:
         """What the source names now, in the caller's own thread. Raises what the source raises."""
@@ -54,7 +57,7 @@ class BundleSearch:
         version = None
         try:
             version = self._source.latest()
-            if version is None or version == served or time.monotonic() < self._refused.get(version, 0.0):
+            if version is None or version == served or self._is_refused(version):
                 return
             self._found = ServedBundle(version=version, folder=self._source.fetch(version))
         except Exception as error:

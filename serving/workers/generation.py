@@ -61,7 +61,7 @@ class Generation:
         return ""
 
     def tend(self, revive: bool = True) -> None:
-        """Asks the workers whether they live, and replaces those that do not."""
+        """Asks the workers whether they live, and replaces those that do not; without `revive` none begins anew."""
         self._ask()
         for place, worker in enumerate(self.workers):
             if worker.alive and worker.ready and time.monotonic() > worker.heard + SILENT_SECONDS:
@@ -70,7 +70,7 @@ class Generation:
                 worker.kill()
             if not worker.alive and revive:
                 self._revive(place)
-            elif worker.loaded and not worker.told_to_listen:
+            elif worker.loaded and not worker.told_to_listen and revive:
                 worker.listen()
             elif time.monotonic() > worker.began + HEALTHY_SECONDS:
                 self._pauses[place] = SHORTEST_PAUSE

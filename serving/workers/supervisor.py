@@ -194,6 +194,9 @@ class Supervisor:
         if self._first == NOBODY or not current.ordered:
             old.stop()
             listeners = []
+        elif self._first == 0:  # they listened last
+            old.stop()
+            listeners = self._numbers
         else:
             for first in range(len(old.workers), 0, -1):
                 self._select(first, max(len(current.workers) - 1, 1))
@@ -212,10 +215,21 @@ class Supervisor:
         log.error("the workers of %s keep dying; back to %s", current.version, before.version)
         self._search.refuse(current.version)
         self._before, current.deaths = None, 0
+        if self._draining is not None and self._draining.version == before.version and self._draining.serving:
+            self._take_back(self._draining, current)
+            return
         if self._draining is not None:
             self._draining.stop()
             self._draining = None
         self._begin(before)
+
+    def _take_back(self, before: Generation, bad: Generation) -> None:
+        """The workers that had to be left still listen, and first: new connections are theirs again at once."""
+        self._current, self._draining = before, bad
+        self._first, self._numbers, self._selected = 0, list(range(len(before.workers))), None
+        self._drain_began, self._quiet_since = time.monotonic(), 0.0
+        self._select(0, len(before.workers))
+        self._serves(before)
 
     def _spread(self) -> None:
         """New connections go by their source ports to all workers, or to the idlest where they have become uneven."""
@@ -231,7 +245,9 @@ class Supervisor:
             self._select(0, len(current.workers))
 
     def _select(self, first: int, count: int) -> None:
-        if self._selected == (first, count) or self._current is None:
-            return
-        self._selected = (first, count)
-        next(worker for worker in self._current.workers if worker.alive and worker.ready).select(first, count)
+        """Where no worker lives to be told, it is said again later."""
+        workers = self._current.workers if self._current else []
+        listener = next((worker for worker in workers if worker.alive and worker.ready), None)
+        if self._selected != (first, count) and listener is not None:
+            self._selected = (first, count)
+            listener.select(first, count)

@@ -93,3 +93,9 @@ def test_parts_of_other_lengths_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "users_dense.npy", np.zeros((5, 1), dtype=np.float32))
     with pytest.raises(BundleError, match="1 keys, 2 rows of ids and 5 dense"):
         FeatureStore.load(tmp_path, "users")
+
+
+def test_keys_of_rows_in_their_order() -> None:
+    found = table(["b", "a", "c"])
+    assert found.keys_of(np.array([2, 0, 0])) == ["c", "a", "a"]
+    assert found.keys_of(np.empty(0, dtype=np.int64)) == []

@@ -73,6 +73,17 @@ def test_what_a_store_cannot_give_is_refused_for_a_while(caplog: pytest.LogCaptu
     assert found(search) is not None
 
 
+def test_what_is_refused_after_it_was_found_is_not_handed_over() -> None:
+    shelf = Shelf()
+    shelf.version, search = "shop-2", BundleSearch(shelf)
+    assert found(search) is not None
+    search.begin("shop-1")
+    time.sleep(0.1)
+    search.refuse("shop-2")
+    assert search.take() is None
+    assert found(search) is None
+
+
 def test_a_slow_download_holds_up_nobody() -> None:
     shelf = Shelf()
     shelf.version, search = "shop-2", BundleSearch(shelf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
-from serving.server.client import RankingClient
+from serving.server.client import RankingClient, RankingFailed
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
 
@@ -178,6 +179,38 @@ def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platfor
     orphan.process.kill()
     orphan.process.wait()
     until(lambda: refused(orphan.port), 30)
+
+
+def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform):
+    """And is not taken up again, though the alias still names it."""
+    server = platform.start()
+    before, fresh = platform.good
+    platform.registry.point(fresh, CHAMPION)
+    until(lambda: version_of(server) == fresh.version)
+
+    def killed() -> bool:
+        for pid in workers(server):
+            with contextlib.suppress(OSError):  # it has gone meanwhile
+                if fresh.version in Path(f"/proc/{pid}/cmdline").read_text():
+                    os.kill(pid, signal.SIGKILL)
+        return f"the workers of {fresh.version} keep dying" in platform.log.read_text()
+
+    until(killed)
+    until(lambda: answers_with(server, before.version))
+    until(lambda: f"{fresh.version} {GONE}" in platform.log.read_text())
+    time.sleep(1)
+    assert platform.log.read_text().count(f"loading {fresh.version}") == 1
+    assert version_of(server) == before.version
+    assert server.stop() == 0
+    shutil.rmtree(platform.answers)
+
+
+def answers_with(server, version: str) -> bool:
+    """False also while nobody answers."""
+    try:
+        return version_of(server) == version
+    except RankingFailed:
+        return False
 
 
 def refused(port: int) -> bool:
