@@ -1,8 +1,8 @@
 """The embedded engine: Sail, which runs the PySpark API inside this process, without Java (docs/decisions).
 
 One Spark Connect server a process, on a port of the loopback interface that the system chooses; sessions come and go.
-Its operators share MEMORY_SHARE of the machine's memory; sorts and joins that exceed their part write temporary files,
-an aggregation that does so fails: such a log is for Apache Spark.
+Its operators share MEMORY_SHARE of the machine's memory. Sorts and aggregations that exceed their part write temporary
+files; what a join keeps has to fit, or the step fails and says so.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ _UNREADABLE = (
 )
 _NO_COLUMN = (r"with name (`[^ ]+`) cannot be resolved", r"attribute ObjectName\(\[(.+)\]\) is missing")
 _NO_SYNTAX = ("PARSE_SYNTAX_ERROR", "invalid argument: found ")
+_NO_MEMORY = "remain available for the total memory pool"
 _NO_VALUE = (
     "CAST_INVALID_INPUT", "ANSI", "try_", "Cast error", "invalid timestamp", "invalid date", "Division by zero",
 )
@@ -74,6 +75,16 @@ def said_by_workers(error: Exception) -> SluiceError | None:
                            "every machine, or ship an environment with spark.archives (docs/clusters.md)")
     told = re.search(r"contracts\.errors\.\w+: ([^\n]+)", text)
     return DataError(told[1]) if told else None
+
+
+def out_of_memory(error: Exception) -> SluiceError | None:
+    """What the embedded engine's memory was not enough for; None of another error."""
+    if _NO_MEMORY not in str(error):
+        return None
+    return SluiceError(
+        f"the embedded engine has not enough memory ({first_line(str(error))}); give it more by "
+        '"sail.runtime.memory_pool.fair.max_size" (bytes) in [spark.settings], or take Apache Spark (spark.master)'
+    )
 
 
 def nothing_to_read(what: str, path: str) -> DataError:

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
 from pipelines.engine import embedded
-from pipelines.engine.failures import said_by_workers
+from pipelines.engine.failures import out_of_memory, said_by_workers
 
 JAVA_NEEDED = 17
 MASTER = "SLUICE_SPARK_MASTER"
@@ -59,14 +59,15 @@ LOCAL_DEFAULTS = {
 def session(settings: SparkSettings, name: str) -> Iterator[SparkSession]:
     """The active session, or one that is opened for the purpose and stopped at the end.
 
-    Raises SluiceError where a Python worker says that it lacks the platform's code or files.
+    Raises SluiceError where a Python worker says that it lacks the platform's code or files, and where the embedded
+    engine has not enough memory.
     """
     active = SparkSession.getActiveSession()
     spark = active or open_session(settings, name)
     try:
         yield spark
     except (PySparkException, Py4JJavaError) as error:
-        known = said_by_workers(error)
+        known = said_by_workers(error) or out_of_memory(error)
         if known is None:
             raise
         raise known from error

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,3 +26,28 @@ def test_a_second_session_has_its_own_settings_and_ends_alone(spark: SparkSessio
     assert CONNECT_MODE not in os.environ
     os.environ[CONNECT_MODE] = "1"
     assert spark.range(3).count() == 3
+
+
+SMALL_MEMORY = """
+from pyspark.sql import functions as F
+from contracts.config.log import SparkSettings
+from contracts.errors import SluiceError
+from pipelines.engine.session import session
+settings = SparkSettings(settings={"sail.runtime.memory_pool.fair.max_size": "60000000"})
+try:
+    with session(settings, "small") as spark:
+        rows = spark.range(1_000_000).withColumn("text", F.concat(F.lit("x" * 90), F.xxhash64("id").cast("string")))
+        print("groups", rows.groupBy("text").count().where("count = 1").count())
+        other = rows.select(F.col("text").alias("other"), "id")
+        print(rows.join(other, "id").agg(F.max("other"), F.max("text")).collect())
+except SluiceError as error:
+    print(error)
+"""
+
+
+def test_an_aggregation_beyond_memory_is_spilled_and_a_join_beyond_it_says_so() -> None:
+    """In a process of its own: the server reads its memory where it starts."""
+    done = subprocess.run([sys.executable, "-c", SMALL_MEMORY], capture_output=True, text=True, check=True)
+    assert "groups 1000000" in done.stdout
+    assert "the embedded engine has not enough memory" in done.stdout
+    assert "sail.runtime.memory_pool.fair.max_size" in done.stdout
