@@ -137,18 +137,25 @@ class SplitDnn:
 
 
 class _Cross:
-    """One layer; `down` of the request's and of the candidate's columns apart."""
+    """One layer: its matrices in the order of their use, V and U, or W alone where it is of full rank."""
 
     def __init__(self, layer: CrossLayer) -> None:
-        self.down = np.ascontiguousarray(layer.down.weight.detach().numpy().T)
-        self.up = np.ascontiguousarray(layer.up.weight.detach().numpy().T)
+        used = [part for part in (layer.down, layer.up) if isinstance(part, nn.Linear)]
+        self.matrices = [np.ascontiguousarray(part.weight.detach().numpy().T) for part in used]
         self.bias = layer.up.bias.detach().numpy()
 
     def factor(self, x: np.ndarray) -> np.ndarray:
         """U (V x) + b."""
-        found = (x @ self.down) @ self.up
-        found += self.bias
-        return found
+        for matrix in self.matrices:
+            x = x @ matrix
+        x += self.bias
+        return x
+
+    def back(self, slope: np.ndarray) -> np.ndarray:
+        """V^T (U^T slope)."""
+        for matrix in reversed(self.matrices):
+            slope = slope @ matrix.T
+        return slope
 
 
 class SplitDcn:
@@ -189,7 +196,7 @@ class SplitDcn:
         slope, direct = np.broadcast_to(self._output, start.shape), np.zeros_like(start)
         for cross, factor in zip(reversed(self._crosses), reversed(factors), strict=True):
             direct += slope * factor
-            slope = slope + ((slope * start) @ cross.up.T) @ cross.down.T
+            slope = slope + cross.back(slope * start)
         whole = slope + direct
         left, own = self.mlp.input_slopes(right @ self.mlp.candidate + begun.hidden)
         return Slopes(begun.inputs, left + whole[:, :width]), Slopes(right, own + whole[:, width:])

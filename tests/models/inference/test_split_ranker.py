@@ -18,9 +18,9 @@ from models.pair_rates import weights as pair_weights
 TRAIN = Train(embedding_dim=4, hidden=(8, 6), cross_layers=2, cross_rank=3, dropout=0.0)
 
 
-def network(name: str, spec: FeatureSpec) -> nn.Module:
+def network(name: str, spec: FeatureSpec, cross_rank: int = 3) -> nn.Module:
     torch.manual_seed(1)
-    made = registry.build(name, spec, TRAIN).eval()
+    made = registry.build(name, spec, TRAIN.model_copy(update={"cross_rank": cross_rank})).eval()
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.4)
     with torch.no_grad():
@@ -41,7 +41,11 @@ def compare(made: nn.Module, request: FeatureBlock, candidate: FeatureBlock) -> 
     torch.testing.assert_close(torch.from_numpy(found), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
+def test_cross_layers_of_full_rank(spec: FeatureSpec, batch: Batch) -> None:
+    compare(network("dcn_v2", spec, cross_rank=0), FeatureBlock(*(part[:1] for part in batch.request)), batch.candidate)
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "deep_fm"])
 @pytest.mark.parametrize("rows", [1, 64])
 def test_the_networks_logits(spec: FeatureSpec, batch: Batch, name: str, rows: int) -> None:
     compare(network(name, spec), FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
