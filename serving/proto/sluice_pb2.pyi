@@ -113,16 +113,24 @@ class CandidateList(_message.Message):
     def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Value(_message.Message):
-    __slots__ = ("text", "integer", "number", "flag")
+    __slots__ = ("text", "integer", "number", "flag", "list")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     INTEGER_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     FLAG_FIELD_NUMBER: _ClassVar[int]
+    LIST_FIELD_NUMBER: _ClassVar[int]
     text: str
     integer: int
     number: float
     flag: bool
-    def __init__(self, text: _Optional[str] = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., flag: _Optional[bool] = ...) -> None: ...
+    list: ValueList
+    def __init__(self, text: _Optional[str] = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., flag: _Optional[bool] = ..., list: _Optional[_Union[ValueList, _Mapping]] = ...) -> None: ...
+
+class ValueList(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[Value]
+    def __init__(self, values: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
 
 class Values(_message.Message):
     __slots__ = ("values",)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-ContextValue = str | int | float | bool
+Scalar = str | int | float | bool
+ContextValue = Scalar | tuple[Scalar, ...]  # several of a multi-valued field
 
 
 class StageStatus(Enum):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sized
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.nearest import did_you_mean
-from serving.request.query import ContextValue, RankQuery, ScoreQuery
+from serving.request.query import ContextValue, RankQuery, Scalar, ScoreQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have
 INT64 = range(-(2**63), 2**63)
@@ -59,12 +59,23 @@ def _check_context(context: Mapping[str, ContextValue], spec: FeatureSpec) -> No
         _check_value(fields[name], value, where)
 
 
-def _at_most(field: str, values: tuple[str, ...] | None, limit: int) -> None:
+def _at_most(field: str, values: Sized | None, limit: int) -> None:
     if values is not None and len(values) > limit:
         raise RequestError(field, f"has {len(values)} entries, at most {limit} are allowed; send the best of them")
 
 
 def _check_value(field: FeatureField, value: ContextValue, where: str) -> None:
+    if not isinstance(value, tuple):
+        _check_scalar(field, value, where)
+        return
+    if field.kind != "multi_valued":
+        raise RequestError(where, f"is a list of {len(value)} values, and the field takes one; send that")
+    _at_most(where, value, MAX_RECENT)
+    for place, one in enumerate(value):
+        _check_scalar(field, one, f"{where}[{place}]")
+
+
+def _check_scalar(field: FeatureField, value: Scalar, where: str) -> None:
     if isinstance(value, int) and value not in INT64:
         raise RequestError(where, f"is {value}, beyond the 64 bits of an integer")
     if field.dense:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoded, scale
-from contracts.features.feature_spec import PADDING
+from contracts.features.feature_spec import PADDING, FeatureField
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import ContextValue, RankQuery
@@ -32,6 +32,13 @@ class CrossPart(NamedTuple):
     slot: str
     of_request: bool
     column: int
+
+
+def as_column(field: FeatureField, value: ContextValue | None) -> object:
+    """What the encoder takes: a list of a field with several values, though the request gives but one."""
+    if field.kind != "multi_valued" or value is None:
+        return value
+    return list(value) if isinstance(value, tuple) else [value]
 
 
 def block(encoded: Encoded) -> FeatureBlock:
@@ -89,7 +96,7 @@ class RequestFeatures:
 
     def _write_context(self, ids: np.ndarray, dense: np.ndarray, name: str, value: ContextValue) -> None:
         field = self._context[name]
-        column = [[value]] if field.kind == "multi_valued" else [value]
+        column = [as_column(field, value)]
         blocks = self._bundle.encoder.field_ids(field, column)
         for (slot_name, _, _), values in zip(field.slots(), blocks, strict=True):
             slot = self.request_ids[slot_name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 
@@ -35,11 +36,18 @@ class ResponseRecorder:
 
 
 def context_as_text(request: pb.RankRequest) -> dict[str, str]:
-    """As Spark casts text back: flags are true or false, values left empty are left out."""
+    """As Spark casts text back: flags are true or false, values left empty are left out; lists
+    are JSON."""
     context = {}
     for name, value in request.context.items():
         kind = value.WhichOneof("kind")
-        if kind is not None:
-            held = getattr(value, kind)
-            context[name] = str(held).lower() if kind == "flag" else str(held)
+        if kind == "list":
+            context[name] = json.dumps([_text(one, one.WhichOneof("kind")) for one in value.list.values])
+        elif kind is not None:
+            context[name] = _text(value, kind)
     return context
+
+
+def _text(value: pb.Value, kind: str | None) -> str:
+    held = getattr(value, kind) if kind else ""
+    return str(held).lower() if kind == "flag" else str(held)

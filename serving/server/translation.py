@@ -10,6 +10,7 @@ from serving.request.query import (
     RankAnswer,
     RankedItem,
     RankQuery,
+    Scalar,
     ScoreAnswer,
     ScoreQuery,
     StageReport,
@@ -80,11 +81,22 @@ def _value(where: str, value: pb.Value) -> ContextValue:
         raise RequestError(
             where, "holds no value; set text, integer, number or flag, or leave the field out"
         )
-    result: ContextValue = getattr(value, kind)
+    if kind == "list":
+        return tuple(_scalar(f"{where}[{place}]", one) for place, one in enumerate(value.list.values))
+    return _scalar(where, value)
+
+
+def _scalar(where: str, value: pb.Value) -> Scalar:
+    kind = value.WhichOneof("kind")
+    if kind is None or kind == "list":
+        raise RequestError(where, f"holds {'a list' if kind else 'no value'} within a list; give one value each")
+    result: Scalar = getattr(value, kind)
     return result
 
 
 def to_value(value: ContextValue) -> pb.Value:
+    if isinstance(value, tuple | list):
+        return pb.Value(list=pb.ValueList(values=[to_value(one) for one in value]))
     if isinstance(value, bool):
         return pb.Value(flag=value)
     if isinstance(value, int):

@@ -15,7 +15,7 @@ from models.inference.split_ranker import ServedRanker
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankQuery, ScoreAnswer, ScoreQuery
-from serving.request.request_features import RequestFeatures
+from serving.request.request_features import RequestFeatures, as_column
 
 CHUNK = 256
 
@@ -56,9 +56,9 @@ class ScoreRun:
         """Writes the encoded features of unknown items over what stands for them."""
         if not places:
             return
-        fields = [field.name for field in self._bundle.spec.of_side("item")]
         given = [self._query.features[self._query.items[place]] for place in places]
-        columns = {name: [one.get(name) for one in given] for name in fields}
+        columns = {field.name: [as_column(field, one.get(field.name)) for one in given]
+                   for field in self._bundle.spec.of_side("item")}
         try:
             encoded = self._bundle.encoder.encode(columns, "item")
         except (DataError, TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from sluice.commands.command import AsJson, command
 
 if TYPE_CHECKING:
     from serving.proto.sluice_pb2 import RankResponse
-    from serving.request.query import ContextValue
+    from serving.request.query import ContextValue, Scalar
     from serving.workers.supervisor import SupervisorSettings
 
 REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # seconds
@@ -131,7 +131,8 @@ def rank(
 
 
 def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
-    """ "hour=7" -> {"hour": 7}; quotes keep a number as text: "zip='02139'". Raises ConfigError for no NAME=VALUE."""
+    """ "hour=7" -> {"hour": 7}; quotes keep a number as text: "zip='02139'"; several values of a field follow one
+    another: ["tags=a", "tags=b"]. Raises ConfigError for no NAME=VALUE."""
     from contracts.errors import ConfigError
 
     context: dict[str, ContextValue] = {}
@@ -139,11 +140,12 @@ def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
         name, equals, text = pair.partition("=")
         if not (name and equals):
             raise ConfigError(f"--context {pair!r} is not NAME=VALUE")
-        context[name] = _typed(text)
+        value, before = _typed(text), context.get(name)
+        context[name] = value if before is None else (*(before if isinstance(before, tuple) else (before,)), value)
     return context
 
 
-def _typed(text: str) -> ContextValue:
+def _typed(text: str) -> Scalar:
     if text in ("true", "false"):
         return text == "true"
     if len(text) >= 2 and text[0] == text[-1] == "'":

@@ -13,6 +13,7 @@ SPEC = FeatureSpec(fields=(
     FeatureField(name="zone", kind="categorical", side="context", key_type="int64", vocabulary="zone", size=4),
     FeatureField(name="member", kind="categorical", side="context", key_type="bool", vocabulary="member", size=4),
     FeatureField(name="hour", kind="numeric", side="context"),
+    FeatureField(name="moods", kind="multi_valued", side="context", vocabulary="moods", size=4, length=2),
     FeatureField(name="brand_name", kind="categorical", side="item", vocabulary="brand_name", size=4),
 ))
 SERVE = Serve(max_limit=10, max_candidates=3, default_limit=5)
@@ -50,7 +51,8 @@ def test_unknown_context_field_names_the_nearest() -> None:
 
 
 def test_item_fields_are_no_context() -> None:
-    assert "there are device, hour, member, zone" in refused("context[brand_name]", context={"brand_name": "red"})
+    said = refused("context[brand_name]", context={"brand_name": "red"})
+    assert "there are device, hour, member, moods, zone" in said
 
 
 @pytest.mark.parametrize(("name", "value"), [
@@ -60,6 +62,16 @@ def test_item_fields_are_no_context() -> None:
 ])
 def test_context_of_the_wrong_type(name: str, value: ContextValue) -> None:
     assert repr(value)[:20] in refused(f"context[{name}]", context={name: value})
+
+
+def test_a_list_is_for_a_field_with_several_values() -> None:
+    """As many as somebody sends: what is beyond the field's length is left out, as offline."""
+    check(RankQuery("u", 5, {"moods": ("calm", "late", "far")}), SERVE, SPEC, {})
+    check(RankQuery("u", 5, {"moods": "calm"}), SERVE, SPEC, {})
+    check(RankQuery("u", 5, {"moods": ()}), SERVE, SPEC, {})
+    assert "is a list of 1 values, and the field takes one" in refused("context[device]", context={"device": ("a",)})
+    assert "string is needed" in refused("context[moods][1]", context={"moods": ("calm", 3)})
+    assert "at most" in refused("context[moods]", context={"moods": ("calm",) * (MAX_RECENT + 1)})
 
 
 def test_unknown_filter_names_the_nearest() -> None:

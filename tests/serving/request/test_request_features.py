@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from contracts.features.feature_spec import PADDING, UNKNOWN
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import RankQuery
-from serving.request.request_features import Requester, RequestFeatures
+from serving.request.request_features import Requester, RequestFeatures, as_column
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +83,18 @@ def test_the_candidate_block_is_what_the_encoder_writes(
 def test_no_candidates_give_an_empty_block(features: RequestFeatures, loaded: LoadedBundle) -> None:
     candidate = features.candidate_inputs(np.empty(0, dtype=np.int64), requester(features).inputs.ids)
     assert candidate.ids.shape == (0, loaded.spec.id_width("item", "cross"))
+
+
+@pytest.mark.parametrize("given", [(), ("t1",), ("t1", "t2"), ("t2", "never-seen", "t1"), "t1"])
+def test_several_values_of_a_context_field_are_what_the_encoder_writes(loaded: LoadedBundle, given) -> None:
+    tags = loaded.spec.by_name["tags"]
+    moods = FeatureField(name="moods", kind="multi_valued", side="context", length=2, vocabulary=tags.vocabulary,
+                         size=tags.size)
+    spec = loaded.spec.model_copy(update={"fields": (*loaded.spec.fields, moods)})
+    bundle = replace(loaded, spec=spec, encoder=Encoder(spec, loaded.encoder.vocabularies))
+    features = RequestFeatures(bundle)
+    found = requester(features, context={"moods": given}).inputs.ids
+    slot = features.request_ids["moods"]
+    expected = bundle.encoder.encode({"moods": [as_column(moods, given)]}, "context").ids
+    assert found[0, slot.start : slot.start + 2].tolist() == expected[0, -2:].tolist()
+    assert (found[0, slot.start] == PADDING) == (given == ())

@@ -94,3 +94,13 @@ def test_an_item_without_a_price_has_none_on_the_wire() -> None:
 def test_every_status_has_a_name_of_its_own_on_the_wire() -> None:
     assert STATUS.keys() == set(StageStatus)
     assert len(set(STATUS.values())) == len(STATUS)
+
+
+def test_lists_go_over_and_hold_neither_lists_nor_nothing() -> None:
+    request = pb.RankRequest(user_id="u1", context={"moods": to_value(("calm", 3)), "none": to_value(())})
+    assert to_query(request, 10).context == {"moods": ("calm", 3), "none": ()}
+    for wrong, said in ((to_value(("calm",)), "a list within"), (pb.Value(), "no value within")):
+        nested = pb.Value(list=pb.ValueList(values=[to_value("calm"), wrong]))
+        with pytest.raises(RequestError, match=said) as caught:
+            to_query(pb.RankRequest(user_id="u1", context={"moods": nested}), 10)
+        assert caught.value.field == "context[moods][1]"

@@ -13,6 +13,10 @@ def test_context_values_get_the_type_they_look_like():
     assert [type(value) for value in parsed.values()] == [int, float, bool, str, str, str]
 
 
+def test_several_values_of_a_field_follow_one_another():
+    assert parse_context(["tags=a", "hour=7", "tags=b", "tags=3"]) == {"tags": ("a", "b", 3), "hour": 7}
+
+
 @pytest.mark.parametrize("pair", ["hour", "=7"])
 def test_a_pair_without_name_or_equals_is_refused(pair):
     with pytest.raises(ConfigError, match="NAME=VALUE"):
