@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from pyspark.sql import Column
@@ -40,3 +41,13 @@ class Measure(NamedTuple):
         """Whether the impression counts at `moment` (microseconds)."""
         inside = self.enters() & F.coalesce(F.col(ENTERS[self.event]) <= moment, F.lit(False))
         return inside if self.window is None else inside & (F.col(AT) + self.window * SECOND > moment)
+
+
+def changes_at(measures: Sequence[Measure]) -> dict[str, dict[Measure, int]]:
+    """Column of a time -> measures that grow (1) or shrink (-1) then."""
+    found: dict[str, dict[Measure, int]] = {}
+    for measure in measures:
+        found.setdefault(ENTERS[measure.event], {})[measure] = 1
+        if measure.window is not None:
+            found.setdefault(measure.exit, {})[measure] = -1
+    return found

@@ -23,7 +23,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
-from pipelines.features.measures import ENTERS, MOMENT, QUERY, ROWS, Measure
+from pipelines.features.measures import ENTERS, MOMENT, QUERY, ROWS, Measure, changes_at
 from pipelines.features.prefix_sums import PrefixSums
 from pipelines.features.sliced_counters import sliced_counts
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
@@ -107,20 +107,10 @@ def counted(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], measures:
     asked = columns[MOMENT].to_numpy()
     weights = {m: np.where(moves.column(m.column).to_numpy(), rows, 0) for m in measures}
     totals = dict.fromkeys(measures, np.zeros(len(asked), np.int64))
-    for name, signs in _changes_at(measures).items():
+    for name, signs in changes_at(measures).items():
         happens = moves.column(name).is_valid().to_numpy()
         moments = moves.column(name).drop_null().to_numpy()
         sums = PrefixSums(group[~asks][happens], moments, group[asks], asked)
         for measure, sign in signs.items():
             totals[measure] = totals[measure] + sign * sums.of(weights[measure][happens])
     return pa.table(columns | {m.column: pa.array(totals[m], pa.int64()) for m in measures})
-
-
-def _changes_at(measures: Sequence[Measure]) -> dict[str, dict[Measure, int]]:
-    """Column of a time -> measures that grow (1) or shrink (-1) then."""
-    found: dict[str, dict[Measure, int]] = {}
-    for measure in measures:
-        found.setdefault(ENTERS[measure.event], {})[measure] = 1
-        if measure.window is not None:
-            found.setdefault(measure.exit, {})[measure] = -1
-    return found

@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from pipelines.engine.key_batches import per_key
-from pipelines.features.measures import ENTERS, MOMENT, QUERY, ROWS, Measure
+from pipelines.features.measures import MOMENT, QUERY, ROWS, Measure, changes_at
 from pipelines.features.prefix_sums import PrefixSums
 from pipelines.windows.publish_clock import SECOND
 
 SLICE_WIDTH = 3_600 * SECOND
-SLICE, _CHANGE, _CARRY = "_slice", "_change", "_carry"
+SLICE, _PLACE, _CARRY = "_slice", "_place", "_carry"
 
 
 def sliced_counts(moves: DataFrame, asked: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
@@ -47,20 +47,20 @@ def sliced_counts(moves: DataFrame, asked: DataFrame, keys: Sequence[str], measu
 
 def _changes(moves: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
     """(keys, MOMENT, by how much each measure changes then)."""
-    rows = {m: F.when(F.col(m.column), F.col(ROWS)).otherwise(F.lit(0).cast("bigint")) for m in measures}
-    none = F.lit(0).cast("bigint")
+    times = list(changes_at(measures))
+    moments = F.posexplode(F.array(*[F.col(name) for name in times])).alias(_PLACE, MOMENT)
+    flags = [measure.column for measure in measures]
+    exploded = moves.select(*keys, ROWS, *flags, moments).where(F.col(MOMENT).isNotNull())
 
-    def change(moment: str, of: dict[Measure, Column]) -> Column:
-        return F.struct(F.col(moment).alias(MOMENT), *[of.get(m, none).alias(m.column) for m in measures])
+    def change(measure: Measure) -> Column:
+        found = F.lit(0).cast("bigint")
+        for place, name in enumerate(times):
+            sign = changes_at(measures)[name].get(measure, 0)
+            here = F.col(measure.column) & (F.col(_PLACE) == place)
+            found = F.when(here, F.col(ROWS) * F.lit(sign).cast("bigint")).otherwise(found) if sign else found
+        return found
 
-    entries = [change(ENTERS[event], {m: rows[m] for m in measures if m.event == event})
-               for event in dict.fromkeys(m.event for m in measures)]
-    exits = [change(name, {m: -rows[m] for m in measures if m.window is not None and m.exit == name})
-             for name in dict.fromkeys(m.exit for m in measures if m.window is not None)]
-    exploded = moves.select(*keys, F.explode(F.array(*entries, *exits)).alias(_CHANGE))
-    names = (MOMENT, *(measure.column for measure in measures))
-    flat = exploded.select(*keys, *[F.col(_CHANGE)[name].alias(name) for name in names])
-    return flat.where(F.col(MOMENT).isNotNull())
+    return exploded.select(*keys, MOMENT, *[change(measure).alias(measure.column) for measure in measures])
 
 
 def _carry(merged: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.features.measures import Measure
+from pipelines.features.measures import Measure, changes_at
 from pipelines.windows.publish_clock import SECOND
 
 
@@ -25,3 +25,9 @@ def test_an_event_counts_from_its_time_until_the_impression_is_too_old(
     measure = Measure("clicked", window)
     found = frame.select(measure.enters(), *[measure.counts_at(t * SECOND).alias(str(t)) for t in (28, 29, 30)]).first()
     assert list(found or ()) == [enters, *counts]
+
+
+def test_a_measure_grows_at_its_event_and_shrinks_when_the_impression_is_too_old() -> None:
+    shown, clicked, ever = Measure("shown", 30), Measure("clicked", 30), Measure("clicked", None)
+    assert changes_at([shown, clicked, ever]) == {
+        "_enter": {shown: 1}, "_click": {clicked: 1, ever: 1}, "_exit_30": {shown: -1, clicked: -1}}
