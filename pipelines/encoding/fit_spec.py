@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -31,40 +32,45 @@ LARGEST_CODE = 2**63
 def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool = False) -> FeatureSpec:
     """Reads the features of the training window; replaces the folder `encoding`. `keep_fields` fits crosses alone."""
     train = training_rows(spark, config, out)
-    spec, vocabularies = fit_again(train, config, out) if keep_fields else fit_fields(train, config)
     aside = out.encoding.with_name(f".{out.encoding.name}.staging")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    for name, keys in vocabularies.items():
-        vocabulary.write(aside, name, keys)
+    spec, _ = fit_again(train, config, out, aside) if keep_fields else fit_fields(train, config, aside)
     spec.write(aside)
     put_in_place(aside, out.encoding)
     return spec
 
 
-def fit_fields(train: DataFrame, config: Config) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
-    """Spec and vocabularies by name. Raises ConfigError where a cross has more codes than an int64 holds."""
-    vocabularies = fit_vocabularies(train, counted_fields(config))
+def fit_fields(train: DataFrame, config: Config, folder: Path) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
+    """Spec, and vocabularies by name, written below `folder`.
+
+    Raises ConfigError where a cross has more codes than an int64 holds.
+    """
+    vocabularies = fit_vocabularies(train, counted_fields(config), folder)
     bins = fit_all_bins(train, config)
     plain = [field for field in config.fields if field.kind != "cross"]
     fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
-    return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies)
+    return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies, folder)
 
 
-def fit_again(train: DataFrame, config: Config, out: Artifacts) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
-    """The stored fields as they are, with the crosses of the configuration."""
+def fit_again(
+    train: DataFrame, config: Config, out: Artifacts, folder: Path
+) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
+    """The stored fields as they are, with the crosses of the configuration; vocabularies below `folder`."""
     stored = FeatureSpec.read(out.encoding)
     plain = stored.model_copy(update={"fields": tuple(field for field in stored.fields if field.kind != "cross")})
     needed = {field.vocabulary for field in plain.fields}
-    vocabularies = {name: keys for name, keys in vocabulary.read_all(out.encoding).items() if name in needed}
-    return _fit_with_crosses(train, plain, config, vocabularies)
+    for name, keys in vocabulary.read_all(out.encoding).items():
+        if name in needed:
+            vocabulary.write(folder, name, keys)
+    return _fit_with_crosses(train, plain, config, vocabulary.read_all(folder), folder)
 
 
 def _fit_with_crosses(
-    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, Vocabulary]
+    train: DataFrame, plain: FeatureSpec, config: Config, vocabularies: dict[str, Vocabulary], folder: Path
 ) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
     crosses = [field for field in config.fields if field.kind == "cross"]
-    vocabularies = vocabularies | fit_crosses(train, plain, crosses, vocabularies)
+    vocabularies = vocabularies | fit_crosses(train, plain, crosses, vocabularies, folder)
     fields = (*plain.fields, *(_cross(field, vocabularies) for field in crosses))
     return plain.model_copy(update={"fields": fields}), vocabularies
 
@@ -119,6 +125,7 @@ def _spec(train: DataFrame, fields: list[FeatureField]) -> FeatureSpec:
 
 def fit_crosses(
     train: DataFrame, spec: FeatureSpec, crosses: list[FieldConfig], vocabularies: Mapping[str, Vocabulary],
+    folder: Path,
 ) -> dict[str, Vocabulary]:
     """Vocabularies of the crosses without buckets."""
     for field in crosses:
@@ -127,7 +134,7 @@ def fit_crosses(
     if not fitted:
         return {}
     codes = cross_codes(train, spec, {field.name: field.parts for field in fitted}, vocabularies)
-    return fit_vocabularies(codes, [CountedField(field.name, "int64", field.min_count) for field in fitted])
+    return fit_vocabularies(codes, [CountedField(field.name, "int64", field.min_count) for field in fitted], folder)
 
 
 def check_codes(field: FieldConfig, spec: FeatureSpec) -> None:

@@ -1,12 +1,15 @@
 """Which keys a field knows: those of at least `min_count` training rows, ordered as contracts/features/vocabulary.py.
 
-All fields are counted in one pass over the rows: batch by batch, then over all batches. A vocabulary is the one thing
-of its size that comes to the driver.
+All fields are counted in one pass over the rows: batch by batch, then over all batches. The engine sorts what is
+frequent, by ranges where it has several machines, into files beside the vocabularies; from them the driver writes each
+vocabulary part by part (contracts/features/vocabulary_writer.py), so that none is in its memory.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +18,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.config.section import KeyType
+from contracts.features import vocabulary
 from contracts.features.arrow_columns import distinct_keys, first_entries
 from contracts.features.vocabulary import Vocabulary
+from contracts.features.vocabulary_writer import VocabularyWriter
+from pipelines.encoding.sorted_files import in_order
 from pipelines.engine.arrow_batches import larger
 
-COUNTS = "field int, key string, rows bigint"
+COUNTED = "_counted"
+COUNTS = "field int, key string, number bigint, rows bigint"
 ROWS = 262_144  # of a batch that is counted at once
 
 
@@ -32,22 +39,29 @@ class CountedField(NamedTuple):
     length: int | None = None
 
 
-def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField]) -> dict[str, Vocabulary]:
-    """By name."""
+def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField], folder: Path) -> dict[str, Vocabulary]:
+    """Writes those of the fields below `folder`, which all of the engine's machines have; returns them by name."""
     if not fields:
         return {}
-    found = _frequent(train, fields)
-    numbers, keys = found.column("field").to_numpy(), found.column("key")
-    chosen = {field.name: keys.filter(pa.array(numbers == n)) for n, field in enumerate(fields)}
-    return {field.name: _vocabulary(chosen[field.name], field) for field in fields}
+    place = folder / COUNTED
+    shutil.rmtree(place, ignore_errors=True)
+    _frequent(train, fields).orderBy("field", "number", "key").write.partitionBy("field").parquet(str(place))
+    for number, field in enumerate(fields):
+        files = sorted((place / f"field={number}").glob("*.parquet"))
+        text = field.key_type == "string"
+        with VocabularyWriter(folder, field.name, "string" if text else "int64") as writer:
+            for part in in_order(files, "key" if text else "number"):
+                writer.add(part)
+    shutil.rmtree(place, ignore_errors=True)  # without rows, an engine may leave no folder
+    return {field.name: vocabulary.read(folder, field.name) for field in fields}
 
 
-def _frequent(train: DataFrame, fields: Sequence[CountedField]) -> pa.Table:
-    """Columns field and key of the keys that come often enough."""
+def _frequent(train: DataFrame, fields: Sequence[CountedField]) -> DataFrame:
+    """Columns field, and key or number, of the keys that come often enough."""
     counted = train.select(*[F.col(f"`{field.name}`") for field in fields]).mapInArrow(_counter(fields), COUNTS)
-    rows = counted.groupBy("field", "key").agg(F.sum("rows").alias("rows"))
+    rows = counted.groupBy("field", "key", "number").agg(F.sum("rows").alias("rows"))
     least = F.get(F.array(*[F.lit(field.min_count) for field in fields]), F.col("field"))
-    return rows.where(F.col("rows") >= least).select("field", "key").toArrow()
+    return rows.where(F.col("rows") >= least).select("field", "key", "number")
 
 
 def _counter(fields: Sequence[CountedField]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -74,13 +88,12 @@ def _counts(number: int, field: CountedField, values: pa.Array) -> pa.RecordBatc
         places = np.unique(entries.rows[present] * width + known.places[present]) % width
     rows = np.bincount(places, minlength=len(known.keys))
     seen = np.flatnonzero(rows)
-    keys = known.keys.take(pa.array(seen)).cast(pa.string())
-    return pa.RecordBatch.from_arrays(
-        [pa.array(np.full(len(seen), number), pa.int32()), keys, pa.array(rows[seen], pa.int64())],
-        names=["field", "key", "rows"],
-    )
-
-
-def _vocabulary(keys: pa.ChunkedArray, field: CountedField) -> Vocabulary:
+    keys = known.keys.take(pa.array(seen))
     text = field.key_type == "string"
-    return Vocabulary.of(keys if text else keys.cast(pa.int64()), "string" if text else "int64")
+    columns = {
+        "field": pa.array(np.full(len(seen), number), pa.int32()),
+        "key": keys.cast(pa.string()) if text else pa.nulls(len(seen), pa.string()),
+        "number": pa.nulls(len(seen), pa.int64()) if text else keys.cast(pa.int64()),
+        "rows": pa.array(rows[seen], pa.int64()),
+    }
+    return pa.RecordBatch.from_pydict(columns)

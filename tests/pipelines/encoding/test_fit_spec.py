@@ -42,8 +42,8 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def fitted(spark, rows):
-    return fit_fields(spark.createDataFrame(rows), config(*FIELDS))
+def fitted(spark, rows, tmp_path_factory):
+    return fit_fields(spark.createDataFrame(rows), config(*FIELDS), tmp_path_factory.mktemp("encoding"))
 
 
 def test_fields_come_in_the_configured_order_and_counters_expand(fitted):
@@ -88,7 +88,7 @@ def test_roles_and_positions_are_those_of_the_log(fitted):
 
 def test_the_same_rows_give_the_same_spec_and_it_survives_its_file(spark, rows, fitted, tmp_path):
     shuffled = spark.createDataFrame(rows.take(np.random.default_rng(1).permutation(len(rows)))).repartition(3)
-    spec, vocabularies = fit_fields(shuffled, config(*FIELDS))
+    spec, vocabularies = fit_fields(shuffled, config(*FIELDS), tmp_path)
     assert spec == fitted[0]
     assert vocabularies == fitted[1]
     spec.write(tmp_path)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 
+from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
 
 
@@ -12,7 +15,9 @@ def frame(spark, values, kind):
 
 
 def fitted(df, key_type, min_count, length=None):
-    return fit_vocabularies(df, [CountedField("x", key_type, min_count, length)])["x"]
+    with tempfile.TemporaryDirectory() as folder:
+        found = fit_vocabularies(df, [CountedField("x", key_type, min_count, length)], Path(folder))["x"]
+        return Vocabulary.of(found.keys(), "string" if key_type == "string" else "int64")
 
 
 def test_strings_of_enough_rows_in_byte_order(spark):
@@ -48,8 +53,9 @@ def test_a_nul_character_is_a_character(spark):
     assert fitted(frame(spark, keys, pa.string()), "string", 1).keys().to_pylist() == sorted(keys)
 
 
-def test_fields_are_counted_apart_over_all_batches(spark):
+def test_fields_are_counted_apart_over_all_batches(spark, tmp_path):
     table = pa.table({"x": ["a", "b", "a", None], "y": pa.array([[1, 1], [1], [2], None], pa.list_(pa.int64()))})
     fields = [CountedField("y", "int64", 2, 5), CountedField("x", "string", 2)]
-    found = fit_vocabularies(spark.createDataFrame(table).repartition(3), fields)
+    found = fit_vocabularies(spark.createDataFrame(table).repartition(3), fields, tmp_path)
     assert {name: keys.keys().to_pylist() for name, keys in found.items()} == {"y": [1], "x": ["a"]}
+    assert [path.name for path in tmp_path.iterdir()] == ["vocabularies"]
