@@ -6,10 +6,11 @@ ingest/quarantine/table=T/day=D/      columns reason, row; D is "unknown" where 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -60,30 +61,52 @@ def write(
     day: Column | None = None,
     only: Sequence[str] | None = None,
 ) -> None:
-    """Replaces the table's quarantine (of the days `only`); the row is its own text, or its `raw` columns as JSON."""
+    """Replaces the table's quarantine (of the days `only`).
+
+    The row is its own text, or its `raw` columns as JSON: whole numbers and times as a cast writes them.
+    """
     place = folder / f"{TABLE}={table}"
     if not counts.bad:
         drop_days(place, only)
         return
     day = F.lit(NO_DAY) if day is None else day
-    text = record_text(marked, raw)
-    rows = marked.where(F.col(MARK).isNotNull()).select(
-        F.col(MARK).alias(REASON),
-        F.coalesce(F.col(CORRUPT), text).alias(ROW_TEXT),
-        F.coalesce(day, F.lit(UNKNOWN_DAY)).alias(DAY),
-    )
-    write_days(rows, place, only)
+    bad = marked.where(F.col(MARK).isNotNull())
+    members = [_json(bad, name).alias(f"_{place}") for place, name in enumerate(raw)]
+    kept = {REASON: F.col(MARK), ROW_TEXT: F.col(CORRUPT), DAY: F.coalesce(day, F.lit(UNKNOWN_DAY))}
+    rows = bad.select(*[column.alias(name) for name, column in kept.items()], *members)
+    write_days(rows.mapInArrow(_recorded(raw), ", ".join(f"{name} string" for name in kept)), place, only)
 
 
-def record_text(frame: DataFrame, names: Sequence[str]) -> Column:
-    """The columns as a JSON object, alike on every engine: nulls named, numbers and times as a cast writes them."""
-    members = [F.concat(F.lit(json.dumps(name) + ":"), F.coalesce(_json(frame, name), F.lit("null"))) for name in names]
-    return F.concat(F.lit("{"), F.concat_ws(",", *members), F.lit("}"))
+def _recorded(names: Sequence[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows of reason, text and day: the record's own text, or its members as a JSON object, nulls named.
+
+    Floating point is written by Python, since each engine has its own way.
+    """
+    keys = [json.dumps(name) for name in names]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            reason, text, day, *members = (column.to_pylist() for column in batch.columns)
+            texts = [
+                f"{{{','.join(f'{key}:{_member(value)}' for key, value in zip(keys, values, strict=True))}}}"
+                for values in (zip(*members, strict=True) if members else [()] * len(reason))
+            ]
+            rows = [known if known is not None else made for known, made in zip(text, texts, strict=True)]
+            columns = [pa.array(values, pa.string()) for values in (reason, rows, day)]
+            yield pa.RecordBatch.from_arrays(columns, names=[REASON, ROW_TEXT, DAY])
+
+    return run
+
+
+def _member(value: str | float | None) -> str:
+    return "null" if value is None else value if isinstance(value, str) else repr(value)
 
 
 def _json(frame: DataFrame, name: str) -> Column:
-    """Null where the value is."""
+    """As text, floating point as it is; null where the value is."""
     value, kind = F.col(f"`{name}`"), frame.schema[name].dataType
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        return value.cast("double")
     if isinstance(kind, T.NumericType):
         return value.cast("string")
     if isinstance(kind, T.DateType | T.TimestampType | T.TimestampNTZType):

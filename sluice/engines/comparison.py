@@ -37,7 +37,7 @@ def compare_engines(path: Path, config: Config, data: str | Path | None, rows: i
         small = _small_config(path, folder)
         outs = {engine: _run(small, data, folder / name, engine, taken)
                 for name, engine in (("embedded", EMBEDDED), ("spark", master))}
-        return EngineComparison(rows=taken, spark_master=master, tables=tuple(_tables(config, *outs.values())))
+        return EngineComparison(rows=taken, spark_master=master, tables=tuple(tables_of(config, *outs.values())))
 
 
 def measure_of(config: Config) -> str:
@@ -65,8 +65,9 @@ def _run(config: Path, data: str | Path | None, out: Path, engine: str, rows: in
     return Artifacts(out)
 
 
-def _tables(config: Config, embedded: Artifacts, spark: Artifacts) -> list[TableComparison]:
-    """In the order in which they are made, so that the first that differs is where it begins."""
+def tables_of(config: Config, embedded: Artifacts, spark: Artifacts) -> list[TableComparison]:
+    """What two runs of a configuration left, in the order in which it is made: the first that differs is where it
+    begins."""
     folders = {"ingest/events": "events", "ingest/users": "users", "ingest/items": "items", "quarantine": "quarantine",
                "features": "features", "online/users": "online_users", "online/items": "online_items"}
     pairs = [(name, getattr(embedded, place), getattr(spark, place)) for name, place in folders.items()]

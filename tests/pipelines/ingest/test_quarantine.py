@@ -39,6 +39,16 @@ def test_rows_are_kept_as_text(spark: SparkSession, tmp_path: Path) -> None:
     }
 
 
+def test_floating_point_is_written_alike_on_every_engine(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(value, [1, 2], None) for value in (1e12, 1e-7, 0.1, float("nan"), -0.0, None)]
+    frame = spark.createDataFrame(rows, "x double, y array<int>, _corrupt string")
+    bad = quarantine.mark(frame, [("bad", F.lit(True))])
+    quarantine.write(bad, quarantine.count(bad), ["y", "x"], tmp_path, "log")
+    texts = {row["row"] for row in quarantine.read(spark, tmp_path).collect()}
+    numbers = ("1000000000000.0", "1e-07", "0.1", "nan", "-0.0", "null")
+    assert texts == {f'{{"y":[1,2],"x":{number}}}' for number in numbers}
+
+
 def test_the_limit_itself_is_allowed(tmp_path: Path) -> None:
     quarantine.check_share({"a": 1, "b": 1}, 100, 0.02, "log", tmp_path)
     quarantine.check_share({}, 0, 0.0, "log", tmp_path)

@@ -1,0 +1,115 @@
+"""Configurations of which every engine must make the same: the examples, on made-up rows in their formats, and random
+ones.
+
+    python -m tests.sluice.engine_cases FOLDER MASTER      all of them that lie in FOLDER, in one session on MASTER
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from contracts.artifacts import WINDOWS, Artifacts
+from contracts.config.config import Config, load
+from contracts.config.log import SparkSettings
+from tests.sluice.plain_rows import write_adult, write_bank
+from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
+from tests.sluice.random_logs import write_case
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SEEDS = range(3)  # one of every format
+DAILY = "random_2"  # of which a day is made again
+SMALL_SPARK = {
+    "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def write_movielens(folder: Path) -> Path:
+    draw = np.random.default_rng(6)
+    ratings = [f"{draw.integers(1, 30)}\t{draw.integers(1, 40)}\t{draw.integers(1, 6)}\t{874724710 + 9000 * row}"
+               for row in range(900)]
+    (folder / "u.data").write_text("\n".join(ratings) + "\n")
+    users = [f"{user}|{20 + user}|{'MF'[user % 2]}|artist|{user:05d}" for user in range(1, 30)]
+    (folder / "u.user").write_text("\n".join(users) + "\n")
+    items = [f"{item}|Café {item} (1995)|0{1 + item % 9}-Jan-{1940 + item}||http://x|" + "|".join(
+        str(int(kind == item % 19)) for kind in range(19)) for item in range(1, 40)]
+    (folder / "u.item").write_text("\n".join(items) + "\n", encoding="latin-1")
+    return folder
+
+
+def write_marketplace(folder: Path) -> Path:
+    from pipelines.marketplace.marketplace import simulate
+
+    config = load(EXAMPLES / "marketplace.toml")
+    assert config.simulation is not None
+    simulation = config.simulation.model_copy(update={"events": 3000, "users": 300, "items": 200})
+    simulate(simulation, config.seed, folder, folder.with_name("truth"))
+    return folder
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "adult": lambda folder: write_adult(folder, 400), "avazu": lambda folder: write_avazu(folder, 800),
+    "bank": lambda folder: write_bank(folder, 400), "criteo": lambda folder: write_criteo(folder, 800),
+    "marketplace": write_marketplace, "movielens_100k": write_movielens, "taobao_ads": write_taobao,
+}
+
+
+def write_cases(folder: Path) -> list[str]:
+    """FOLDER/NAME/data and config.json of each; returns the names."""
+    for name, write in WRITERS.items():
+        (folder / name / "data").mkdir(parents=True)
+        write(folder / name / "data")
+        (folder / name / "config.json").write_text(load(EXAMPLES / f"{name}.toml").model_dump_json())
+    for seed in SEEDS:
+        place = folder / f"random_{seed}"
+        (place / "config.json").write_text(json.dumps(write_case(place / "data", seed)))
+    return [path.name for path in cases(folder)]
+
+
+def cases(folder: Path) -> Iterator[Path]:
+    return iter(sorted(path.parent for path in folder.glob("*/config.json")))
+
+
+def config_of(case: Path) -> Config:
+    return Config.model_validate_json((case / "config.json").read_text())
+
+
+def run_cases(folder: Path, engine: str) -> None:
+    """FOLDER/NAME/ENGINE of each, and a day of one of them again."""
+    from pipelines.jobs.feature_job import make_features
+
+    for case in cases(folder):
+        make_features(config_of(case), case / "data", Artifacts(case / engine))
+    case, again = folder / DAILY, Artifacts(folder / DAILY / f"{engine}-day")
+    day = without_other_days(Artifacts(case / engine), again)
+    make_features(config_of(case), case / "data", again, day=day)
+
+
+def without_other_days(made: Artifacts, again: Artifacts) -> str:
+    """Copies `made` to `again`, where the features and examples of one training day alone, the result, can be read."""
+    shutil.copytree(made.out, again.out)
+    day = sorted(again.examples("train").glob("day=*"))[1].name
+    for place in (again.features, *(again.examples(window) for window in WINDOWS)):
+        for file in place.glob("day=*/*.parquet"):
+            if file.parent.name != day:
+                file.write_bytes(b"-" * file.stat().st_size)
+    return day.removeprefix("day=")
+
+
+def run_all(folder: Path, master: str) -> None:
+    from pipelines.engine import embedded
+    from pipelines.engine.session import open_session
+
+    spark = open_session(SparkSettings(master=master, settings=SMALL_SPARK), "engine-cases")
+    run_cases(folder, "spark")
+    embedded.stop(spark)
+
+
+if __name__ == "__main__":
+    run_all(Path(sys.argv[1]), sys.argv[2])
