@@ -4,13 +4,14 @@
     logits(begun, candidates)  the rest
     slopes(begun, candidates)  how each logit changes along the network's inputs (serving/stages/sensitivity.py)
 
-DNN and DCNv2 are computed in numpy, other networks as they are. `of` chooses; parity at load (serving/bundle/parity.py)
-compares what serves with what was trained.
+DNN, DCNv2 and DIN are computed in numpy, other networks as they are. `of` chooses; parity at load
+(serving/bundle/parity.py) compares what serves with what was trained.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,11 +19,11 @@ from torch import nn
 
 from contracts.features.encoding import Encoded
 from models.examples.batches import FeatureBlock
-from models.inference.block_inputs import BlockInputs
 from models.inference.numpy_mlp import NumpyMlp
-from models.layers.embedding import FusedEmbedding
-from models.layers.item_prior import ItemPrior
+from models.inference.split_din import SplitDin
+from models.inference.split_inputs import Inputs, Slopes
 from models.networks.dcn_v2 import CrossLayer, DcnV2
+from models.networks.din import Din
 from models.networks.dnn import Dnn
 
 
@@ -39,9 +40,10 @@ class ServedRanker(Protocol):
 
 def of(network: nn.Module) -> ServedRanker:
     """The form in which the network serves."""
-    if isinstance(network, Dnn | DcnV2) and network.mlp.norms is None and _on_cpu(network):
-        return SplitDnn(network) if isinstance(network, Dnn) else SplitDcn(network)
-    return PlainRanker(network)
+    made = next((split for kind, split in _SPLIT.items() if isinstance(network, kind)), None)
+    if made is None or network.mlp.norms is not None or not _on_cpu(network):  # type: ignore[union-attr]
+        return PlainRanker(network)
+    return made(network)
 
 
 def _on_cpu(network: nn.Module) -> bool:
@@ -50,13 +52,6 @@ def _on_cpu(network: nn.Module) -> bool:
 
 def _block(encoded: Encoded) -> FeatureBlock:
     return FeatureBlock(torch.from_numpy(encoded.ids), torch.from_numpy(encoded.dense))
-
-
-class Slopes(NamedTuple):
-    """Of one block: the network's inputs [1 or B, X], and how the logit changes along them, [B, X]."""
-
-    inputs: np.ndarray
-    slopes: np.ndarray
 
 
 class PlainRanker:
@@ -73,34 +68,6 @@ class PlainRanker:
         """float32 [K]."""
         assert isinstance(begun, FeatureBlock)
         return self._network(begun, _block(candidate)).float().numpy()
-
-
-class Inputs:
-    """Both blocks of a network with a fused embedding as rows of numbers."""
-
-    def __init__(self, embedding: FusedEmbedding, prior: ItemPrior) -> None:
-        self._embedding = embedding
-        self.request_reader = BlockInputs(embedding.request, embedding)
-        self.candidate_reader = BlockInputs(embedding.candidate, embedding)
-        self._prior = None if prior.slot is None else (prior.slot.start, prior.logit.numpy())
-
-    def request(self, request: Encoded) -> np.ndarray:
-        return self.request_reader(request.ids, request.dense)
-
-    def candidate(self, request_ids: np.ndarray, candidate: Encoded) -> np.ndarray:
-        """Products and pair rates are computed by the network's own layers."""
-        before, after = self._embedding.products, self._embedding.pair_rates
-        if before is None and after is None:
-            return self.candidate_reader(candidate.ids, candidate.dense)
-        with torch.inference_mode():
-            ids = torch.from_numpy(request_ids), torch.from_numpy(candidate.ids)
-            products = [before(*ids).numpy()] if before is not None else []
-            rates = [after(*ids).numpy()] if after is not None else []
-        return self.candidate_reader(candidate.ids, *products, candidate.dense, *rates)
-
-    def prior(self, candidate: Encoded) -> np.ndarray | float:
-        """[K] logits of the items' popularity, 0 without items."""
-        return 0.0 if self._prior is None else self._prior[1].take(candidate.ids[:, self._prior[0]])
 
 
 class BegunDnn:
@@ -125,13 +92,17 @@ class SplitDnn:
     def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """float32 [K]."""
         assert isinstance(begun, BegunDnn)
-        found = self.mlp(begun.hidden, self.inputs.candidate(begun.ids, candidate))[:, 0]
+        found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
         found += self.inputs.prior(candidate)
         return found
 
+    def right(self, begun: BegunDnn, candidate: Encoded) -> np.ndarray:
+        """The candidates' inputs."""
+        return self.inputs.candidate(begun.ids, candidate)
+
     def slopes(self, begun: BegunDnn, candidate: Encoded) -> tuple[Slopes, Slopes]:
         """Of the request's and of the candidates' inputs."""
-        right = self.inputs.candidate(begun.ids, candidate)
+        right = self.right(begun, candidate)
         slopes = self.mlp.input_slopes(right @ self.mlp.candidate + begun.hidden)
         return Slopes(begun.inputs, slopes[0]), Slopes(right, slopes[1])
 
@@ -173,7 +144,7 @@ class SplitDcn:
     def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """float32 [K]."""
         assert isinstance(begun, BegunDnn)
-        right = self.inputs.candidate(begun.ids, candidate)
+        right = self.right(begun, candidate)
         found = self.mlp(begun.hidden, right)[:, 0]
         start = _joined(begun.inputs, right)
         x = start.copy()
@@ -185,9 +156,13 @@ class SplitDcn:
         found += self.inputs.prior(candidate)
         return found
 
+    def right(self, begun: BegunDnn, candidate: Encoded) -> np.ndarray:
+        """The candidates' inputs."""
+        return self.inputs.candidate(begun.ids, candidate)
+
     def slopes(self, begun: BegunDnn, candidate: Encoded) -> tuple[Slopes, Slopes]:
         """Of the request's and of the candidates' inputs."""
-        right = self.inputs.candidate(begun.ids, candidate)
+        right = self.right(begun, candidate)
         start, width = _joined(begun.inputs, right), begun.inputs.shape[1]
         x, factors = start, list[np.ndarray]()
         for cross in self._crosses:
@@ -207,3 +182,6 @@ def _joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     found = np.empty((len(right), left.shape[1] + right.shape[1]), dtype=np.float32)
     found[:, : left.shape[1]], found[:, left.shape[1] :] = left, right
     return found
+
+
+_SPLIT: dict[type[nn.Module], Callable[[Any], ServedRanker]] = {Dnn: SplitDnn, DcnV2: SplitDcn, Din: SplitDin}

@@ -22,12 +22,14 @@ from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import BlockName, FeatureSpec
 from models.examples.batches import FeatureBlock
 from models.inference import split_ranker
+from models.inference.split_din import SplitDin
 from models.inference.split_ranker import SplitDcn, SplitDnn
 from models.layers.embedding import FusedEmbedding
 from models.networks.fscd import input_fields
 from serving.request.request_features import block
 
 BLOCKS: tuple[BlockName, BlockName] = ("request", "candidate")
+Split = SplitDnn | SplitDcn | SplitDin
 
 
 class _Recorder(nn.Module):
@@ -61,23 +63,25 @@ class Sensitivity:
             self._recorder, self._network = _Recorder(embedding), copy.copy(network)
             self._network._modules = {**network._modules, "embedding": self._recorder}
             self._owners = [_owners(embedding, spec, side, fields) for side in BLOCKS]
+        if isinstance(self._served, SplitDin):
+            self._owners[1] = torch.cat([self._owners[1], _interest_owners(self._served, fields)])
 
     def changes(self, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]) -> np.ndarray | None:
         """A row of the request and rows [n, ...] of candidates, and one row of missing values each -> [n, F]: how far
         each logit falls, roughly. None for a network that cannot be asked."""
         if self._network is None:
             return None
-        if isinstance(self._served, SplitDnn | SplitDcn):
+        if isinstance(self._served, Split):
             return self._by_slopes(self._served, request, candidate, missing)
         repeated = Encoded(*(part.repeat(len(candidate.ids), axis=0) for part in request))
         found = self._by_torch(block(repeated), block(candidate), (block(missing[0]), block(missing[1])))
         return None if found is None else found.numpy()
 
     def _by_slopes(
-        self, served: SplitDnn | SplitDcn, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]
+        self, served: Split, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]
     ) -> np.ndarray:
         if self._missing is None:
-            self._missing = served.inputs.request(missing[0]), served.inputs.candidate(missing[0].ids, missing[1])
+            self._missing = served.inputs.request(missing[0]), served.right(served.begin(missing[0]), missing[1])
         parts = zip(served.slopes(served.begin(request), candidate), self._missing, self._owners, strict=True)
         left, right = (((here - gone) * slope) @ owners.numpy() for (here, slope), gone, owners in parts)
         return left + right
@@ -111,3 +115,9 @@ def _owners(embedding: FusedEmbedding, spec: FeatureSpec, side: BlockName, field
             owner = part if part in places else spec.slot(part).field
             found[column, places[owner]] = 1.0
     return found
+
+
+def _interest_owners(served: SplitDin, fields: Sequence[str]) -> Tensor:
+    """[columns of the interests, F]: an interest is the history's and its target's."""
+    rows = [[float(name in pair) for name in fields] for pair in served.interest_fields]
+    return torch.tensor(rows).reshape(len(rows), len(fields)).repeat_interleave(served.dim, dim=0)

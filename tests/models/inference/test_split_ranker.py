@@ -51,7 +51,7 @@ def test_the_networks_logits(spec: FeatureSpec, batch: Batch, name: str, rows: i
     compare(network(name, spec), FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
 def test_products_of_crosses(spec: FeatureSpec, batch: Batch, name: str) -> None:
     fields = [field for field in spec.fields if field.side != "cross"]
     product = FeatureField(name="both", kind="cross", side="cross", parts=("user_group", "item_group"),
@@ -62,7 +62,7 @@ def test_products_of_crosses(spec: FeatureSpec, batch: Batch, name: str) -> None
     compare(network(name, narrow), FeatureBlock(*(part[:1] for part in batch.request)), candidate)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
 def test_pair_rates(pair_spec: FeatureSpec, name: str) -> None:
     model = PairModel(head="dot", dim=5)
     wide = pair_weights.with_pair_rates(pair_spec, [("city", "brand"), ("age", "tags")], model)
