@@ -103,14 +103,16 @@ class SplitDin:
         found += self.inputs.prior(candidate)
         return found
 
-    def slopes(self, begun: BegunDin, candidate: Encoded) -> tuple[Slopes, Slopes]:
+    def slopes(self, begun: object, candidate: Encoded) -> tuple[Slopes, Slopes]:
         """Of the request's and of the candidates' inputs, interests last; what moves an interest is left out."""
+        assert isinstance(begun, BegunDin)
         right = self.right(begun, candidate)
         slopes = self.mlp.input_slopes(right @ self.mlp.candidate + begun.hidden)
         return Slopes(begun.inputs, slopes[0]), Slopes(right, slopes[1])
 
-    def right(self, begun: BegunDin, candidate: Encoded) -> np.ndarray:
+    def right(self, begun: object, candidate: Encoded) -> np.ndarray:
         """The candidates' inputs, interests last."""
+        assert isinstance(begun, BegunDin)
         interests = [
             attention.interest(history, self._vectors(candidate.ids[:, target], start))
             for attention, history, target, (_, start)

@@ -96,12 +96,14 @@ class SplitDnn:
         found += self.inputs.prior(candidate)
         return found
 
-    def right(self, begun: BegunDnn, candidate: Encoded) -> np.ndarray:
+    def right(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """The candidates' inputs."""
+        assert isinstance(begun, BegunDnn)
         return self.inputs.candidate(begun.ids, candidate)
 
-    def slopes(self, begun: BegunDnn, candidate: Encoded) -> tuple[Slopes, Slopes]:
+    def slopes(self, begun: Begun, candidate: Encoded) -> tuple[Slopes, Slopes]:
         """Of the request's and of the candidates' inputs."""
+        assert isinstance(begun, BegunDnn)
         right = self.right(begun, candidate)
         slopes = self.mlp.input_slopes(right @ self.mlp.candidate + begun.hidden)
         return Slopes(begun.inputs, slopes[0]), Slopes(right, slopes[1])
@@ -156,12 +158,14 @@ class SplitDcn:
         found += self.inputs.prior(candidate)
         return found
 
-    def right(self, begun: BegunDnn, candidate: Encoded) -> np.ndarray:
+    def right(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """The candidates' inputs."""
+        assert isinstance(begun, BegunDnn)
         return self.inputs.candidate(begun.ids, candidate)
 
-    def slopes(self, begun: BegunDnn, candidate: Encoded) -> tuple[Slopes, Slopes]:
+    def slopes(self, begun: Begun, candidate: Encoded) -> tuple[Slopes, Slopes]:
         """Of the request's and of the candidates' inputs."""
+        assert isinstance(begun, BegunDnn)
         right = self.right(begun, candidate)
         start, width = _joined(begun.inputs, right), begun.inputs.shape[1]
         x, factors = start, list[np.ndarray]()
