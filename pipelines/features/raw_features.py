@@ -31,7 +31,7 @@ from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
-EMBEDDED_ROWS = 5_000_000  # of a pass: histories of its rows are held in memory until they are joined
+EMBEDDED_ROWS = 6_000_000  # of a pass: histories of its rows are held in memory until they are joined
 
 
 def build_features(
