@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from contracts.errors import ConfigError, SchemaError
+from pipelines.engine.csv_escapes import EscapedText
 from pipelines.engine.failures import nothing_to_read
 
 CORRUPT = "_corrupt"  # the text of a record that does not fit the schema, else null
@@ -109,7 +110,7 @@ def _records(file: Path, names: Sequence[str], options: Mapping[str, str]) -> It
 
     with pa.input_stream(str(file), compression="detect") as stream:
         try:
-            reader = pa.csv.open_csv(stream, *_arrow_options(names, options, misfit))
+            reader = pa.csv.open_csv(_as_spark(stream, options, file), *_arrow_options(names, options, misfit))
         except pa.ArrowInvalid as error:
             if "Empty CSV file" not in str(error):
                 raise
@@ -134,7 +135,7 @@ def _arrow_options(
 ) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, pa.csv.ConvertOptions]:
     read = pa.csv.ReadOptions(column_names=list(names), skip_rows=int(_yes(options, "header")), block_size=BLOCK,
                               encoding=_encoding(options), use_threads=False)
-    quote, escape = options.get("quote") or '"', options.get("escape") or "\\"
+    quote, escape = _quoting(options)
     parse = pa.csv.ParseOptions(
         delimiter=_separator(options), quote_char=quote, double_quote=True,
         escape_char=False if escape == quote else escape, newlines_in_values=_yes(options, "multiline"),
@@ -143,6 +144,18 @@ def _arrow_options(
     convert = pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[""],
                                     strings_can_be_null=True, quoted_strings_can_be_null=False)
     return read, parse, convert
+
+
+def _as_spark(stream: pa.NativeFile, options: Mapping[str, str], file: Path) -> pa.NativeFile | EscapedText:
+    """The file's text, in which Arrow finds the escapes that Apache Spark finds."""
+    quote, escape = _quoting(options)
+    if escape == quote or _encoding(options).startswith(("utf-16", "utf-32", "utf16", "utf32")):
+        return stream
+    return EscapedText(stream, _separator(options), quote, escape, _yes(options, "multiline"), str(file))
+
+
+def _quoting(options: Mapping[str, str]) -> tuple[str, str]:
+    return options.get("quote") or '"', options.get("escape") or "\\"
 
 
 def _separator(options: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from pipelines.engine.text_files import CORRUPT, CSV_OPTIONS, csv_names, files_a
 
 
 def staged(tmp_path: Path, text: str, names: list[str], **options: str) -> list[dict[str, str | None]]:
+    tmp_path.mkdir(exist_ok=True)
     file = tmp_path / "log.csv"
     file.write_bytes(text.encode(options.get("encoding", "utf-8")))
     stage_csv([file], names, options, tmp_path / "rows", "log")
@@ -77,6 +78,19 @@ def test_an_option_that_would_not_be_followed_is_refused() -> None:
         known_options({"mode": "FAILFAST"}, CSV_OPTIONS, "log", "csv")
 
 
-@pytest.mark.parametrize("options", [{}, {"escape": '"'}])
-def test_a_quote_inside_quotes_is_doubled(tmp_path: Path, options: dict[str, str]) -> None:
-    assert [row["a"] for row in staged(tmp_path, '"x ""y"" z",1\n"w",2\n', ["a", "b"], **options)] == ['x "y" z', "w"]
+def test_a_quote_inside_quotes_is_doubled_where_it_is_the_escape(tmp_path: Path) -> None:
+    text = '"x ""y"" z",1\n"w",2\n'
+    assert [row["a"] for row in staged(tmp_path, text, ["a", "b"], escape='"')] == ['x "y" z', "w"]
+    with pytest.raises(ConfigError, match=r"log\.csv: \"x \" doubles a quote .* options\.escape = '\"'"):
+        staged(tmp_path / "other", text, ["a", "b"])
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    (r"a\b", r"a\b"), (r"\"q\"", r"\"q\""), (r'"a\"b"', 'a"b'), (r'"a\nb"', r"a\nb"), (r'"a\\b"', r"a\b"),
+    (r'"a\\"', "a\\"), (r'a"b\c"d', r'a"b\c"d'), (r'"C:\tmp"', r"C:\tmp"), (r"a\\b", r"a\\b"), (r'"a\,b"', r"a\,b"),
+    ("\\", "\\"), ('""', ""),
+])
+def test_an_escape_is_one_inside_quotes_alone(tmp_path: Path, field: str, value: str) -> None:
+    """The values are Apache Spark's (4.2)."""
+    rows = staged(tmp_path, f"1,{field},x\n{field},2,y\n", ["a", "b", "c"])
+    assert [(row["a"], row["b"], row["c"]) for row in rows] == [("1", value, "x"), (value, "2", "y")]

@@ -1,0 +1,65 @@
+"""CSV in which quotes have an escape that is not the quote, rewritten so that Arrow reads it as Apache Spark does.
+
+Apache Spark takes an escape for one only inside quotes, before a quote or an escape; elsewhere it is a character like
+any other. Arrow takes every escape for one. So those that are characters are doubled. Quotes that are doubled inside
+quotes, of which Apache Spark makes raw text in this dialect, are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import IO, Any
+
+from contracts.errors import ConfigError
+
+BLOCK = 8 << 20
+
+
+class EscapedText:
+    """Of a stream of bytes in an encoding that extends ASCII; what Arrow needs of a file.
+
+    Raises ConfigError on quotes that are doubled inside quotes.
+    """
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes], separator: str, quote: str, escape: str, multiline: bool, where: str) -> None:
+        self._stream, self._quote, self._escape, self._where = stream, quote.encode(), escape.encode(), where
+        self._multiline, self._ready, self._carried, self._ended = multiline, bytearray(), b"", False
+        q, e, start = (re.escape(part.encode()) for part in (quote, escape, separator))
+        inside = b"[^%s%s]" % (q, e) if multiline else b"[^%s%s\n]" % (q, e)
+        quoted = b"(%s(?:%s|%s.)*%s)(%s)?" % (q, inside, e, q, q)
+        self._pattern = re.compile(b"(?:(?<![^\n\r])|(?<=%s))%s|%s" % (start, quoted, e))
+        self._character = re.compile(b"%s([%s%s])|%s" % (e, q, e, e))
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._ended and (size < 0 or len(self._ready) < size):
+            self._ready += self._rewritten(self._lines())
+        end = len(self._ready) if size < 0 else size
+        found = bytes(self._ready[:end])
+        del self._ready[:end]
+        return found
+
+    def _lines(self) -> bytes:
+        """Whole lines, or all there is where a quoted value may hold a line's end."""
+        block = self._stream.read(-1 if self._multiline else BLOCK)
+        self._ended = not block or self._multiline
+        text = self._carried + block
+        end = len(text) if self._ended else text.rfind(b"\n") + 1
+        self._carried = text[end:]
+        return text[:end]
+
+    def _rewritten(self, text: bytes) -> bytes:
+        if self._escape not in text and 2 * self._quote not in text:
+            return text
+        return self._pattern.sub(self._piece, text)
+
+    def _piece(self, found: re.Match[bytes]) -> bytes:
+        quoted: Any = found[1]
+        if quoted is None:
+            return 2 * self._escape
+        if found[2] is not None:
+            value = quoted[:40].decode(errors="replace")
+            raise ConfigError(f"{self._where}: {value} doubles a quote inside quotes, and the escape is another "
+                              "character: say options.escape = '\"' (the quote itself), which every engine reads alike")
+        return self._character.sub(lambda one: one[0] if one[1] else 2 * self._escape, quoted)

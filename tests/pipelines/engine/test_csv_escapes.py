@@ -1,0 +1,31 @@
+"""Which escapes are characters: test_text_files.py has the values of Apache Spark."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from pipelines.engine import csv_escapes
+from pipelines.engine.csv_escapes import EscapedText
+
+
+def rewritten(text: bytes, size: int, multiline: bool = False) -> bytes:
+    stream = EscapedText(io.BytesIO(text), ",", '"', "\\", multiline, "log.csv")
+    return b"".join(iter(lambda: stream.read(size), b""))
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("block", [1, 5, 1000])
+def test_characters_are_doubled_whatever_the_size_of_the_parts(
+    size: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_escapes, "BLOCK", block)
+    text = b'1,a\\b,"c\\"d"\n"e\\f",2,\n\n3,4,5'
+    assert rewritten(text, size) == b'1,a\\\\b,"c\\"d"\n"e\\\\f",2,\n\n3,4,5'
+    plain = b"1,2\r\n3,4\r\n"
+    assert rewritten(plain, size) == plain
+
+
+def test_a_quoted_value_holds_a_lines_end_where_lines_may_be_several() -> None:
+    assert rewritten(b'"a\n\\b",1\n', 100, multiline=True) == b'"a\n\\\\b",1\n'
