@@ -13,18 +13,24 @@ class VectorRows:
 
     def __init__(self, vectors: np.ndarray) -> None:
         self._vectors, self._width = np.asarray(vectors), vectors.shape[1]
-        base = self._vectors.base
-        if isinstance(base, np.ndarray) and self._within(base):
-            self._vectors = np.asarray(base)
+        self._whole = _whole_rows(self._vectors)
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """[K, d]"""
-        return self._vectors.take(rows, axis=0)[:, : self._width]
+        if self._whole is None:
+            return self._vectors[rows]
+        return self._whole.take(rows, axis=0)[:, : self._width]
 
-    def _within(self, base: np.ndarray) -> bool:
-        ours = self._vectors
-        return (base.ndim == 2 and base.flags.c_contiguous and len(base) == len(ours) and base.dtype == ours.dtype
-                and base.strides == ours.strides and base.ctypes.data == ours.ctypes.data)
+
+def _whole_rows(vectors: np.ndarray) -> np.ndarray | None:
+    """The array without gaps whose first columns these are, itself or one that it is a view of; None without one."""
+    found: object = vectors
+    while isinstance(found, np.ndarray):
+        if (found.ndim == 2 and found.flags.c_contiguous and len(found) == len(vectors)
+                and found.strides == vectors.strides and found.ctypes.data == vectors.ctypes.data):
+            return np.asarray(found)
+        found = found.base
+    return None
