@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -18,13 +20,19 @@ def family(pid: int) -> list[int]:
 
 def resident_megabytes(pid: int) -> int:
     """Mapped pages count for each process."""
-    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in family(pid))
-    return pages * PAGE // 2**20
+    return sum(int(text.split()[1]) for text in _read(pid, "statm")) * PAGE // 2**20
 
 
 def cpu_seconds(pid: int) -> float:
     """Of all threads, since the processes began."""
-    return sum(_ticks(Path(f"/proc/{one}/stat").read_text()) for one in family(pid)) / TICKS
+    return sum(map(_ticks, _read(pid, "stat"))) / TICKS
+
+
+def _read(pid: int, name: str) -> Iterator[str]:
+    """Of those of the family that are still there."""
+    for one in family(pid):
+        with suppress(OSError):
+            yield Path(f"/proc/{one}/{name}").read_text()
 
 
 def _ticks(stat: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,25 +21,35 @@ from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.in_process_server import InProcessServer
 
-SLOW, SHORT, LONG = 0.3, 0.15, 20.0
+LONG = 20.0
 UNREADABLE = b"\xff\xff\xff"
-WAITING = 4
+WAITING = 2
 
 
-class SlowRanker(nn.Module):
-    def __init__(self, ranker: nn.Module) -> None:
+class GatedRanker(nn.Module):
+    """Ranks while the gate is open."""
+
+    def __init__(self, ranker: nn.Module, gate: threading.Event) -> None:
         super().__init__()
-        self.ranker = ranker
+        self.ranker, self.gate = ranker, gate
 
     def forward(self, *blocks: FeatureBlock) -> torch.Tensor:
-        time.sleep(SLOW)
+        self.gate.wait(LONG)
         return self.ranker(*blocks)
 
 
 @pytest.fixture
-def servicer(loaded: LoadedBundle) -> Iterator[RankingServicer]:
-    slow = replace(loaded, ranker=SlowRanker(loaded.ranker))
-    made = RankingServicer(Funnel(slow), loaded.manifest, Serve(queue_ms=60_000))
+def gate() -> threading.Event:
+    made = threading.Event()
+    made.set()
+    return made
+
+
+@pytest.fixture
+def servicer(loaded: LoadedBundle, gate: threading.Event) -> Iterator[RankingServicer]:
+    gated = replace(loaded, ranker=GatedRanker(loaded.ranker, gate))
+    limits = Serve(max_queue=WAITING, queue_ms=60_000, max_deadline_ms=60_000)
+    made = RankingServicer(Funnel(gated), loaded.manifest, limits)
     yield made
     made.close()
 
@@ -50,19 +61,24 @@ def channel(servicer: RankingServicer) -> Iterator[grpc.Channel]:
         yield channel
 
 
-def test_who_would_wait_in_vain_is_refused_unread(channel: grpc.Channel, servicer: RankingServicer) -> None:
+def test_who_may_not_wait_is_refused_unread(
+    channel: grpc.Channel, servicer: RankingServicer, gate: threading.Event
+) -> None:
     """What is refused could not even be parsed."""
     rank, asked = sluice_pb2_grpc.RankingStub(channel).Rank, pb.RankRequest(user_id="u01")
-    rank(asked, timeout=LONG)
-    patient = [rank.future(asked, timeout=LONG) for _ in range(WAITING)]
-    while servicer.load()["sluice-waiting"] == "0":
+    gate.clear()
+    patient = [rank.future(asked, timeout=LONG) for _ in range(1 + WAITING)]
+    end = time.monotonic() + LONG
+    while servicer.load()["sluice-waiting"] != str(WAITING):
+        assert time.monotonic() < end
         time.sleep(0.005)
-    with pytest.raises(grpc.RpcError, match="the queue alone takes") as caught:
-        channel.unary_unary("/sluice.v1.Ranking/Rank")(UNREADABLE, timeout=SHORT)
+    with pytest.raises(grpc.RpcError, match="2 requests wait, as many as may") as caught:
+        channel.unary_unary("/sluice.v1.Ranking/Rank")(UNREADABLE, timeout=LONG)
+    gate.set()
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert servicer.load()["sluice-turned-away"] == "1"
     assert all(one.result().items for one in patient)
-    assert servicer.taken == WAITING + 2
+    assert servicer.taken == 2 + WAITING
 
 
 def test_what_cannot_be_parsed_fails_and_the_next_call_does_not(channel: grpc.Channel) -> None:

@@ -186,7 +186,7 @@ def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform):
     server = platform.start()
     before, fresh = platform.good
     platform.registry.point(fresh, CHAMPION)
-    until(lambda: version_of(server) == fresh.version)
+    until(lambda: answers_with(server, fresh.version))
 
     def killed() -> bool:
         for pid in workers(server):
