@@ -54,7 +54,10 @@ class Train(Section):
     )
     weight_decay: float = Field(1e-5, ge=0)
     clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "fp32", description="of the rankers' matrix products in training; auto: bf16 where the device multiplies it, "
+        "and layers and batches are of 256 at least"
+    )
     device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
     lightgbm_rows: int = Field(

@@ -3,7 +3,8 @@
 Reads `FOLDER/day=D/*.parquet` as the pipelines write it: one int32 column (or list of fixed length) per id slot, one
 double column of raw values per dense slot, `_label`, `_row`, and `_user`, `_position` where the log has them. Row
 groups are the unit of reading; shuffling mixes the rows of `BUFFER_ROWS` at a time, drawn from row groups in random
-order, so memory does not grow with the folder. Knows nothing about networks.
+order, so memory does not grow with the folder. Who reads a folder again and again may `hold` it, decoded, where
+it fits. Knows nothing about networks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from contracts.features.encoding import scale
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
 
 BUFFER_ROWS = 262_144
+HELD_BYTES = 2**30  # of a decoded folder that stays in memory
+ROW_BYTES = 4 + 4 + 8 + 8  # of a decoded row's label, position, user and row number
 CHUNK_ROWS = 4096  # rows interleaved at a time, so that the row-major target stays in cache
 
 
@@ -77,6 +80,8 @@ class ExampleSet:
     or has another type or length than the spec says.
     """
 
+    _held: dict[RowGroup, Batch] | None = None
+
     def __init__(self, folder: Path, spec: FeatureSpec, fresh: bool = False) -> None:
         self.folder, self.spec = folder, spec
         self.groups = [group for path in sorted(folder.glob("day=*/*.parquet")) for group in _row_groups(path)]
@@ -117,6 +122,15 @@ class ExampleSet:
                 return
             yield batch
 
+    def hold(self, most: int = HELD_BYTES) -> None:
+        """Row groups stay decoded in memory once they are read, where all of them take at most `most` bytes.
+
+        Batches are the same. The size of the folder decides, and not what memory is free at the time.
+        """
+        columns = sum(self.spec.id_width(*sides) + len(self.spec.dense_slots(*sides)) for sides in BLOCK_SIDES.values())
+        if self._held is None and sum(group.rows for group in self.groups) * (ROW_BYTES + 4 * columns) <= most:
+            self._held = {}
+
     def column(self, name: str) -> np.ndarray:
         """One column of all rows in file order; a list column becomes [N, length]."""
         tables = (pq.ParquetFile(path).read(columns=[name]) for path in dict.fromkeys(g.path for g in self.groups))
@@ -131,13 +145,21 @@ class ExampleSet:
         for group in groups:
             if not shuffle:
                 files = {group.path: files[group.path]} if group.path in files else {}
-            file = files.setdefault(group.path, pq.ParquetFile(group.path))
-            pending.append(self._convert(file.read_row_group(group.number, columns=self._columns), group.path))
+            pending.append(self._decoded(group, files))
             if sum(len(part.row) for part in pending) >= (BUFFER_ROWS if shuffle else batch_size):
                 yield _join(pending)
                 pending = []
         if pending:
             yield _join(pending)
+
+    def _decoded(self, group: RowGroup, files: dict[Path, pq.ParquetFile]) -> Batch:
+        if self._held and group in self._held:
+            return self._held[group]
+        file = files.get(group.path) or files.setdefault(group.path, pq.ParquetFile(group.path))
+        made = self._convert(file.read_row_group(group.number, columns=self._columns), group.path)
+        if self._held is not None:
+            self._held[group] = made
+        return made
 
     @staticmethod
     def _cut(

@@ -217,9 +217,9 @@ int64_t summed_rows(const int64_t *rows, const float *values, int64_t count, int
   return found;
 }
 
-// Adam of models/training/row_adam.py on distinct rows, in place; l2 may be null.
-void row_adam(float *weight, float *mean, float *square, float *seen, const float *l2, const int64_t *rows,
-              const float *gradient, int64_t count, int64_t width, float rate, float decay, float beta1, float beta2,
+// Adam of models/training/row_adam.py on distinct rows, in place; l2 and pace may be null.
+void row_adam(float *weight, float *mean, float *square, float *seen, const float *l2, const float *pace,
+              const int64_t *rows, const float *gradient, int64_t count, int64_t width, float rate, float decay, float beta1, float beta2,
               float eps, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t i = 0; i < count; ++i) {
@@ -228,13 +228,13 @@ void row_adam(float *weight, float *mean, float *square, float *seen, const floa
     const float *g = gradient + i * width;
     seen[row] += 1.0f;
     float first = 1.0f - std::pow(beta1, seen[row]), second = 1.0f - std::pow(beta2, seen[row]);
-    float pull = l2 ? l2[row] : 0.0f;
+    float pull = l2 ? l2[row] : 0.0f, step = pace ? rate * pace[row] : rate;
 #pragma omp simd
     for (int64_t j = 0; j < width; ++j) {
       float slope = g[j] + pull * w[j];
       m[j] += (1.0f - beta1) * (slope - m[j]);
       v[j] += (1.0f - beta2) * (slope * slope - v[j]);
-      w[j] -= rate * (m[j] / first / (std::sqrt(v[j] / second) + eps) + decay * w[j]);
+      w[j] -= step * (m[j] / first / (std::sqrt(v[j] / second) + eps) + decay * w[j]);
     }
   }
 }

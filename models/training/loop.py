@@ -19,15 +19,14 @@ from contracts.errors import SluiceError
 from contracts.summaries.train import EpochFigures
 from models.examples.batches import Batch, ExampleSet
 from models.layers import batch_norm
-from models.layers.embedding import FusedEmbedding
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
 from models.training import data_parallel
 from models.training.learning_rate import Schedule, rate
 from models.training.monitor import Validated, validated
-from models.training.row_adam import RowAdam
-from models.training.row_penalty import row_penalties
+from models.training.optimisers import Optimisers
+from models.training.precision import half_precision
 from models.training.unknown_ids import UnknownIds
 
 EVALUATION_BATCH = 16_384
@@ -72,8 +71,11 @@ def fit(
     bias.start_at(train)
     change = UnknownIds(train.spec, train, validation) if trained and settings.unknown_ids else None
     loss = ClickLoss(network, bias, settings.label_smoothing)
-    loop = Loop(loss, [network, bias], settings, seed, settings.epochs, settings.schedule, change)
-    loop.penalise(train, settings.embedding_l2 * (1.0 if batch_norm.hidden_layers(network) else LINEAR_SHARE))
+    half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
+    loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
+                change=change, half=half)
+    deep = batch_norm.hidden_layers(network)
+    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
     result = loop.run(train, validation, on_epoch, on_batch, bias)
     batch_norm.fold(network)
     return result
@@ -127,39 +129,33 @@ def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) 
 
 
 class Loop:
-    """`trained` are the modules whose parameters move; the fused embeddings among them get their own optimiser.
+    """`trained` are the modules whose parameters move, by models/training/optimisers.py.
 
-    A parameter that takes no gradient when the loop is made stays as it is. `change` is applied to training batches
-    alone. Without plateaus, which only a run of epochs can see, `schedule` is "linear" or "constant".
+    `change` is applied to training batches alone. Without plateaus, which only a run of epochs can see, `schedule` is
+    "linear" or "constant". `half` is bf16, by default what `settings.precision` names.
     """
 
     def __init__(
-        self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int,
-        schedule: Schedule | None = None, change: Change | None = None,
+        self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int, *,
+        schedule: Schedule | None = None, change: Change | None = None, half: bool | None = None,
     ) -> None:
         self.settings, self.seed, self.epochs, self.change = settings, seed, epochs, change
+        self.half = settings.precision == "bf16" if half is None else half
         self.schedule: Schedule = schedule or ("constant" if settings.schedule == "constant" else "linear")
         self.misses = 0
         self.device = data_parallel.resolve_device(settings.device)
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
         self.loss = loss.to(self.device)
-        self.parameters = [p for module in trained for p in module.parameters() if p.numel() and p.requires_grad]
+        self.optimisers = Optimisers(trained, settings)
+        self.parameters = self.optimisers.parameters
         if self.world.size > 1:
             data_parallel.same_start(self.parameters)
-        self.embeddings = [m for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
-        tables = [embedding.weight for embedding in self.embeddings]
-        self.dense = [p for p in self.parameters if not any(p is table for table in tables)]
-        rate, decay = settings.learning_rate, settings.weight_decay
-        self.row_adams = [RowAdam(table, rate, decay) for table in tables]
-        self.adam = torch.optim.AdamW(self.dense, lr=rate, weight_decay=decay, fused=True) if self.dense else None
 
-    def penalise(self, train: ExampleSet, strength: float) -> None:
-        """Gives the rows of the embeddings their penalties, by how often the training window has them."""
-        size = self.settings.batch_rows(train.rows)
-        for embedding, adam in zip(self.embeddings, self.row_adams, strict=True):
-            penalties = row_penalties(embedding, train, strength, size * self.world.size)
-            adam.l2 = None if penalties is None else penalties.to(self.device)
+    def weigh_rows(self, train: ExampleSet, strength: float, paced: bool) -> None:
+        """Gives the rows of the embeddings their penalty and pace, by how often the training window has them."""
+        size = self.settings.batch_rows(train.rows) * self.world.size
+        self.optimisers.weigh_rows(train, strength, size, paced)
 
     def run(
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
@@ -169,6 +165,8 @@ class Loop:
 
         Without a parameter to train there is one epoch, which only evaluates.
         """
+        train.hold()
+        validation.hold()
         begin, spent, best, best_epoch = time.perf_counter(), 0.0, -float("inf"), 0
         least, since = float("inf"), 0
         history: list[EpochFigures] = []
@@ -183,7 +181,8 @@ class Loop:
             found = self._evaluate(validation)
             entry = EpochFigures(
                 epoch=epoch, train_loss=train_loss, validation_loss=found.loss, validation_auc=found.auc,
-                validation_gauc=found.gauc, learning_rate=self.learning_rate, seconds=time.perf_counter() - start)
+                validation_gauc=found.gauc, learning_rate=self.optimisers.learning_rate,
+                seconds=time.perf_counter() - start)
             history.append(entry)
             if on_epoch:
                 on_epoch(entry)
@@ -228,19 +227,9 @@ class Loop:
                 on_batch(number, max(expected, number))
         return self._mean(total, count)
 
-    @property
-    def learning_rate(self) -> float:
-        """What the optimisers have at present."""
-        return self.row_adams[0].learning_rate if self.row_adams else self.adam.param_groups[0]["lr"] \
-            if self.adam else self.settings.learning_rate
-
     def set_rate(self, progress: float) -> None:
         """`progress` from 0 to 1 of the planned epochs."""
-        now = rate(self.settings.learning_rate, self.schedule, progress, self.misses)
-        for group in self.adam.param_groups if self.adam else ():
-            group["lr"] = now
-        for row_adam in self.row_adams:
-            row_adam.learning_rate = now
+        self.optimisers.learning_rate = rate(self.settings.learning_rate, self.schedule, progress, self.misses)
 
     def step(self, batch: Batch) -> tuple[float, int]:
         """One update; (sum of losses, number of terms). A batch without terms changes nothing."""
@@ -256,22 +245,11 @@ class Loop:
             data_parallel.average_gradients(self.parameters, self.world.size)
         elif not terms:
             return value, terms
-        self._update()
+        self.optimisers.step()
         return value, terms
 
-    def _update(self) -> None:
-        dense = [p.grad for p in self.dense if p.grad is not None]
-        sparse = [(adam, found) for adam in self.row_adams if (found := adam.gradient()) is not None]
-        parts = [*dense, *(gradient.values for _, gradient in sparse)]
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(parts)))
-        torch._foreach_mul_(parts, (self.settings.clip_norm / (norm + 1e-6)).clamp(max=1.0))
-        if self.adam:
-            self.adam.step()
-        for row_adam, gradient in sparse:
-            row_adam.step(*gradient)
-
     def _loss(self, batch: Batch) -> tuple[Tensor, int]:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
             return self.loss(batch)
 
     @torch.no_grad()

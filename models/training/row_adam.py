@@ -2,12 +2,13 @@
 
     m, v    as Adam (Kingma & Ba, 2015), kept and corrected per row by the number of steps in which the row was seen
     g       <- g + l2 * w,                     l2 per row
-    w       <- w - lr * (m' / (sqrt(v') + eps) + decay * w)
+    w       <- w - lr * pace * (m' / (sqrt(v') + eps) + decay * w),     pace per row
 
 A row that the batch lacks keeps its weight, moments and count, so that a step costs what the batch touches and not the
 size of the table, and decay falls on ids as often as they are seen. `l2` is a Gaussian prior on the vectors: a row seen
 in a share p of the batches takes 1/p of the penalty in each of them, all of it over an epoch, so that a rare value,
-for which few rows speak, stays near zero (frequency-aware regularisation). Equal rows are summed and all of a row's
+for which few rows speak, stays near zero (frequency-aware regularisation). `pace` makes up for the steps that a rare
+row does not take (models/training/row_shares.py). Equal rows are summed and all of a row's
 update is made in two walks over the batch's ids (models/layers/kernels.py), or in plain torch after one sort of them:
 faster on a CPU than `coalesce`, and at a million rows than a dense gradient.
 """
@@ -48,12 +49,13 @@ def row_gradient(gradient: Tensor, place: Tensor | None = None) -> RowGradient:
 
 
 class RowAdam:
-    """Keeps the moments of one embedding weight [N, D]; `l2` [N] or None."""
+    """Keeps the moments of one embedding weight [N, D]; `l2` and `pace` [N] or None."""
 
     def __init__(
-        self, weight: torch.nn.Parameter, learning_rate: float, decay: float, l2: Tensor | None = None
+        self, weight: torch.nn.Parameter, learning_rate: float, decay: float, l2: Tensor | None = None,
+        pace: Tensor | None = None,
     ) -> None:
-        self.weight, self.learning_rate, self.decay, self.l2 = weight, learning_rate, decay, l2
+        self.weight, self.learning_rate, self.decay, self.l2, self.pace = weight, learning_rate, decay, l2, pace
         self.mean, self.square = torch.zeros_like(weight), torch.zeros_like(weight)
         self.seen = torch.zeros(len(weight), 1, dtype=weight.dtype, device=weight.device)
         self.place = torch.full((len(weight),), -1, dtype=torch.int32) if weight.device.type == "cpu" else None
@@ -69,9 +71,10 @@ class RowAdam:
         if library is not None and gradient.is_contiguous() and rows.is_contiguous():
             state = (self.weight, self.mean, self.square, self.seen)
             library.row_adam(
-                *(tensor.data_ptr() for tensor in state), None if self.l2 is None else self.l2.data_ptr(),
-                rows.data_ptr(), gradient.data_ptr(), *gradient.shape, self.learning_rate, self.decay, BETA1, BETA2,
-                EPSILON, torch.get_num_threads())
+                *(tensor.data_ptr() for tensor in state),
+                *(None if tensor is None else tensor.data_ptr() for tensor in (self.l2, self.pace)), rows.data_ptr(),
+                gradient.data_ptr(), *gradient.shape, self.learning_rate, self.decay, BETA1, BETA2, EPSILON,
+                torch.get_num_threads())
         else:
             self._step(rows, gradient)
 
@@ -85,4 +88,5 @@ class RowAdam:
         self.mean[rows], self.square[rows], self.seen[rows] = mean, square, seen
         root = (square / (1.0 - BETA2**seen)).sqrt_().add_(EPSILON)
         step = (mean / (1.0 - BETA1**seen)) / root + self.decay * old
-        self.weight[rows] = old - self.learning_rate * step
+        rate = self.learning_rate if self.pace is None else self.learning_rate * self.pace[rows][:, None]
+        self.weight[rows] = old - rate * step

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -138,3 +139,28 @@ def test_lists_of_several_lengths_are_refused(examples: ExampleSet, tmp_path: Pa
 def test_an_empty_folder_is_refused(tmp_path: Path, spec: FeatureSpec) -> None:
     with pytest.raises(DataError, match="holds no examples"):
         ExampleSet(tmp_path, spec)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_what_is_held_gives_the_batches_of_the_files(item_world: Any, spec: FeatureSpec, shuffle: bool) -> None:
+    files, kept = (ExampleSet(item_world.train.folder, spec) for _ in range(2))
+    kept.hold()
+    for seed in (1, 1, 2):
+        for ours, theirs in zip(kept.batches(700, shuffle, seed), files.batches(700, shuffle, seed), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_what_is_held_is_read_once_and_what_does_not_fit_again(
+    item_world: Any, spec: FeatureSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = next(item_world.train.batches(item_world.train.rows))
+    size = sum(part.numel() * part.element_size() for part in (*whole.request, *whole.candidate, *whole[2:]))
+    kept, again = (ExampleSet(item_world.train.folder, spec) for _ in range(2))
+    kept.hold(most=size)
+    again.hold(most=size - 1)
+    for examples in (kept, again):
+        sum(1 for _ in examples.batches(700))
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *_, **__: pytest.fail("read again"))
+    assert sum(len(batch.row) for batch in kept.batches(700, shuffle=True)) == item_world.train.rows
+    with pytest.raises(pytest.fail.Exception, match="read again"):
+        next(again.batches(700))

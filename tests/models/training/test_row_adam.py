@@ -53,3 +53,11 @@ def test_a_penalty_is_a_gradient_towards_zero_of_the_row_itself() -> None:
     RowAdam(with_penalty, 0.1, 0.0, penalty).step(rows, gradient)
     RowAdam(by_hand, 0.1, 0.0).step(rows, gradient + penalty[rows][:, None] * start[rows])
     torch.testing.assert_close(with_penalty, by_hand)
+
+
+def test_a_pace_is_the_rows_own_share_of_the_rate() -> None:
+    start, gradient = torch.randn(3, 2), torch.randn(3, 2)
+    paced, plain = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    RowAdam(paced, 0.1, 0.1, pace=torch.tensor([1.0, 2.0, 5.0])).step(torch.arange(3), gradient)
+    RowAdam(plain, 0.1, 0.1).step(torch.arange(3), gradient)
+    torch.testing.assert_close(paced - start, (plain - start) * torch.tensor([[1.0], [2.0], [5.0]]))

@@ -1,0 +1,46 @@
+"""In which share of the batches a row of a fused embedding is, and what follows for its steps.
+
+    p = 1 - exp(-n B / N)     batches of B of N rows that have a value seen n times
+
+An optimiser that moves a row only where a batch has it takes p steps where Adam on the whole table takes one.
+
+    penalty = strength / (2 N) * sum of squares of all rows: a Gaussian prior of precision `strength`. Spread over the
+              batches that have the row, its gradient takes in each of them     strength / N / p * w
+    pace    = p^(-1/2), at most MEMORY. Where a row's gradient is g in those batches and 0 in the others, Adam on the
+              whole table has moments p g and p g^2, so that it moves the row by lr sqrt(p) a batch, also in those that
+              lack it; what the row takes in a batch that has it is lr p^(-1/2)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contracts.features.feature_spec import PADDING
+from models.examples.batches import ExampleSet
+from models.layers.embedding import FusedEmbedding
+from models.training.row_adam import BETA2
+
+MEMORY = (1.0 - BETA2) ** -0.5  # a row that comes back after Adam has forgotten it moves no further
+
+
+def batch_shares(embedding: FusedEmbedding, examples: ExampleSet, batch_size: int) -> Tensor:
+    """[rows of the fused table] p; a value never seen counts as seen once."""
+    counts = np.zeros(len(embedding.weight))
+    for reader in (embedding.request, embedding.candidate):
+        for slot in reader.slots:
+            ids = examples.column(slot.name)
+            start = embedding.starts[slot.name]
+            counts[start : start + slot.size] += np.bincount(ids[ids != PADDING], minlength=slot.size)
+    return torch.from_numpy(-np.expm1(-np.maximum(counts, 1.0) * batch_size / examples.rows)).float()
+
+
+def penalties(shares: Tensor, strength: float, rows: int) -> Tensor | None:
+    """Of each row, `rows` in training; None without a penalty."""
+    return strength / rows / shares if strength else None
+
+
+def paces(shares: Tensor) -> Tensor:
+    """Of each row, 1 to MEMORY."""
+    return shares.rsqrt().clamp(max=MEMORY)
