@@ -24,7 +24,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     run_cases(made, "embedded")
     command = [sys.executable, "-m", "tests.sluice.engine_cases", str(made), "local[2]"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stderr[max(0, done.stderr.find("Traceback")):][:3000]
     return made
 
 

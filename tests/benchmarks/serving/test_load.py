@@ -18,7 +18,7 @@ def test_the_last_line_holds_what_a_reader_looks_for(capsys: pytest.CaptureFixtu
     assert found.keys() == {
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
         "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap"}
-    assert found["swap"]["failed"] == 0
+    assert found["swap"].keys() == {"failed", "p99_ratio", "p99_ms"}
 
 
 def test_wrong_options_are_refused() -> None:

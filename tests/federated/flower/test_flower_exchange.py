@@ -16,7 +16,7 @@ from federated.protocol.messages import ROUND
 from federated.protocol.round_server import RoundServer
 from tests.federated.flower_clients import app_of
 from tests.federated.local_exchange import LocalExchange
-from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
+from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, of_one_union, plan, run
 
 TABLES = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
 
@@ -50,8 +50,9 @@ def flower_round(of, made, lose=lambda phase, node: False, grid_of=InProcessGrid
 @pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5"), ("none", "all")])
 def test_flower_carries_the_round_unchanged(tmp_path, masking, policy):
     of = plan(masking, policy)
-    found, _ = flower_round(of, clients(of, tmp_path / "flower"))
-    expected = run(of, LocalExchange(clients(of, tmp_path / "local")))
+    found, expected = of_one_union(
+        lambda folder: flower_round(of, clients(of, folder))[0],
+        lambda folder: run(of, LocalExchange(clients(of, folder))), tmp_path)
     assert (found.rows == expected.rows).all()
     assert (found.dense == expected.dense).all()
 
@@ -73,10 +74,10 @@ def test_an_answer_that_comes_late_loses_the_client_and_is_never_taken_for_anoth
         pass
 
     Late.phase, Late.node = phase, 5004
-    found, _ = flower_round(of, clients(of, tmp_path / "late"), grid_of=Late, note=notes.append)
+    found, expected = of_one_union(
+        lambda folder: flower_round(of, clients(of, folder), grid_of=Late, note=notes.append)[0],
+        lambda folder: run(of, LocalExchange(clients(of, folder), {phase: {104}})), tmp_path)
     assert found.lost[phase] == [4]
-    without = LocalExchange(clients(of, tmp_path / "local"), {phase: {104}})
-    expected = run(of, without)
     assert (found.rows == expected.rows).all()
     assert (found.dense == expected.dense).all()
     assert len(found.finished) == CLIENTS - 1
@@ -98,8 +99,9 @@ class TwiceGrid(InProcessGrid):
 
 def test_of_two_answers_the_first_counts(tmp_path):
     of = plan("union", "cpp5")
-    found, _ = flower_round(of, clients(of, tmp_path / "flower"), grid_of=TwiceGrid)
-    expected = run(of, LocalExchange(clients(of, tmp_path / "local")))
+    found, expected = of_one_union(
+        lambda folder: flower_round(of, clients(of, folder), grid_of=TwiceGrid)[0],
+        lambda folder: run(of, LocalExchange(clients(of, folder))), tmp_path)
     assert (found.rows == expected.rows).all()
     assert (found.dense == expected.dense).all()
     assert len(found.finished) == CLIENTS
