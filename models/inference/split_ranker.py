@@ -82,7 +82,7 @@ class BegunDnn:
 class SplitDnn:
     """logit = MLP([r; c]) + prior."""
 
-    def __init__(self, network: Dnn) -> None:
+    def __init__(self, network: Dnn | DcnV2) -> None:
         self.inputs, self.mlp = Inputs(network.embedding, network.prior), NumpyMlp(network.mlp)
 
     def begin(self, request: Encoded) -> BegunDnn:
@@ -131,17 +131,13 @@ class _Cross:
         return slope
 
 
-class SplitDcn:
-    """logit = MLP([r; c]) + w . x_L + prior."""
+class SplitDcn(SplitDnn):
+    """logit = MLP([r; c]) + w . x_L + prior: the DNN's inputs and MLP, crosses beside them."""
 
     def __init__(self, network: DcnV2) -> None:
-        self.inputs, self.mlp = Inputs(network.embedding, network.prior), NumpyMlp(network.mlp)
+        super().__init__(network)
         self._crosses = [_Cross(layer) for layer in network.crosses]  # type: ignore[arg-type]
         self._output = network.cross_output.weight.detach().numpy()[0]
-
-    def begin(self, request: Encoded) -> BegunDnn:
-        inputs = self.inputs.request(request)
-        return BegunDnn(request.ids, inputs, self.mlp.request_part(inputs))
 
     def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """float32 [K]."""
@@ -157,11 +153,6 @@ class SplitDcn:
         found += x @ self._output
         found += self.inputs.prior(candidate)
         return found
-
-    def right(self, begun: Begun, candidate: Encoded) -> np.ndarray:
-        """The candidates' inputs."""
-        assert isinstance(begun, BegunDnn)
-        return self.inputs.candidate(begun.ids, candidate)
 
     def slopes(self, begun: Begun, candidate: Encoded) -> tuple[Slopes, Slopes]:
         """Of the request's and of the candidates' inputs."""
