@@ -42,7 +42,7 @@ ROOMS = {
     "benchmarks.models": "",
     "benchmarks.peers": "",
     "benchmarks.pipelines": "peers",
-    "benchmarks.serving": "",
+    "benchmarks.serving": "peers",
     "contracts.bundle": "config contracts summaries",
     "contracts.config": "contracts",
     "contracts.features": "config contracts",

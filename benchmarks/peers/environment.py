@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import site
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,18 +11,22 @@ from pathlib import Path
 from contracts.errors import SluiceError
 
 
-def peer_python(folder: Path, module: str, packages: Sequence[str]) -> Path:
-    """The Python of an environment below `folder` that can import `module`, set up where it is missing.
+def peer_python(folder: Path, modules: Sequence[str], packages: Sequence[str], on_top: bool = False) -> Path:
+    """The Python of an environment below `folder` that can import `modules`, set up where one is missing.
 
-    Raises SluiceError where the packages cannot be installed.
+    `on_top`: it sees the packages of this environment as well, where it is made here. Raises SluiceError where the
+    packages cannot be installed.
     """
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    if subprocess.run([str(python), "-c", f"import {module}"], check=False, capture_output=True).returncode:
+        if on_top:
+            [own] = folder.glob("lib/python*/site-packages")
+            (own / "platform.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    if subprocess.run([str(python), "-c", f"import {', '.join(modules)}"], check=False, capture_output=True).returncode:
         done = subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=False, capture_output=True,
                               text=True)
         if done.returncode:
             raise SluiceError(f"{', '.join(packages)} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; "
-                              f"install it there, or leave {module} out")
+                              f"install it there, or leave {', '.join(modules)} out")
     return python

@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not all("=" in pair for pair in asked.sets):
         parser.error("a set is NAME=OUT")
     sets = checked_sets(asked.sets)
-    peer = peer_python(asked.peer, "fuxictr", PACKAGES)
+    peer = peer_python(asked.peer, ["fuxictr"], PACKAGES)
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name, out in (sets or {"marketplace": marketplace(Path(scratch, "out"))}).items():

@@ -54,7 +54,7 @@ def environment(engine: str, scratch: Path) -> dict[str, str]:
 
 def duckdb_python(folder: Path) -> Path:
     """The Python of an environment with DuckDB below `folder`. Raises SluiceError where it cannot be installed."""
-    return peer_python(folder, "duckdb", [DUCKDB])
+    return peer_python(folder, ["duckdb"], [DUCKDB])
 
 
 def plan_of(

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import signal
-import site
 import socket
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.peers.environment import peer_python
 from benchmarks.serving.funnel import USERS, VALUES, world
 from benchmarks.serving.score_apps import PEERS, start
 from benchmarks.serving.score_callers import CallerFigures, figures
@@ -42,25 +42,14 @@ OURS, MANY = "grpc", 4
 Found = dict[str, dict[int, list[CallerFigures]]]
 
 
-def peer_python(folder: Path, peers: Sequence[str]) -> Path:
-    """The Python of an environment below `folder` that sees this one's packages and has the peers' besides.
-    Raises SluiceError where one cannot be installed."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        [own] = folder.glob("lib/python*/site-packages")
-        (own / "platform.pth").write_text("\n".join(site.getsitepackages()) + "\n")
-    wanted = [package for peer in peers for package in _packages(peer)]
-    done = subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=False, capture_output=True,
-                          text=True)
-    if done.returncode:
-        raise SluiceError(f"{', '.join(wanted)} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; "
-                          "install them there, or name fewer --peers")
-    return python
-
-
-def _packages(peer: str) -> list[str]:
+def packages_of(peer: str) -> list[str]:
+    """For pip; Ray as this environment has it."""
     return [f"ray[serve]=={version('ray')}"] if peer == "ray_serve" else PACKAGES[peer]
+
+
+def module_of(peer: str) -> str:
+    """What can be imported where the peer can be started."""
+    return {"fastapi": "fastapi, uvicorn", "ray_serve": "ray.serve"}.get(peer, peer)
 
 
 def free_port() -> int:
@@ -157,7 +146,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
-    python = peer_python(chosen.environment, chosen.peers) if chosen.peers else Path(sys.executable)
+    packages = [package for peer in chosen.peers for package in packages_of(peer)]
+    python = Path(sys.executable)
+    if chosen.peers:
+        python = peer_python(chosen.environment, [*map(module_of, chosen.peers)], packages, on_top=True)
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place, ExitStack() as servers:
         folder = publish(world(chosen.items, chosen.ranker), Path(place), VALUES)

@@ -18,9 +18,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_an_environment_that_has_the_module_is_taken_as_it_is(folder: Path) -> None:
-    assert peer_python(folder, "json", [str(folder / "nowhere")]) == folder / "bin" / "python"
+    assert peer_python(folder, ["json"], [str(folder / "nowhere")]) == folder / "bin" / "python"
 
 
 def test_what_cannot_be_installed_is_said(folder: Path) -> None:
-    with pytest.raises(SluiceError, match=r"(?s)nowhere cannot be installed into .*leave no_such_module out"):
-        peer_python(folder, "no_such_module", [str(folder / "nowhere")])
+    with pytest.raises(SluiceError, match=r"(?s)nowhere cannot be installed into .*leave json, no_such_module out"):
+        peer_python(folder, ["json", "no_such_module"], [str(folder / "nowhere")])
