@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.commands import run_commands, serving_commands, version_commands  # noqa: F401
+from sluice.commands import federated_commands, run_commands, serving_commands, version_commands  # noqa: F401
 from sluice.commands.command import app, command
 
 

@@ -14,7 +14,6 @@ from sluice.commands.command import (
     Cold,
     ConfigPath,
     Data,
-    Memory,
     Out,
     Registry,
     Seed,
@@ -274,29 +273,4 @@ def verify(bundle: BundlePath, as_json: AsJson = False) -> None:
             else "no items: it scores rows, and nothing can be served"
         )
     )
-    show(result, as_json)
-
-
-@command()
-def federate(
-    config: ConfigPath, out: Out = None, data: Data = None, until: Until = None, memory: Memory = None,
-    deployed: Annotated[
-        str, typer.Option(metavar="SETTING", help="no rounds: a bundle of what `flwr run .` trained in OUT/federated")
-    ] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Train where the data is: users of the log become clients of secure federated rounds; ends in a bundle.
-
-    Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
-    """
-    from sluice.report.tables import print_federated
-    from sluice.run import jobs
-
-    loaded, artifacts = opened(config, out)
-    if deployed:
-        result = jobs.run_deployed(loaded, deployed, artifacts, console())
-    else:
-        result = jobs.run_federate(loaded, data, artifacts, console(), until, memory)
-    if result.federated:
-        print_federated(result.federated, console())
     show(result, as_json)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
@@ -39,12 +39,15 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def process(home: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """One of Flower's commands until the block ends; it and what it started are stopped. Its output is in NAME.log."""
+def process(
+    home: Path, name: str, *arguments: str, more: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One of Flower's commands until the block ends; it and what it started are stopped. Its output is in NAME.log.
+    `more`: beside the environment of all."""
     with (home / f"{name}.log").open("wb") as log:
         made = subprocess.Popen(
             [str(Path(sys.executable).parent / arguments[0]), *arguments[1:]], stdout=log, stderr=subprocess.STDOUT,
-            env=environment(home), start_new_session=True, cwd=home,
+            env=environment(home) | dict(more or {}), start_new_session=True, cwd=home,
         )
         try:
             yield made

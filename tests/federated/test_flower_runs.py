@@ -1,18 +1,28 @@
-"""`flwr run .` in Flower's simulation engine, and three SuperNodes with TLS and node authentication."""
+"""`flwr run .` in Flower's simulation engine, and SuperNodes with TLS and node authentication, some of them bad."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import ExitStack
 
 import pytest
 
+from contracts.config.config import parse
 from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
 from federated.clients import prepare
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
 from tests.federated import small_world
 from tests.federated.flower_processes import (
     NAME,
     ROOT,
+    environment,
     flwr,
     free_port,
     name_superlink,
@@ -52,28 +62,73 @@ def test_flwr_run_completes_rounds_in_the_simulation_engine(tmp_path):
         assert found.rounds == ROUNDS
 
 
+LIES = """
+import os
+if os.environ.get("LIE_IN"):
+    from flwr.clientapp import ClientApp
+
+    honest, phases = ClientApp.__call__, os.environ["LIE_IN"].split(",")
+
+    def lying(self, message, context):
+        reply = honest(self, message, context)
+        phase, number = message.metadata.message_type.split(".")[-1], int(message.metadata.group_id)
+        if reply.has_content() and phase == phases[number // 5 % len(phases)]:
+            for array in reply.content.array_records["arrays"].values():
+                array.data = array.data[:-1] + bytes([array.data[-1] ^ 1])
+        return reply
+
+    ClientApp.__call__ = lying
+"""
+NODES, KILLED, LIAR = 5, 0, 1
+LIE_IN = ("keys", "train")  # of the second round and of the first; every phase is in test_lying_clients.py
+LIED = len(LIE_IN)
+
+
 @pytest.mark.slow
-def test_three_authenticated_supernodes_complete_rounds_over_tls(tmp_path):
-    folder, home, port = prepared(tmp_path, 3), tmp_path / "home", free_port()
+def test_a_deployment_over_tls_with_a_dead_node_and_a_lying_one_ends_in_a_bundle(tmp_path):
+    """Five authenticated SuperNodes; one is killed after the first round, one lies in another phase each round."""
+    text = small_world.TEXT.replace('settings = ["cpp2"]\nserved = "cpp2"\nrounds = 3\nclients = 8',
+                                    f'settings = ["cpp5"]\nserved = "cpp5"\nrounds = {LIED}\nclients = {NODES}\n'
+                                    f'population = {NODES}\ntimeout = 120.0').replace(
+        "evaluate_every = 2", f"evaluate_every = {LIED}")
+    (tmp_path / "small.toml").write_text(text)
+    out, home, port = small_world.write(tmp_path / "out"), tmp_path / "home", free_port()
+    folder, lies = out.out / "federated", tmp_path / "lies"
+    prepare.prepare(parse(text), out, folder)
     home.mkdir()
+    lies.mkdir()
+    (lies / "sitecustomize.py").write_text(LIES)
     write_certificate(home)
     name_superlink(home, port, f'root-certificates = "{home / "ca.pem"}"')
     tls = [f"--ssl-{kind}file={home / name}" for kind, name in
            (("cert", "server.pem"), ("key", "server.key"), ("ca-cert", "ca.pem"))]
+    run = folder / "runs" / "cpp5-flower"
     with ExitStack() as stack:
         stack.enter_context(process(
             home, "superlink", "flower-superlink", *tls, "--enable-supernode-auth", "--port", str(port)))
         wait_for_port(port, home / "superlink.log")
-        for number in range(3):
+        nodes = []
+        for number in range(NODES):
             private, public = write_node_key(home, f"node{number}")
             flwr(home, "supernode", "register", str(public), NAME)
-            stack.enter_context(process(
-                home, f"supernode{number}", "flower-supernode", f"--root-certificates={home / 'ca.pem'}",
+            more = {"PYTHONPATH": f"{lies}{os.pathsep}{ROOT}", "LIE_IN": ",".join(LIE_IN)} if number == LIAR else {}
+            nodes.append(stack.enter_context(process(
+                home, f"supernode{number}", "sluice", "supernode", f"--root-certificates={home / 'ca.pem'}",
                 f"--superlink=127.0.0.1:{port}", f"--auth-supernode-private-key={private}", *tls,
-                f"--port={free_port()}", f"--node-config=partition-id={number}",
-            ))
-        flwr(home, "run", str(ROOT), NAME, "-c", settings(folder, 3))
-        wait_for_file(folder / "runs" / "cpp2-flower" / summary.FILE, 900, home)
-    found = summary.required(folder / "runs" / "cpp2-flower", ServerAppSummary, "flwr run")
-    assert found.rounds == ROUNDS
-    assert all(entry.clients == 3 for entry in found.history)
+                f"--port={free_port()}", f"--node-config=partition-id={number}", more=more,
+            )))
+        flwr(home, "run", str(ROOT), NAME, "-c", f'folder="{folder}" setting="cpp5" rounds={LIED} nodes={NODES}')
+        wait_for_file(run / "model.safetensors", 900, home)
+        os.killpg(nodes[KILLED].pid, signal.SIGKILL)
+        wait_for_file(run / summary.FILE, 1500, home)
+    found = summary.required(run, ServerAppSummary, "flwr run")
+    assert found.rounds == LIED
+    assert [entry.clients for entry in found.history] == [NODES, NODES - 2]
+    assert found.auc_validation is not None
+    made = subprocess.run(
+        [sys.executable, "-m", "sluice.cli", "federate", str(tmp_path / "small.toml"), "--out", str(out.out),
+         "--deployed", "cpp5"], env=environment(home), capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    funnel = Funnel(LoadedBundle.load(out.bundle))
+    query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))
+    assert len(funnel.rank(query, Deadline(10.0)).items) == 5

@@ -1,0 +1,62 @@
+"""Messages of a node are handled in forks of a process that has imported what handles them.
+
+Flower starts a Python process for every message, which imports torch and this package before it does anything: seconds
+of a core, nine times a round. Here a fork server (multiprocessing's) imports them once; a message then costs a fork.
+What is forked is still a process of its own: it ends with its message and shares no memory with the next.
+
+A module that is imported already is not imported again from what a run ships, so a node handles messages by the code
+that is installed on it. That is no defence: what is imported later may still come from the run.
+"""
+
+from __future__ import annotations
+
+import os
+from multiprocessing import active_children, get_context
+
+from flwr.supercore.cli.flower_superexec import flower_superexec
+from flwr.supercore.constant import TaskType
+from flwr.supercore.superexec import run_superexec
+from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResult, SubprocessExecutor
+from flwr.supercore.tls import validate_and_resolve_root_certificates
+from flwr.supernode.runtime.run_clientapp import run_clientapp
+
+PRELOADED = ["federated.flower.client_app", "flwr.supernode.runtime.run_clientapp"]
+POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 0.05
+
+
+class ForkingExecutor(SubprocessExecutor):
+    """Client messages are forked; whatever else Flower asks for is started as Flower does."""
+
+    def __init__(self) -> None:
+        self._processes = get_context("forkserver")
+        self._processes.set_forkserver_preload(PRELOADED)
+
+    def launch(self, spec: ExecutionSpec) -> LaunchResult:
+        if spec.task_type != TaskType.CLIENT_APP:
+            return super().launch(spec)
+        self._processes.Process(target=handle, args=(spec,), daemon=True).start()
+        return LaunchResult.accepted()
+
+    def reconcile(self) -> None:
+        """Takes leave of children that have ended."""
+        active_children()
+
+
+def handle(spec: ExecutionSpec) -> None:
+    """One message, in a process of its own."""
+    run_clientapp(
+        runtime_api_address=spec.runtime_api_address, token=spec.token, insecure=spec.insecure,
+        certificates=validate_and_resolve_root_certificates(spec.root_certificates_path, spec.insecure),
+        runtime_dependency_install=spec.runtime_dependency_install,
+    )
+
+
+def main() -> None:
+    """`flower-superexec` with its own arguments, and this executor."""
+    os.environ.setdefault(POLL, str(POLL_SECONDS))
+    vars(run_superexec)["get_executor"] = lambda *_, **__: ForkingExecutor()
+    flower_superexec()
+
+
+if __name__ == "__main__":
+    main()
