@@ -74,11 +74,11 @@ class ParityError(BundleError):
 
 
 class RequestError(SluiceError):
-    """`field` is the path of the offending request field, as the server reports it."""
+    """`field` is the path of the offending request field, as the server reports it, `problem` what is wrong with it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
-        self.field = field
+        self.field, self.problem = field, message
 
 
 class FederatedError(SluiceError):

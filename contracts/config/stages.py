@@ -87,6 +87,7 @@ class Serve(Section):
     default_limit: int = Field(10, ge=1)
     max_limit: int = Field(100, ge=1, description="most items of one answer")
     max_candidates: int = Field(2000, ge=1, description="most explicit candidates of one request")
+    max_placements: int = Field(8, ge=1, description="most placements of one request")
     deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")
     max_deadline_ms: int = Field(5000, ge=1, description="a longer deadline of a caller counts as this one")
     reserve_ms: float = Field(

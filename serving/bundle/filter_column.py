@@ -63,7 +63,7 @@ def from_raw(values: Sequence[object], name: str) -> FilterColumn:
 
     Raises DataError on any other type: equality of floats is no identity, and lists are not supported.
     """
-    texts = [None if value is None else _text(value, name).encode() for value in values]
+    texts = [None if value is None else _checked(value, name).encode() for value in values]
     known = np.unique(np.array([text for text in texts if text is not None], dtype=np.bytes_))
     if not len(known):
         known = np.empty(0, dtype="S1")
@@ -72,10 +72,13 @@ def from_raw(values: Sequence[object], name: str) -> FilterColumn:
     return FilterColumn(np.where(present, codes, MISSING).astype(np.int32), known)
 
 
-def _text(value: object, name: str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def as_text(value: str | int) -> str:
+    """As filters name it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _checked(value: object, name: str) -> str:
     if isinstance(value, str | int):
-        return str(value)
+        return as_text(value)
     raise DataError(f"retrieve.filter_fields: column {name!r} holds {value!r}, a {type(value).__name__}; only strings, "
                     "whole numbers and booleans can be filtered by: derive such a column, or take it from the list")

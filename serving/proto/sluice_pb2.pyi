@@ -38,7 +38,7 @@ class ScoreRequest(_message.Message):
     def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., item_ids: _Optional[_Iterable[str]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class Features(_message.Message):
-    __slots__ = ("values",)
+    __slots__ = ("values", "bid")
     class ValuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -47,8 +47,10 @@ class Features(_message.Message):
         value: Value
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
     VALUES_FIELD_NUMBER: _ClassVar[int]
+    BID_FIELD_NUMBER: _ClassVar[int]
     values: _containers.MessageMap[str, Value]
-    def __init__(self, values: _Optional[_Mapping[str, Value]] = ...) -> None: ...
+    bid: float
+    def __init__(self, values: _Optional[_Mapping[str, Value]] = ..., bid: _Optional[float] = ...) -> None: ...
 
 class ScoreResponse(_message.Message):
     __slots__ = ("request_id", "bundle_version", "probabilities", "unknown_items", "known_user")
@@ -65,7 +67,7 @@ class ScoreResponse(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., probabilities: _Optional[_Iterable[float]] = ..., unknown_items: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ...) -> None: ...
 
 class RankRequest(_message.Message):
-    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list")
+    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list", "features", "placements")
     class ContextEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +82,13 @@ class RankRequest(_message.Message):
         key: str
         value: Values
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    class FeaturesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Features
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Features, _Mapping]] = ...) -> None: ...
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +101,8 @@ class RankRequest(_message.Message):
     REASONS_FIELD_NUMBER: _ClassVar[int]
     PARTIAL_OK_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_LIST_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     context: _containers.MessageMap[str, Value]
     limit: int
@@ -104,7 +115,37 @@ class RankRequest(_message.Message):
     reasons: bool
     partial_ok: bool
     candidate_list: CandidateList
-    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ...) -> None: ...
+    features: _containers.MessageMap[str, Features]
+    placements: _containers.RepeatedCompositeFieldContainer[Placement]
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ...) -> None: ...
+
+class Placement(_message.Message):
+    __slots__ = ("name", "limit", "candidate_list", "filters", "context")
+    class FiltersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Values
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    class ContextEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_LIST_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    limit: int
+    candidate_list: CandidateList
+    filters: _containers.MessageMap[str, Values]
+    context: _containers.MessageMap[str, Value]
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., context: _Optional[_Mapping[str, Value]] = ...) -> None: ...
 
 class CandidateList(_message.Message):
     __slots__ = ("item_ids",)
@@ -145,7 +186,7 @@ class RecentItems(_message.Message):
     def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RankResponse(_message.Message):
-    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user", "bundle_age_seconds", "degraded")
+    __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user", "bundle_age_seconds", "degraded", "placements")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +195,7 @@ class RankResponse(_message.Message):
     KNOWN_USER_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     bundle_version: str
     items: _containers.RepeatedCompositeFieldContainer[RankedItem]
@@ -162,7 +204,22 @@ class RankResponse(_message.Message):
     known_user: bool
     bundle_age_seconds: float
     degraded: bool
-    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ..., bundle_age_seconds: _Optional[float] = ..., degraded: _Optional[bool] = ...) -> None: ...
+    placements: _containers.RepeatedCompositeFieldContainer[PlacementResponse]
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ..., bundle_age_seconds: _Optional[float] = ..., degraded: _Optional[bool] = ..., placements: _Optional[_Iterable[_Union[PlacementResponse, _Mapping]]] = ...) -> None: ...
+
+class PlacementResponse(_message.Message):
+    __slots__ = ("name", "items", "stages", "unknown_candidates", "degraded")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    items: _containers.RepeatedCompositeFieldContainer[RankedItem]
+    stages: _containers.RepeatedCompositeFieldContainer[StageReport]
+    unknown_candidates: _containers.RepeatedScalarFieldContainer[str]
+    degraded: bool
+    def __init__(self, name: _Optional[str] = ..., items: _Optional[_Iterable[_Union[RankedItem, _Mapping]]] = ..., stages: _Optional[_Iterable[_Union[StageReport, _Mapping]]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., degraded: _Optional[bool] = ...) -> None: ...
 
 class RankedItem(_message.Message):
     __slots__ = ("item_id", "probability", "score", "price", "channel", "stage_scores", "reasons")

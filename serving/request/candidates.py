@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from serving.bundle.feature_store import FeatureStore
+from serving.request.given_items import GivenItems
 
 CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit")
 
@@ -12,7 +16,8 @@ CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit")
 @dataclass(frozen=True)
 class Candidates:
     """`rows` [K] item rows, `channels` [K] indices into CHANNELS, `scores` [K] float per stage name; `vectors` [K, d]
-    are the items' while somebody has just read them, and are not kept by `take`.
+    are the items' while somebody has just read them, and are not kept by `take`. Rows beyond the bundle's are those of
+    `given`.
 
     The order is the order of preference so far: a stage that is cut short loses the tail.
     """
@@ -21,6 +26,7 @@ class Candidates:
     channels: np.ndarray
     scores: dict[str, np.ndarray] = field(default_factory=dict)
     vectors: np.ndarray | None = None
+    given: GivenItems | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -28,8 +34,25 @@ class Candidates:
     def take(self, order: np.ndarray | slice) -> Candidates:
         """Those at the positions `order`, in that order, with their scores."""
         scores = {stage: values[order] for stage, values in self.scores.items()}
-        return Candidates(self.rows[order], self.channels[order], scores)
+        return Candidates(self.rows[order], self.channels[order], scores, given=self.given)
 
     def scored(self, stage: str, values: np.ndarray) -> Candidates:
         """The same candidates with one more column of scores."""
-        return Candidates(self.rows, self.channels, {**self.scores, stage: values}, self.vectors)
+        return Candidates(self.rows, self.channels, {**self.scores, stage: values}, self.vectors, self.given)
+
+    def bids_of(self, bids: np.ndarray) -> np.ndarray:
+        """[K] of the items' `bids` [I]."""
+        return bids[self.rows] if self.given is None else self.given.read(bids.__getitem__, self.rows, self.given.bids)
+
+    def vectors_of(self, take: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """[K, d], where `take` reads the vectors of rows of the bundle."""
+        return take(self.rows) if self.given is None else self.given.read(take, self.rows, self.given.vectors)
+
+    def keys_of(self, items: FeatureStore) -> list[str]:
+        """As callers name them."""
+        if self.given is None:
+            return items.keys_of(self.rows)
+        keys = items.keys_of(np.where(self.rows < self.given.first, self.rows, 0))
+        for where, which in zip(*(part.tolist() for part in self.given.places(self.rows)), strict=True):
+            keys[where] = self.given.keys[which]
+        return keys

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from contracts.features.feature_spec import FeatureField
+
 Scalar = str | int | float | bool
 ContextValue = Scalar | tuple[Scalar, ...]  # several of a multi-valued field
+
+
+def as_column(field: FeatureField, value: ContextValue | None) -> object:
+    """What the encoder takes: a list of a field with several values, though the request gives but one."""
+    if field.kind != "multi_valued" or value is None:
+        return value
+    return list(value) if isinstance(value, tuple) else [value]
 
 
 class StageStatus(Enum):
@@ -40,7 +49,8 @@ class Fallback(Enum):
 class RankQuery:
     """`candidates` replaces retrieval, and none in it is an error; `filters` keeps items whose field has one of the
     values; `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
-    `partial_ok` a request that cannot be answered by every stage in time, fails."""
+    `partial_ok` a request that cannot be answered by every stage in time, fails. `features` and `bids` by item: raw
+    values by field, and what a click pays, of candidates that the bundle does not know. `shown` is not shown again."""
 
     user: str
     limit: int
@@ -51,6 +61,17 @@ class RankQuery:
     rerank: bool = True
     explain: bool = False
     partial_ok: bool = True
+    features: Mapping[str, Mapping[str, ContextValue]] = field(default_factory=dict)
+    bids: Mapping[str, float] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PageQuery:
+    """Several slates for one requester, by the names of their placements and in the order in which they choose."""
+
+    names: tuple[str, ...]
+    queries: tuple[RankQuery, ...]
 
 
 @dataclass(frozen=True)
@@ -124,3 +145,11 @@ class RankAnswer:
         """Some stage was cut short, failed, or had no time."""
         return any(stage.status is StageStatus.DEGRADED or stage.fallback is not Fallback.NONE
                    for stage in self.stages)
+
+
+@dataclass
+class PageAnswer:
+    """A slate per placement, in their order."""
+
+    names: tuple[str, ...]
+    slates: list[RankAnswer]

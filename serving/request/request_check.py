@@ -9,7 +9,7 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.nearest import did_you_mean
-from serving.request.query import ContextValue, RankQuery, Scalar, ScoreQuery
+from serving.request.query import ContextValue, PageQuery, RankQuery, Scalar, ScoreQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have
 INT64 = range(-(2**63), 2**63)
@@ -34,6 +34,33 @@ def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Coll
             raise RequestError(f"filters[{name}]", "has no values and would keep no item; give one or leave it out")
 
 
+def check_features(query: RankQuery, spec: FeatureSpec, auction: bool) -> None:
+    """What the request says of candidates of its own. Raises RequestError on the first thing wrong."""
+    _check_described(query.features, query.candidates or (), "candidates", spec)
+    for item in query.features:
+        bid = query.bids.get(item)
+        if bid is None and auction and query.rerank:
+            raise RequestError(f"features[{item}].bid", "is not given, and the auction needs one; give it, or set "
+                                                        "skip_rerank")
+        if bid is not None and not (math.isfinite(bid) and bid > 0):
+            raise RequestError(f"features[{item}].bid", f"is {bid}, must be a finite number above 0")
+
+
+def check_page(page: PageQuery, serve: Serve) -> None:
+    """What concerns several slates at once. Raises RequestError on the first thing wrong."""
+    if len(page.names) > serve.max_placements:
+        raise RequestError("placements", f"has {len(page.names)} entries, at most {serve.max_placements} are allowed; "
+                                         "send the others in a request of their own")
+    for number, name in enumerate(page.names):
+        if not name or name in page.names[:number]:
+            said = f"is {name!r}, as another one's" if name else "is empty"
+            raise RequestError(f"placements[{number}].name", f"{said}; give each a name of its own")
+    listed = sum(len(query.candidates or ()) for query in page.queries)
+    if listed > serve.max_candidates:
+        raise RequestError("placements", f"have {listed} candidates together, at most {serve.max_candidates} are "
+                                         "allowed; send the best of them")
+
+
 def check_score(query: ScoreQuery, serve: Serve, spec: FeatureSpec) -> None:
     """Raises RequestError on the first thing wrong."""
     if not query.items:
@@ -41,8 +68,17 @@ def check_score(query: ScoreQuery, serve: Serve, spec: FeatureSpec) -> None:
     _at_most("item_ids", query.items, serve.max_candidates)
     _at_most("recent_items", query.recent_items, MAX_RECENT)
     _check_context(query.context, spec)
-    fields = {field.name: field for field in spec.of_side("item")}
-    for item, features in query.features.items():
+    _check_described(query.features, query.items, "item_ids", spec)
+
+
+def _check_described(
+    described: Mapping[str, Mapping[str, ContextValue]], items: Collection[str], where_items: str, spec: FeatureSpec
+) -> None:
+    fields, listed = {field.name: field for field in spec.of_side("item")}, set(items)
+    for item, features in described.items():
+        if item not in listed:
+            raise RequestError(f"features[{item}]", f"describes an item that is not among `{where_items}`; name it "
+                                                    "there as well")
         for name, value in features.items():
             where = f"features[{item}][{name}]"
             if name not in fields:

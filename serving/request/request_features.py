@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoded, scale
-from contracts.features.feature_spec import PADDING, FeatureField
+from contracts.features.feature_spec import PADDING
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.query import ContextValue, RankQuery
+from serving.request.given_items import GivenItems
+from serving.request.query import ContextValue, RankQuery, as_column
 
 
 class Requester(NamedTuple):
@@ -32,13 +33,6 @@ class CrossPart(NamedTuple):
     slot: str
     of_request: bool
     column: int
-
-
-def as_column(field: FeatureField, value: ContextValue | None) -> object:
-    """What the encoder takes: a list of a field with several values, though the request gives but one."""
-    if field.kind != "multi_valued" or value is None:
-        return value
-    return list(value) if isinstance(value, tuple) else [value]
 
 
 def block(encoded: Encoded) -> FeatureBlock:
@@ -104,12 +98,19 @@ class RequestFeatures:
         if field.dense:
             dense[:, self.request_dense[name].start] = scale(np.array(column, dtype=np.float64), field)
 
-    def candidate_inputs(self, rows: np.ndarray, request_ids: np.ndarray) -> Encoded:
+    def candidate_inputs(
+        self, rows: np.ndarray, request_ids: np.ndarray, given: GivenItems | None = None
+    ) -> Encoded:
         """Item inputs of the candidates `rows` [K], and their crosses with the requester's ids ([1, W])."""
+        stored = rows if given is None else given.stored(rows)
         ids = np.empty((len(rows), self._item_width + self._crosses), dtype=np.int32)
-        ids[:, : self._item_width] = self._item_ids.take(rows, axis=0)
+        ids[:, : self._item_width] = self._item_ids.take(stored, axis=0)
+        dense = self._item_dense.take(stored, axis=0)
+        if given is not None:
+            where, which = given.places(rows)
+            ids[where, : self._item_width], dense[where] = given.inputs.ids[which], given.inputs.dense[which]
         self.write_crosses(ids, request_ids)
-        return Encoded(ids, self._item_dense.take(rows, axis=0))
+        return Encoded(ids, dense)
 
     def write_crosses(self, candidate_ids: np.ndarray, request_ids: np.ndarray) -> None:
         """Fills the cross columns of `candidate_ids` [K, W] from its items' and `request_ids` ([1, W] or [K, W])."""

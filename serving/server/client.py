@@ -6,6 +6,7 @@ A call that fails raises `RankingFailed` with gRPC's status and, where the serve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 
 import grpc
@@ -28,6 +29,22 @@ class RankingFailed(SluiceError):
         unsaid = [f"  {name}: {text}" for name, text in fields.items() if text not in message]
         super().__init__("\n".join([f"{code}: {message}", *unsaid]))
         self.code, self.fields = code, fields
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One of several slates of a request; its fields are those of `RankingClient.rank`."""
+
+    name: str
+    limit: int | None = None
+    context: Mapping[str, ContextValue] | None = None
+    candidates: Sequence[str] | None = None
+    filters: Mapping[str, Sequence[str]] | None = None
+
+    def message(self) -> pb.Placement:
+        """As it is sent."""
+        return pb.Placement(name=self.name, limit=self.limit, context=_sent(self.context),
+                            candidate_list=_listed(self.candidates), filters=_filters(self.filters))
 
 
 class RankingClient:
@@ -61,22 +78,28 @@ class RankingClient:
         skip_rerank: bool = False,
         reasons: bool = False,
         partial_ok: bool = True,
+        features: Mapping[str, Mapping[str, ContextValue]] | None = None,
+        bids: Mapping[str, float] | None = None,
+        placements: Sequence[Placement] = (),
         tenant: str = "",
         request_id: str = "",
         seconds: float = 1.0,
     ) -> pb.RankResponse:
-        """`seconds` is the deadline, `tenant` whose share of the server this is; the other arguments are the request's
-        (docs/grpc.md). Raises RankingFailed."""
+        """`seconds` is the deadline, `tenant` whose share of the server this is; `features` and `bids` describe
+        candidates that the bundle does not know; the other arguments are the request's (docs/grpc.md). Raises
+        RankingFailed."""
         request = pb.RankRequest(
             user_id=user,
             limit=limit,
-            candidate_list=None if candidates is None else pb.CandidateList(item_ids=candidates),
+            candidate_list=_listed(candidates),
             skip_rerank=skip_rerank,
             reasons=reasons,
             partial_ok=partial_ok,
             request_id=request_id,
             context=_sent(context),
-            filters={name: pb.Values(values=values) for name, values in (filters or {}).items()},
+            filters=_filters(filters),
+            features=_described(features, bids),
+            placements=[placement.message() for placement in placements],
         )
         if recent_items is not None:
             request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
@@ -98,8 +121,7 @@ class RankingClient:
     ) -> pb.ScoreResponse:
         """Probabilities of the items, in their order; `features` describe those that the bundle does not know."""
         request = pb.ScoreRequest(
-            user_id=user, item_ids=items, context=_sent(context),
-            features={item: pb.Features(values=_sent(given)) for item, given in (features or {}).items()})
+            user_id=user, item_ids=items, context=_sent(context), features=_described(features, None))
         if recent_items is not None:
             request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
         try:
@@ -110,6 +132,21 @@ class RankingClient:
 
 def _sent(context: Mapping[str, ContextValue] | None) -> dict[str, pb.Value]:
     return {name: to_value(value) for name, value in (context or {}).items()}
+
+
+def _listed(candidates: Sequence[str] | None) -> pb.CandidateList | None:
+    return None if candidates is None else pb.CandidateList(item_ids=candidates)
+
+
+def _filters(filters: Mapping[str, Sequence[str]] | None) -> dict[str, pb.Values]:
+    return {name: pb.Values(values=values) for name, values in (filters or {}).items()}
+
+
+def _described(
+    features: Mapping[str, Mapping[str, ContextValue]] | None, bids: Mapping[str, float] | None
+) -> dict[str, pb.Features]:
+    items = {**(features or {}), **(bids or {})}
+    return {item: pb.Features(values=_sent((features or {}).get(item)), bid=(bids or {}).get(item)) for item in items}
 
 
 def _failure(error: grpc.RpcError) -> RankingFailed:

@@ -22,15 +22,16 @@ from contracts.errors import RequestError, SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.query import RankAnswer
+from serving.request.query import PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
 from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
 from serving.server.client import TENANT
 from serving.server.engine import Engine
+from serving.server.page_run import PageRun
 from serving.server.response_log import ResponseLog
 from serving.server.response_recorder import ResponseRecorder
-from serving.server.translation import to_query, to_response, to_score_query, to_score_response
+from serving.server.translation import to_page_query, to_query, to_response, to_score_query, to_score_response
 from serving.stages.funnel import Funnel
 
 log = logging.getLogger("sluice.serving")
@@ -123,9 +124,12 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         seconds = self._serve.deadline_ms / 1000 if left is None else left
         return min(seconds, self._serve.max_deadline_ms / 1000)
 
-    async def _answer(self, request: pb.RankRequest, deadline: Deadline, tenant: str) -> RankAnswer:
+    async def _answer(self, request: pb.RankRequest, deadline: Deadline, tenant: str) -> RankAnswer | PageAnswer:
         if self.refusing:
             raise Stopping("the server is stopping; ask another one")
+        if request.placements:
+            page = to_page_query(request, self._serve.default_limit)
+            return await self._engine.submit(PageRun(self._funnel, page, self._serve, deadline), tenant)
         run = self._funnel.begin(to_query(request, self._serve.default_limit), deadline)
         return await self._engine.submit(run, tenant)
 
@@ -155,9 +159,7 @@ def _status(error: Exception, request_id: str) -> status_pb2.Status:
 
 
 def _invalid(error: RequestError) -> status_pb2.Status:
-    violation = error_details_pb2.BadRequest.FieldViolation(
-        field=error.field, description=str(error).removeprefix(f"{error.field}: ")
-    )
+    violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.problem)
     detail = any_pb2.Any()
     detail.Pack(error_details_pb2.BadRequest(field_violations=[violation]))
     return status_pb2.Status(code=code_pb2.INVALID_ARGUMENT, message=str(error), details=[detail])

@@ -13,7 +13,7 @@ from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import RankAnswer, RankQuery, ScoreQuery
-from serving.request.request_check import check, check_score
+from serving.request.request_check import check, check_features, check_score
 from serving.request.request_features import RequestFeatures
 from serving.request.stage_clock import StageClock
 from serving.stages.prerank import PrerankStage
@@ -55,14 +55,21 @@ class Funnel:
         return self.clock.estimate(*FLOOR, "prerank", "rank")
 
     def begin(self, query: RankQuery, deadline: Deadline) -> RequestRun:
-        """The request, checked and ready to be run; cheap.
+        """The request, checked and ready to be run; cheap. Raises what `check` raises."""
+        self.check(query, deadline)
+        return self.run(query, deadline)
 
-        Raises RequestError when the query cannot be answered as asked, DeadlineExpired when no time is left at entry.
-        """
+    def run(self, query: RankQuery, deadline: Deadline) -> RequestRun:
+        """The request, ready to be run; it has been checked."""
+        return RequestRun(self._stages, query, deadline)
+
+    def check(self, query: RankQuery, deadline: Deadline) -> None:
+        """Raises RequestError when the query cannot be answered as asked, DeadlineExpired when no time is left at
+        entry."""
         check(query, self._bundle.settings.serve, self._bundle.spec, self._bundle.filters)
+        check_features(query, self._bundle.spec, self._bundle.settings.auction)
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")
-        return RequestRun(self._stages, query, deadline)
 
     def begin_score(self, query: ScoreQuery, deadline: Deadline) -> ScoreRun:
         """Given items, scored and nothing else. Raises RequestError, DeadlineExpired."""

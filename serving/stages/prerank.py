@@ -40,7 +40,7 @@ class PrerankStage:
         part = self._scorer.prepare(candidates, requester, user_vector)
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, part)
         scored = candidates.take(slice(len(logits))).scored(NAME, logits)
-        objective = self._objective(logits, scored.rows, by_value)
+        objective = self._objective(logits, scored, by_value)
         kept = scored.take(best_first(objective, scored.rows, self._keep))
         return Stage(kept, *cut_status(len(scored), len(candidates)))
 
@@ -51,10 +51,10 @@ class PrerankStage:
             return candidates.take(slice(self._keep))
         scores = candidates.scores["retrieve"]
         if by_value and self._bids is not None:
-            scores = scores + self._temperature * np.log(np.maximum(self._bids[candidates.rows], SMALLEST_BID))
+            scores = scores + self._temperature * np.log(np.maximum(candidates.bids_of(self._bids), SMALLEST_BID))
         return candidates.take(best_first(scores, candidates.rows, self._keep))
 
-    def _objective(self, logits: np.ndarray, rows: np.ndarray, by_value: bool) -> np.ndarray:
+    def _objective(self, logits: np.ndarray, scored: Candidates, by_value: bool) -> np.ndarray:
         if not by_value or self._bids is None:
             return logits
-        return expected_revenue(self._bids[rows], self._scorer.calibration.apply(logits))
+        return expected_revenue(scored.bids_of(self._bids), self._scorer.calibration.apply(logits))

@@ -56,13 +56,16 @@ class TowersScorer:
         self._network = FoldedPreRanker(bundle.pre_ranker)
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
-        vectors = self._item_vectors.take(candidates.rows) if candidates.vectors is None else candidates.vectors
+        vectors = candidates.vectors
+        if vectors is None:
+            vectors = candidates.vectors_of(self._item_vectors.take)
         folded = self._network.matrix(user_vector)
         return lambda part: self._network.logits(folded, vectors[part])
 
 
 class FscdScorer:
-    """`item_part` [I, H] as computed at bundle time; None computes it for the candidates from their fields."""
+    """`item_part` [I, H] as computed at bundle time; None computes it for the candidates from their fields, as is done
+    for a request that brings items of its own."""
 
     def __init__(
         self, bundle: LoadedBundle, split: FscdSplit, item_part: np.ndarray | None, calibration: Calibration
@@ -71,17 +74,20 @@ class FscdScorer:
         self._item_part = None if item_part is None else np.asarray(item_part)
         self._items = RequestFeatures(narrowed(bundle, split.spec))
         self._crosses = RequestCrosses(bundle, split, grouped=item_part is not None)
+        self._all_crosses = RequestCrosses(bundle, split, grouped=False)
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
-        request = block(requester.inputs)
-        crosses = self._crosses.of(requester.inputs, self._split.user_part(request))
+        request, given = block(requester.inputs), candidates.given
+        known = self._crosses if given is None else self._all_crosses
+        crosses = known.of(requester.inputs, self._split.user_part(request), given)
 
         def score(part: slice) -> np.ndarray:
             rows = candidates.rows[part]
-            if self._item_part is not None:
+            if self._item_part is not None and given is None:
                 item = torch.from_numpy(self._item_part.take(rows, axis=0))
             else:
-                item = self._split.item_part(block(self._items.candidate_inputs(rows, requester.inputs.ids)))
+                read = self._items.candidate_inputs(rows, requester.inputs.ids, given)
+                item = self._split.item_part(block(read))
             return self._split.logits(item.add_(crosses(rows))).numpy()
 
         return score

@@ -34,7 +34,7 @@ class RankStage:
     ) -> Stage:
         """Adds calibrated probabilities under "rank"; best first by bid x probability where `by_value`, by probability
         otherwise."""
-        candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids)
+        candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids, candidates.given)
         begun = self.ranker.begin(requester.inputs)
         logits = score_in_chunks(
             len(candidates), max(CHUNK, limit), deadline,
@@ -42,7 +42,7 @@ class RankStage:
         )
         probabilities = self._calibration.apply(logits)
         scored = candidates.take(slice(len(logits))).scored(NAME, probabilities)
-        bids = self._bids if by_value else None
-        objective = probabilities if bids is None else expected_revenue(bids[scored.rows], probabilities)
+        bids = scored.bids_of(self._bids) if by_value and self._bids is not None else None
+        objective = probabilities if bids is None else expected_revenue(bids, probabilities)
         ordered = scored.take(best_first(objective, scored.rows, len(scored)))
         return Stage(ordered, *cut_status(len(scored), len(candidates)))

@@ -18,6 +18,7 @@ from contracts.features.feature_spec import DenseSlot, IdSlot
 from models.inference import split_ranker
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.given_items import GivenItems
 from serving.request.query import Reason
 from serving.request.request_features import Requester, RequestFeatures
 from serving.stages.sensitivity import Sensitivity
@@ -52,12 +53,15 @@ class Reasons:
         nothing = features.candidate_inputs(np.array([UNKNOWN_ROW]), features.missing_request.ids)
         self._missing = features.missing_request, nothing
 
-    def top(self, rows: np.ndarray, requester: Requester) -> list[list[Reason]]:
+    def top(
+        self, rows: np.ndarray, requester: Requester, given: GivenItems | None = None
+    ) -> list[list[Reason]]:
         """Per item of `rows` [n], up to three fields with the largest changes, without those that change nothing."""
         if not len(rows):
             return []
-        looked_at = self._looked_at(rows, requester)
-        changes = self._ablated(rows, requester, looked_at)
+        candidate = self._features.candidate_inputs(rows, requester.inputs.ids, given)
+        looked_at = self._looked_at(candidate, requester)
+        changes = self._ablated(candidate, requester, looked_at)
         order = np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :TOP]
         return [
             [Reason(self._fields[fields[f]].field, float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
@@ -66,41 +70,40 @@ class Reasons:
 
     def changes(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
         """[n, number of fields]: logit as it is minus logit without the field, in the order of `fields`."""
-        return self._ablated(rows, requester, self._all(rows))
+        candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
+        return self._ablated(candidate, requester, self._all(len(rows)))
 
     @property
     def fields(self) -> list[str]:
         """Names, in the order of `changes`."""
         return [ablation.field for ablation in self._fields]
 
-    def _all(self, rows: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(np.arange(len(self._fields)), (len(rows), len(self._fields)))
+    def _all(self, count: int) -> np.ndarray:
+        return np.broadcast_to(np.arange(len(self._fields)), (count, len(self._fields)))
 
-    def _looked_at(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
+    def _looked_at(self, candidate: Encoded, requester: Requester) -> np.ndarray:
         """[n, LOOKED_AT] fields of each item, or all where the network cannot be asked."""
-        candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
         found = None
         if len(self._fields) > LOOKED_AT:
             found = self._sensitivity.changes(requester.inputs, candidate, self._missing)
         if found is None:
-            return self._all(rows)
+            return self._all(len(candidate.ids))
         return np.argsort(-np.abs(found), axis=1, kind="stable")[:, :LOOKED_AT]
 
-    def _ablated(self, rows: np.ndarray, requester: Requester, fields: np.ndarray) -> np.ndarray:
+    def _ablated(self, items: Encoded, requester: Requester, fields: np.ndarray) -> np.ndarray:
         """[n, m] of fields [n, m]: by how much the logit of each item exceeds the one without the field."""
-        request, candidate = self._variants(rows, requester, fields)
-        logits = self._ranker.logits(self._ranker.begin(request), candidate).reshape(-1, len(rows))
+        request, candidate = self._variants(items, requester, fields)
+        logits = self._ranker.logits(self._ranker.begin(request), candidate).reshape(-1, len(items.ids))
         return (logits[0] - logits[1:]).T.astype(np.float64)
 
-    def _variants(self, rows: np.ndarray, requester: Requester, fields: np.ndarray) -> tuple[Encoded, Encoded]:
+    def _variants(self, items: Encoded, requester: Requester, fields: np.ndarray) -> tuple[Encoded, Encoded]:
         """Both blocks of variant 0 (unchanged) and one variant per column of `fields` [n, m], each over all items."""
-        count, variants = len(rows), fields.shape[1] + 1
-        candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
+        count, variants = len(items.ids), fields.shape[1] + 1
         request_ids, request_dense = (part.repeat(variants * count, axis=0) for part in requester.inputs)
-        candidate_ids, candidate_dense = (np.tile(part, (variants, 1)) for part in candidate)
+        candidate_ids, candidate_dense = (np.tile(part, (variants, 1)) for part in items)
         for number in np.unique(fields):
-            ablation, (items, columns) = self._fields[number], np.nonzero(fields == number)
-            places = (columns + 1) * count + items
+            ablation, (which, columns) = self._fields[number], np.nonzero(fields == number)
+            places = (columns + 1) * count + which
             ids, dense = (request_ids, request_dense) if ablation.of_request else (candidate_ids, candidate_dense)
             ids[places, ablation.id_columns] = ablation.ids
             dense[places, ablation.dense_columns] = ablation.dense

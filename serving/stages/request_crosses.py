@@ -19,6 +19,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import FeatureBlock
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.given_items import GivenItems
 from serving.request.request_features import RequestFeatures, block
 
 FEW = 256  # combinations
@@ -35,14 +36,15 @@ class RequestCrosses:
         self._many = _Crosses(bundle, split, many) if many else None
         self._first, self._group = first, group
 
-    def of(self, inputs: Encoded, user: Tensor) -> Callable[[np.ndarray], Tensor]:
-        """What gives [K, H] of item rows [K]: the user's part [1, H] and the crosses."""
+    def of(self, inputs: Encoded, user: Tensor, given: GivenItems | None = None) -> Callable[[np.ndarray], Tensor]:
+        """What gives [K, H] of item rows [K]: the user's part [1, H] and the crosses. `given` items belong to no
+        group."""
         requester = block(inputs)
         base = user if self._few is None else user + self._few(self._first, inputs, requester)
 
         def add(rows: np.ndarray) -> Tensor:
             known = base if self._few is None else base.index_select(0, torch.from_numpy(self._group.take(rows)))
-            return known if self._many is None else known + self._many(rows, inputs, requester)
+            return known if self._many is None else known + self._many(rows, inputs, requester, given)
 
         return add
 
@@ -54,9 +56,11 @@ class _Crosses:
         spec, self._part = split.cross_part(names)
         self._features = RequestFeatures(narrowed(bundle, spec))
 
-    def __call__(self, rows: np.ndarray, inputs: Encoded, requester: FeatureBlock) -> Tensor:
+    def __call__(
+        self, rows: np.ndarray, inputs: Encoded, requester: FeatureBlock, given: GivenItems | None = None
+    ) -> Tensor:
         """[K, H]."""
-        return self._part(block(self._features.candidate_inputs(rows, inputs.ids)), requester.ids)
+        return self._part(block(self._features.candidate_inputs(rows, inputs.ids, given)), requester.ids)
 
 
 def narrowed(bundle: LoadedBundle, spec: FeatureSpec) -> LoadedBundle:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -87,6 +87,7 @@ class RequestRun:
         self._stages, self._query, self.deadline = stages, query, deadline
         self._by_value = query.rerank and stages.rerank.kind == "auction"
         self._held: Held | None = None
+        self._ranked: Held | None = None
         self._reranking = False
 
     @property
@@ -97,13 +98,7 @@ class RequestRun:
     @torch.inference_mode()
     def complete(self, trace: Trace | None = None) -> RankAnswer:
         """Every stage that time allows. Raises DeadlineExpired, Cancelled, and without `partial_ok` a stage's error."""
-        held = self._held = self._retrieve()
-        if trace is not None:
-            trace["retrieve"] = held.candidates.rows
-        for name in ("prerank", "rank"):
-            held = self._held = self._scored(name, held)
-            if trace is not None:
-                trace[name] = held.candidates.rows
+        held = self._ranked = self._ranked or self._rank(trace)
         self.deadline.checkpoint()
         self._reranking = True
         slate, held = self._reranked(held)
@@ -111,6 +106,33 @@ class RequestRun:
             trace["rerank"] = slate.candidates.rows
         reasons, report = self._explained(slate.candidates, held.requester)
         return self._answer(slate, held, reasons, report)
+
+    def following(self, query: RankQuery, deadline: Deadline) -> RequestRun | None:
+        """A run that begins with what this one has ranked, less what is `shown`; None where it asks for something else,
+        or not enough is left."""
+        if self._ranked is None or replace(query, limit=1, shown=()) != replace(self._query, limit=1, shown=()):
+            return None
+        candidates = self._ranked.candidates
+        shown = set(query.shown)
+        left = [place for place, key in enumerate(candidates.keys_of(self._stages.bundle.items)) if key not in shown]
+        if len(left) < query.limit:
+            return None
+        run = RequestRun(self._stages, query, deadline)
+        reports = tuple(replace(report, microseconds=0) for report in self._ranked.reports)
+        run._ranked = self._ranked._replace(candidates=candidates.take(np.array(left)), reports=reports)
+        run._held = run._ranked
+        return run
+
+    def _rank(self, trace: Trace | None) -> Held:
+        """From all items to those that the ranker has ordered."""
+        held = self._held = self._retrieve()
+        if trace is not None:
+            trace["retrieve"] = held.candidates.rows
+        for name in ("prerank", "rank"):
+            held = self._held = self._scored(name, held)
+            if trace is not None:
+                trace[name] = held.candidates.rows
+        return held
 
     @torch.inference_mode()
     def salvage(self) -> RankAnswer:
@@ -235,7 +257,7 @@ class RequestRun:
             self._insist("explain")
             return self._unexplained(slate, NO_TIME, True)
         begun = time.perf_counter()
-        reasons, cause = self._attempt(lambda: self._stages.reasons.top(slate.rows, requester), "explain")
+        reasons, cause = self._attempt(lambda: self._stages.reasons.top(slate.rows, requester, slate.given), "explain")
         spent = time.perf_counter() - begun
         if reasons is None:
             return self._unexplained(slate, cause, True)
@@ -276,7 +298,7 @@ class RequestRun:
 
     def _items(self, slate: Slate, reasons: Sequence[list[Reason]]) -> list[RankedItem]:
         candidates = slate.candidates
-        keys = self._stages.bundle.items.keys_of(candidates.rows)
+        keys = candidates.keys_of(self._stages.bundle.items)
         prices = [None] * len(candidates) if slate.price is None else slate.price.tolist()
         scores = {stage: values.tolist() for stage, values in candidates.scores.items()}
         return [

@@ -89,12 +89,12 @@ class RerankStage:
     def _auction(self, candidates: Candidates, values: np.ndarray, limit: int) -> Slate:
         bids = self._bundle.bids
         assert bids is not None, "an auction bundle without bids"  # `kind` is "auction" only with bids
-        rows = candidates.rows
-        won = second_price(bids[rows], values, ties(candidates), limit, self._settings.reserve_price)
+        paid = candidates.bids_of(bids)
+        won = second_price(paid, values, ties(candidates), limit, self._settings.reserve_price)
         return Slate(candidates.take(won.order), values[won.order], won.score, won.price)
 
     def _diverse(self, candidates: Candidates, values: np.ndarray, limit: int) -> Slate:
         relevance = values / values.max() if len(values) else values
-        vectors = self._bundle.item_vectors[candidates.rows]
+        vectors = candidates.vectors_of(self._bundle.item_vectors.__getitem__)
         chosen = mmr(relevance, vectors, candidates.rows, limit, self._settings.diversity)
         return Slate(candidates.take(chosen.order), values[chosen.order], chosen.score)

@@ -21,6 +21,7 @@ from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.vector_rows import VectorRows
 from serving.request.candidates import CHANNELS, Candidates
+from serving.request.given_items import GivenItems, ItemDescriber
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester
 
@@ -61,6 +62,13 @@ class OpenItems:
         return taken
 
 
+def _admitted(rows: np.ndarray, given: GivenItems | None, allowed: ItemSet, query: RankQuery) -> np.ndarray:
+    """bool [K]: those that pass the request's filters."""
+    if given is None:
+        return allowed.contains(rows)
+    return given.read(allowed.contains, rows, given.admitted(query.filters))
+
+
 def _joined(channels: list[np.ndarray]) -> Candidates:
     """Item rows per channel, in the order of CHANNELS."""
     channel = np.repeat(np.arange(len(channels), dtype=np.int8), [len(rows) for rows in channels])
@@ -72,7 +80,7 @@ class RetrievalStage:
 
     def __init__(self, bundle: LoadedBundle) -> None:
         self._bundle = bundle
-        self._settings = bundle.settings.retrieve
+        self._settings, self._describer = bundle.settings.retrieve, ItemDescriber(bundle)
         self._item_vectors = VectorRows(bundle.item_vectors)
         self._neighbours, self._popularity = np.asarray(bundle.neighbours), np.asarray(bundle.popularity)
 
@@ -80,8 +88,9 @@ class RetrievalStage:
         """`user_vector` [d]; `by_value` lets the bid count in the search."""
         allowed = self._allowed(query)
         if query.candidates is not None:
-            return self._explicit(query.candidates, allowed, user_vector)
-        channels = self._channels(requester, user_vector, allowed, by_value)
+            listed = self._listed(query, query.candidates, allowed)
+            return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
+        channels = self._channels(query, requester, user_vector, allowed, by_value)
         found = _joined(channels).take(slice(self._settings.candidates))
         return Retrieved(self.with_tower_score(found, user_vector), [], len(self._item_vectors))
 
@@ -90,24 +99,24 @@ class RetrievalStage:
         candidates as they came."""
         allowed = self._allowed(query)
         if query.candidates is not None:
-            return self._listed(query.candidates, allowed)
-        items = OpenItems(len(self._item_vectors), allowed, requester.recent)
+            return self._listed(query, query.candidates, allowed)
+        items = OpenItems(len(self._item_vectors), allowed, self._seen(query, requester))
         found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, items)])
         return Retrieved(found, [], len(self._item_vectors))
 
     def _channels(
-        self, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool
+        self, query: RankQuery, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool
     ) -> list[np.ndarray]:
         """New item rows per channel, in the order of CHANNELS."""
-        settings, seen = self._settings, requester.recent
-        cold = not requester.known and not len(seen)
+        settings, recent, seen = self._settings, requester.recent, self._seen(query, requester)
+        cold = not requester.known and not len(recent)
         items = OpenItems(len(self._item_vectors), allowed, seen)
         near = similar = popular = NO_ROWS
         if settings.two_tower and not cold:
             near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
             near = items.take(near, settings.two_tower)
-        if settings.item_to_item and len(seen):
-            similar = self._neighbours[seen].T.ravel()
+        if settings.item_to_item and len(recent):
+            similar = self._neighbours[recent].T.ravel()
             similar = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
         if settings.popularity or cold:
             popular = self._popular(settings.candidates - len(near) - len(similar), items)
@@ -128,21 +137,26 @@ class RetrievalStage:
             scan *= 4
         return items.take(self._popularity[:scan], max(quota, 0))
 
-    def _explicit(self, keys: tuple[str, ...], allowed: ItemSet | None, user_vector: np.ndarray) -> Retrieved:
-        listed = self._listed(keys, allowed)
-        return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
+    def _seen(self, query: RankQuery, requester: Requester) -> np.ndarray:
+        """Rows that are not shown: recent items, and what other slates of the request show."""
+        if not query.shown:
+            return requester.recent
+        rows = self._bundle.items.rows(query.shown)
+        return np.concatenate([requester.recent, rows[rows >= 0]])
 
-    def _listed(self, keys: tuple[str, ...], allowed: ItemSet | None) -> Retrieved:
-        found = self._bundle.items.rows(keys).astype(np.int64)
-        unknown = [key for key, row in zip(keys, found.tolist(), strict=True) if row < 0]
+    def _listed(self, query: RankQuery, keys: tuple[str, ...], allowed: ItemSet | None) -> Retrieved:
+        found, given = self._describer.rows(keys, query.features, query.bids)
+        unknown = [keys[place] for place in np.flatnonzero(found < 0).tolist()]
+        if query.shown:
+            found = found[~np.isin(np.array(keys), np.array(query.shown))]
         rows = distinct(found[found >= 0])
-        rows = rows if allowed is None else rows[allowed.contains(rows)]
+        rows = rows if allowed is None else rows[_admitted(rows, given, allowed, query)]
         channel = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
-        return Retrieved(Candidates(rows, channel), unknown, len(keys))
+        return Retrieved(Candidates(rows, channel, given=given), unknown, len(keys))
 
     def with_tower_score(self, candidates: Candidates, user_vector: np.ndarray) -> Candidates:
         """Inner product for every candidate, whichever channel brought it; the bid plays no part in it."""
-        vectors = self._item_vectors.take(candidates.rows)
+        vectors = candidates.vectors_of(self._item_vectors.take)
         return replace(candidates, vectors=vectors).scored("retrieve", vectors @ user_vector)
 
     def _allowed(self, query: RankQuery) -> ItemSet | None:

@@ -84,11 +84,13 @@ def make_config(has_bid: bool = True, **sections: dict[str, Any]) -> Config:
     })
 
 
-def make_spec(vocabularies: dict[str, Vocabulary], has_bid: bool) -> FeatureSpec:
+def make_spec(vocabularies: dict[str, Vocabulary], has_bid: bool, moods: bool = False) -> FeatureSpec:
+    """`moods` adds a context field of several values."""
+
     def known(name: str) -> dict[str, Any]:
         return {"vocabulary": name, "size": len(vocabularies[name]) + 2}
 
-    fields = (
+    fields: tuple[FeatureField, ...] = (
         FeatureField(name="taste", kind="categorical", side="user", **known("taste")),
         FeatureField(name="visits", kind="numeric", side="user", edges={2: (3.0,)}, log=True, mean=1.5, default=4),
         FeatureField(name="history", kind="sequence", side="user", of="item_id", length=3, **known("item_id")),
@@ -103,6 +105,9 @@ def make_spec(vocabularies: dict[str, Vocabulary], has_bid: bool) -> FeatureSpec
                      **known("taste_category")),
         FeatureField(name="hour_brand", kind="cross", side="cross", parts=("hour#4", "brand"), buckets=7, size=9),
     )
+    if moods:
+        several = FeatureField(name="moods", kind="multi_valued", side="context", length=2, **known("tags"))
+        fields = (*fields[:5], several, *fields[5:])
     return FeatureSpec(fields=fields, has_bid=has_bid)
 
 
@@ -139,6 +144,11 @@ def make_market(config: Config, seed: int = 5) -> Market:
 
 
 PARITY_ROWS = 100
+
+
+def several_values(count: int) -> list[list[str] | None]:
+    """None, one, some more than a field holds, and values that no vocabulary knows."""
+    return [None, [], ["new"], ["soft", "cheap"], ["red", "cheap", "new"], ["odd", "red"]] * (count // 6)
 
 
 def make_vocabularies(item_keys: list[str]) -> dict[str, Vocabulary]:
@@ -279,14 +289,17 @@ Publish = Callable[..., Path]
 @pytest.fixture(scope="session")
 def publish_bundle(market: Market, tmp_path_factory: pytest.TempPathFactory) -> Publish:
     """`publish_bundle(has_bid=False, rerank={"kind": "mmr"})` trains and publishes a bundle with other settings;
-    `pairs` get statistics with random vectors."""
+    `pairs` get statistics with random vectors; `moods` is a context field of several values."""
 
-    def publish(has_bid: bool = True, pairs: Sequence[tuple[str, str]] = (), **sections: dict[str, Any]) -> Path:
+    def publish(
+        has_bid: bool = True, pairs: Sequence[tuple[str, str]] = (), moods: bool = False, **sections: dict[str, Any]
+    ) -> Path:
         config = make_config(has_bid, **sections)
         out = Artifacts(tmp_path_factory.mktemp("published"))
-        spec = make_spec(market.vocabularies, has_bid)
+        spec = make_spec(market.vocabularies, has_bid, moods)
+        events = {**market.events, "moods": several_values(EVENTS)} if moods else market.events
         spec = with_random_statistics(spec, pairs, config, out) if pairs else spec
-        changed = replace(market, config=config, spec=spec)
+        changed = replace(market, config=config, spec=spec, events=events)
         write_outputs(changed, out)
         metrics = assemble(config, out, out.out / "build")
         bundle.publish(out.out / "build", out.bundle, config.name, metrics=metrics)

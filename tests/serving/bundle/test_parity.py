@@ -19,6 +19,8 @@ from contracts.features.encoding import Encoder
 from contracts.features.vocabulary import Vocabulary
 from serving.bundle import parity
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.query import RankQuery
+from serving.request.request_features import RequestFeatures
 
 
 def check(folder: Path, bundle: LoadedBundle, encoder: Encoder | None = None) -> parity.Comparison:
@@ -40,6 +42,22 @@ def rewritten(bundle_folder: Path, tmp_path: Path) -> Callable[[str, Callable[[l
         return folder
 
     return rewrite
+
+
+def test_several_values_of_a_context_field_are_compared_and_asked_alike(publish_bundle: Any) -> None:
+    """Lists in the sample, in the server's encoding of it, and in requests lead to the same ids."""
+    folder = publish_bundle(moods=True)
+    bundle = LoadedBundle.load(folder)
+    assert bundle.parity is not None
+    assert (bundle.parity.rows, bundle.parity.mismatches) == (64, 0)
+    features, seen = RequestFeatures(bundle), set()
+    slot = features.request_ids["moods"]
+    for row in pq.read_table(folder / "parity" / parity.FILE).to_pylist():
+        said = {} if row["moods"] is None else {"moods": tuple(row["moods"])}
+        asked = features.requester(RankQuery("nobody", 1, said)).inputs.ids
+        assert asked[0, slot.start : slot.start + slot.width].tolist() == row["id:moods"]
+        seen.add(tuple(row["id:moods"]))
+    assert len(seen) > 4
 
 
 def test_untouched_rows_agree(bundle_folder: Path, loaded: LoadedBundle) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from serving.request.query import ContextValue, RankQuery
-from serving.request.request_check import MAX_RECENT, check
+from serving.request.query import ContextValue, PageQuery, RankQuery
+from serving.request.request_check import MAX_RECENT, check, check_features, check_page
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),
@@ -80,3 +83,34 @@ def test_unknown_filter_names_the_nearest() -> None:
 
 def test_a_filter_without_values() -> None:
     assert "would keep no item" in refused("filters[brand]", filters={"brand": ()})
+
+
+@pytest.mark.parametrize(("query", "field"), [
+    ({"features": {"a": {"brand_name": "red"}, "b": {}}}, "features[b]"),
+    ({"features": {"a": {"colour": "red"}}}, "features[a][colour]"),
+    ({"features": {"a": {"brand_name": 3}}}, "features[a][brand_name]"),
+    ({"features": {"a": {}}}, "features[a].bid"),
+    ({"features": {"a": {}}, "bids": {"a": 0.0}}, "features[a].bid"),
+    ({"features": {"a": {}}, "bids": {"a": float("nan")}}, "features[a].bid"),
+])
+def test_a_candidate_of_the_requests_own_is_described_whole(query: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        check_features(RankQuery("u", 5, candidates=("a",), **query), SPEC, auction=True)
+    assert caught.value.field == field
+
+
+def test_without_an_auction_no_bid_is_needed() -> None:
+    described = RankQuery("u", 5, candidates=("a",), features={"a": {"brand_name": "red"}})
+    check_features(described, SPEC, auction=False)
+    check_features(replace(described, rerank=False), SPEC, auction=True)
+    check_features(replace(described, bids={"a": 1.0}), SPEC, auction=True)
+
+
+@pytest.mark.parametrize(("names", "candidates", "field"), [
+    (("a", "b", "c"), 0, "placements"), (("a", "b"), 2, "placements"), (("a", ""), 0, "placements[1].name"),
+    (("a", "a"), 0, "placements[1].name")])
+def test_placements_have_bounds_and_names(names: tuple[str, ...], candidates: int, field: str) -> None:
+    query = RankQuery("u", 5, candidates=("x",) * candidates or None)
+    with pytest.raises(RequestError) as caught:
+        check_page(PageQuery(names, (query,) * len(names)), SERVE.model_copy(update={"max_placements": 2}))
+    assert caught.value.field == field

@@ -8,8 +8,8 @@ import pytest
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.query import RankQuery
-from serving.request.request_features import Requester, RequestFeatures, as_column
+from serving.request.query import RankQuery, as_column
+from serving.request.request_features import Requester, RequestFeatures
 
 
 @pytest.fixture(scope="module")

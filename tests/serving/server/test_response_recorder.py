@@ -10,5 +10,5 @@ def test_context_is_text_that_casts_back():
         "device": pb.Value(text="phone"), "hour": pb.Value(integer=7), "price": pb.Value(number=0.1),
         "new": pb.Value(flag=True), "empty": pb.Value(), "moods": to_value(("calm", "late")),
     })
-    assert context_as_text(request) == {
+    assert context_as_text(request.context) == {
         "device": "phone", "hour": "7", "price": "0.1", "new": "true", "moods": '["calm", "late"]'}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pyarrow.dataset as ds
@@ -21,7 +22,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import Placement, RankingClient, RankingFailed
 from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
@@ -105,6 +106,50 @@ def test_items_are_scored_over_the_wire(client: RankingClient) -> None:
     with pytest.raises(RankingFailed) as caught:
         client.score("u01", [], seconds=20)
     assert (caught.value.code, list(caught.value.fields)) == ("INVALID_ARGUMENT", ["item_ids"])
+
+
+def test_several_slates_in_one_call(client: RankingClient, folder: Path) -> None:
+    """And each is a row of the log, under the placement's name."""
+    answer = client.rank("u01", request_id="page", context={"hour": 9.0}, seconds=20, placements=[
+        Placement("top", limit=2, filters={"category": ["books"]}),
+        Placement("side", filters={"category": ["music"]}, context={"device": "desk"}),
+        Placement("own", candidates=["i01", "i05", "what"])])  # of neither category
+    assert [(slate.name, len(slate.items), slate.degraded) for slate in answer.placements] == [
+        ("top", 2, False), ("side", 3, False), ("own", 2, False)]
+    shown = [item.item_id for slate in answer.placements for item in slate.items]
+    assert len(set(shown)) == 7
+    assert list(answer.placements[2].unknown_candidates) == ["what"]
+    assert (answer.request_id, list(answer.items), answer.degraded) == ("page", [], False)
+    rows: dict[str, dict[str, Any]] = {}
+    while len(rows) < 3:
+        found = ds.dataset(folder, format="parquet").to_table().to_pylist()
+        rows = {row["request_id"]: row for row in found if row["request_id"].startswith("page/")}
+    for slate in answer.placements:
+        row = rows[f"page/{slate.name}"]
+        assert row["items"] == [item.item_id for item in slate.items]
+        assert row["positions"] == list(range(1, len(slate.items) + 1))
+    assert dict(rows["page/side"]["context"]) == {"hour": "9.0", "device": "desk"}
+
+
+@pytest.mark.parametrize(("asked", "field"), [
+    ({"placements": [Placement("a"), Placement("b", limit=99)]}, "placements[1].limit"),
+    ({"placements": [Placement("a", candidates=[])]}, "placements[0].candidates"),
+    ({"placements": [Placement("a")], "limit": 2}, "limit"),
+    ({"candidates": []}, "candidates"),
+    ({"candidates": ["new"], "features": {"new": {"category": "music"}}}, "features[new].bid"),
+])
+def test_what_cannot_be_answered_as_asked_is_named(client: RankingClient, asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(RankingFailed) as caught:
+        client.rank("u01", seconds=20, **asked)
+    assert (caught.value.code, list(caught.value.fields)) == ("INVALID_ARGUMENT", [field])
+
+
+def test_a_candidate_of_the_callers_own_is_ranked(client: RankingClient) -> None:
+    answer = client.rank("u01", candidates=["i01", "new", "what"], features={"new": {"category": "music"}},
+                         bids={"new": 2.5}, seconds=20)
+    assert {item.item_id for item in answer.items} == {"i01", "new"}
+    assert list(answer.unknown_candidates) == ["what"]
+    assert all(item.HasField("price") for item in answer.items)
 
 
 def test_while_refusing_nothing_is_begun(client: RankingClient, servicer: RankingServicer) -> None:

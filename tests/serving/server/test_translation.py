@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.request.query import (
     ContextValue,
     Fallback,
+    PageAnswer,
     RankAnswer,
     RankedItem,
     RankQuery,
@@ -18,7 +20,7 @@ from serving.request.query import (
     StageReport,
     StageStatus,
 )
-from serving.server.translation import FALLBACK, STATUS, to_query, to_response, to_value
+from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response, to_value
 
 ITEM = RankedItem(item="i1", probability=0.25, score=500.0, price=1.5, channel="popularity",
                   stage_scores={"rank": 0.25}, reasons=[Reason("taste", -0.5)])
@@ -37,6 +39,50 @@ def test_a_full_request_goes_over_whole() -> None:
     assert to_query(request, 10) == RankQuery(
         user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
         recent_items=("b",), rerank=False, explain=True, partial_ok=False)
+
+
+PLACED = pb.RankRequest(
+    user_id="u1", context={"hour": pb.Value(integer=7)}, reasons=True, partial_ok=False,
+    features={"new": pb.Features(values={"category": to_value("music")}, bid=2.0)},
+    placements=[
+        pb.Placement(name="top", limit=3, filters={"category": pb.Values(values=["music"])},
+                     context={"hour": pb.Value(integer=8), "slot": to_value("top")}),
+        pb.Placement(name="side", candidate_list=pb.CandidateList(item_ids=["a", "new"]))])
+
+
+def test_placements_are_queries_of_one_requester() -> None:
+    page = to_page_query(PLACED, 10)
+    whole = RankQuery("u1", 10, {"hour": 7}, explain=True, partial_ok=False, bids={"new": 2.0})
+    assert page.names == ("top", "side")
+    assert page.queries == (
+        replace(whole, limit=3, context={"hour": 8, "slot": "top"}, filters={"category": ("music",)}),
+        replace(whole, candidates=("a", "new"), features={"new": {"category": "music"}}))
+
+
+@pytest.mark.parametrize(("more", "field"), [
+    ({"limit": 3}, "limit"), ({"candidates": ["a"]}, "candidates"), ({"candidate_list": pb.CandidateList()},
+     "candidate_list"), ({"filters": {"category": pb.Values(values=["x"])}}, "filters"),
+    ({"features": {"stray": pb.Features()}}, r"features\[stray\]"),
+    ({"placements": [pb.Placement(name="c", context={"hour": pb.Value()})]}, r"placements\[2\]\.context\[hour\]"),
+])
+def test_what_placements_say_is_not_said_twice(more: dict[str, Any], field: str) -> None:
+    wrong = pb.RankRequest()
+    wrong.CopyFrom(PLACED)
+    wrong.MergeFrom(pb.RankRequest(**more))
+    with pytest.raises(RequestError, match=f"^{field}: "):
+        to_page_query(wrong, 10)
+
+
+def test_slates_go_over_under_their_names() -> None:
+    late = replace(ANSWER, items=[])
+    fine = RankAnswer([ITEM], [], "shop-1", [], True)
+    wire = to_response(PageAnswer(("top", "side"), [fine, late]), "r1", 60.0)
+    assert (wire.request_id, wire.bundle_version, wire.known_user, wire.degraded) == ("r1", "shop-1", True, True)
+    assert not wire.items
+    top, side = wire.placements
+    assert (top.name, top.items[0].item_id, top.degraded) == ("top", "i1", False)
+    assert (side.name, side.degraded) == ("side", True)
+    assert (list(side.unknown_candidates), side.stages[0].name) == (["gone"], "rank")
 
 
 def test_an_empty_list_of_candidates_is_not_the_lack_of_one() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
 from serving.stages.funnel import Funnel
+from serving.stages.prerank import PrerankStage
+from serving.stages.rank import RankStage
 
 STAGES = ["retrieve", "prerank", "rank", "rerank", "explain"]
 FOREVER = Deadline(None)
@@ -183,3 +186,61 @@ def test_diversity_without_bids(loaded: LoadedBundle) -> None:
     answer = Funnel(replace(loaded, bids=None)).rank(RankQuery("u11", 5), FOREVER)
     assert all(item.price is None for item in answer.items)
     assert [item.score for item in answer.items] == sorted((item.score for item in answer.items), reverse=True)
+
+
+@pytest.fixture(scope="module")
+def twin(market: Any) -> dict[str, Any]:
+    """What the market's item i78 is, which is too new for the vocabulary of ids."""
+    row = market.items["item_id"].index("i78")
+    return {**{name: market.items[name][row] for name in ("category", "brand", "price", "item_id")},
+            "tags": tuple(market.items["tags"][row])}
+
+
+@pytest.mark.parametrize("rerank", [True, False])
+def test_a_candidate_that_the_request_describes_is_ranked_as_what_it_is(
+    funnel: Funnel, loaded: LoadedBundle, twin: dict[str, Any], rerank: bool
+) -> None:
+    assert loaded.bids is not None
+    bid = float(loaded.bids[loaded.items.row("i78")])
+    answer = funnel.rank(RankQuery(
+        "u06", 4, {"device": "phone"}, ("twin", "i01", "i78", "i02", "nobody"), {}, rerank=rerank, explain=True,
+        features={"twin": twin}, bids={"twin": bid}), FOREVER)
+    found = {item.item: item for item in answer.items}
+    assert set(found) == {"twin", "i01", "i78", "i02"}
+    assert answer.unknown_candidates == ["nobody"]
+    assert found["twin"].score == pytest.approx(found["i78"].score, rel=1e-5)
+    assert found["twin"].stage_scores == pytest.approx(found["i78"].stage_scores, abs=1e-5)
+    told = [{reason.field: reason.logit_change for reason in found[key].reasons} for key in ("twin", "i78")]
+    assert told[0] == pytest.approx(told[1], abs=1e-4)
+    assert {stage.status for stage in answer.stages[:3]} == {StageStatus.COMPLETE}
+
+
+def test_filters_hold_for_described_candidates(funnel: Funnel, market: Any, twin: dict[str, Any]) -> None:
+    wanted = twin["category"]
+    other = next(name for name in ("music", "books") if name != wanted)
+    asked = RankQuery("u06", 3, candidates=("twin", "i78", "i01", "i02", "i03"), features={"twin": twin},
+                      bids={"twin": 1.0})
+    kept = {item.item for item in funnel.rank(replace(asked, filters={"category": (wanted,)}), FOREVER).items}
+    assert {"twin", "i78"} <= kept
+    kept = {item.item for item in funnel.rank(replace(asked, filters={"category": (other,)}), FOREVER).items}
+    assert not {"twin", "i78"} & kept
+
+
+def test_described_candidates_have_fallbacks_too(
+    funnel: Funnel, twin: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    for stage in (PrerankStage, RankStage):
+        monkeypatch.setattr(stage, "run", fails)
+    answer = funnel.rank(RankQuery("u06", 2, candidates=("twin", "i01"), features={"twin": twin}, bids={"twin": 1.0}),
+                         FOREVER)
+    assert {item.item for item in answer.items} == {"twin", "i01"}
+    assert answer.degraded
+
+
+def test_diversity_knows_described_candidates(publish_bundle: Any, twin: dict[str, Any]) -> None:
+    diverse = Funnel(LoadedBundle.load(publish_bundle(has_bid=False, rerank={"kind": "mmr", "diversity": 1.0})))
+    asked = RankQuery("u06", 3, candidates=("twin", "i78", "i01", "i02"), features={"twin": twin})
+    assert len({"twin", "i78"} & {item.item for item in diverse.rank(asked, FOREVER).items}) == 1

@@ -54,6 +54,17 @@ def test_the_served_scores_are_the_network_s(bundle: LoadedBundle, network: Fscd
     assert [item.stage_scores["prerank"] for item in answer.items] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
+def test_an_item_that_the_request_describes_scores_as_the_one_it_is(bundle: LoadedBundle, market: Any) -> None:
+    row = market.items["item_id"].index("i78")  # too new for the vocabulary of ids
+    described = {name: market.items[name][row] for name in ("category", "brand", "price", "item_id")}
+    described["tags"] = tuple(market.items["tags"][row])
+    asked = replace(ASKED, limit=3, candidates=("i01", "twin", "i78"), features={"twin": described}, bids={"twin": 2.0})
+    scores = {item.item: item.stage_scores for item in Funnel(bundle).rank(asked, Deadline(None)).items}
+    assert scores["twin"] == pytest.approx(scores["i78"], abs=1e-5)
+    alone = Funnel(bundle).rank(replace(ASKED, limit=1, candidates=("i01",)), Deadline(None)).items[0]
+    assert scores["i01"] == pytest.approx(alone.stage_scores, abs=1e-5)
+
+
 def test_dropped_fields_are_not_computed(bundle: LoadedBundle) -> None:
     assert bundle.fscd is not None
     assert bundle.fscd.crosses == ("taste_category",)

@@ -1,0 +1,70 @@
+"""Several slates for one requester in one run: the placements choose one after the other, and no item is shown twice.
+
+Each gets an equal part of the time that is left when its turn comes. One that differs from an earlier one in its limit
+alone takes its slate from what that one has ranked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from contracts.config.stages import Serve
+from contracts.errors import RequestError
+from serving.request.deadline import Deadline
+from serving.request.query import PageAnswer, PageQuery, RankAnswer, RankQuery
+from serving.request.request_check import check_page
+from serving.stages.funnel import Funnel
+from serving.stages.request_run import RequestRun
+
+
+class PageRun:
+    """`complete` is called once; `salvage` at any time, also by another thread meanwhile.
+
+    Raises RequestError when a query cannot be answered as asked, DeadlineExpired when no time is left at entry.
+    """
+
+    def __init__(self, funnel: Funnel, page: PageQuery, serve: Serve, deadline: Deadline) -> None:
+        self._funnel, self._page, self.deadline = funnel, page, deadline
+        check_page(page, serve)
+        for number, query in enumerate(page.queries):
+            try:
+                funnel.check(query, deadline)
+            except RequestError as error:
+                raise RequestError(f"placements[{number}].{error.field}", error.problem) from None
+        self._runs: list[RequestRun] = []
+        self._done: list[RankAnswer] = []
+
+    @property
+    def partial_ok(self) -> bool:
+        """As the request says."""
+        return self._page.queries[0].partial_ok
+
+    def complete(self) -> PageAnswer:
+        """Every slate, each as far as its part of the time allows. Raises what a single run raises."""
+        for number in range(len(self._page.queries)):
+            run = self._next(number, self._done)
+            self._runs.append(run)
+            self._done.append(run.complete())
+        return PageAnswer(self._page.names, self._done)
+
+    def salvage(self) -> PageAnswer:
+        """The slates that are done; of the one under way what is there now, and fallbacks for those behind it."""
+        done = list(self._done)
+        for number in range(len(done), len(self._page.queries)):
+            run = self._runs[number] if number < len(self._runs) else self._next(number, done)
+            done.append(run.salvage())
+        return PageAnswer(self._page.names, done)
+
+    def _next(self, number: int, done: list[RankAnswer]) -> RequestRun:
+        shown = tuple(item.item for answer in done for item in answer.items)
+        query, deadline = replace(self._page.queries[number], shown=shown), self.part(number)
+        return self._following(query, deadline) or self._funnel.run(query, deadline)
+
+    def _following(self, query: RankQuery, deadline: Deadline) -> RequestRun | None:
+        found = (run.following(query, deadline) for run in reversed(self._runs))
+        return next((run for run in found if run is not None), None)
+
+    def part(self, number: int) -> Deadline:
+        """What is left, over the slates that are left."""
+        left, slates = self.deadline.remaining(), len(self._page.queries) - number
+        return self.deadline if left == float("inf") else self.deadline.before(left * (slates - 1) / slates)

@@ -1,0 +1,72 @@
+"""Items that a request describes itself: found behind the bundle's own, encoded and embedded as a bundle would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.errors import RequestError
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.given_items import GivenItems, ItemDescriber
+
+KNOWN, TWIN = "i78", "twin"
+
+
+@pytest.fixture(scope="module")
+def described(market: Any) -> dict[str, Any]:
+    """What the market's item KNOWN is, which is too new for the vocabulary of ids."""
+    row = market.items["item_id"].index(KNOWN)
+    return {**{name: market.items[name][row] for name in ("category", "brand", "price", "item_id")},
+            "tags": tuple(market.items["tags"][row])}
+
+
+@pytest.fixture(scope="module")
+def made(loaded: LoadedBundle, described: dict[str, Any]) -> GivenItems:
+    given = ItemDescriber(loaded).rows([TWIN], {TWIN: described}, {TWIN: 1.5})[1]
+    assert given is not None
+    return given
+
+
+def test_unknown_items_are_found_where_they_are_described(loaded: LoadedBundle, described: dict[str, Any]) -> None:
+    """And are the same item wherever they are named; a known one stays the bundle's."""
+    rows, given = ItemDescriber(loaded).rows(
+        [TWIN, KNOWN, "nobody", "other", TWIN], {TWIN: described, KNOWN: described, "other": {}})
+    assert rows.tolist() == [len(loaded.items), loaded.items.row(KNOWN), -1, len(loaded.items) + 1, len(loaded.items)]
+    assert given is not None
+    assert given.keys == (TWIN, "other")
+
+
+def test_nothing_is_given_where_all_is_known(loaded: LoadedBundle, described: dict[str, Any]) -> None:
+    for features in ({}, {KNOWN: described}, {"unasked": described}):
+        rows, given = ItemDescriber(loaded).rows([KNOWN, "nobody"], features)
+        assert (rows.tolist(), given) == ([loaded.items.row(KNOWN), -1], None)
+
+
+def test_a_description_becomes_what_the_bundle_holds_of_such_an_item(loaded: LoadedBundle, made: GivenItems) -> None:
+    row = loaded.items.row(KNOWN)
+    np.testing.assert_array_equal(made.inputs.ids[0], loaded.items.ids[row])
+    np.testing.assert_allclose(made.inputs.dense[0], loaded.items.dense[row], atol=1e-6)
+    np.testing.assert_allclose(made.vectors[0], loaded.item_vectors[row], atol=1e-5)
+    assert made.bids.tolist() == [1.5]
+
+
+def test_tables_are_read_around_given_items(loaded: LoadedBundle, made: GivenItems) -> None:
+    table = np.arange(len(loaded.items), dtype=np.float64)
+    rows = np.array([3, made.first, 0])
+    assert made.read(table.__getitem__, rows, made.bids).tolist() == [3.0, 1.5, 0.0]
+    assert made.stored(rows).tolist() == [3, -1, 0]
+
+
+def test_filters_ask_the_description(made: GivenItems, described: dict[str, Any]) -> None:
+    mine = {"category": (described["category"], "x"), "brand": (str(described["brand"]),)}
+    assert made.admitted(mine).tolist() == [True]
+    price = str(described["price"])
+    for wrong in ({"category": ("x",)}, {"tags": ("cheap",)}, {"unsaid": ("x",)}, {"price": (price,)}):
+        assert made.admitted({**mine, **wrong}).tolist() == [False]
+
+
+def test_what_cannot_be_encoded_is_the_callers_fault(loaded: LoadedBundle) -> None:
+    with pytest.raises(RequestError, match="features: cannot be encoded"):
+        ItemDescriber(loaded).rows(["new"], {"new": {"price": "cheap"}})

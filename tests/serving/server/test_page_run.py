@@ -1,0 +1,117 @@
+"""Several slates in one run: no item twice, one search where they ask for the same, an answer whatever happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contracts.config.stages import Serve
+from contracts.errors import RequestError
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Cancelled, Deadline
+from serving.request.query import Fallback, PageAnswer, PageQuery, RankQuery, StageStatus
+from serving.server.page_run import PageRun
+from serving.stages.funnel import Funnel
+
+CONTEXT: dict[str, str | float] = {"device": "phone", "hour": 9.0}
+FOREVER = Deadline(None)
+ASKED = RankQuery("u06", 3, CONTEXT)
+SERVE = Serve(max_candidates=50)
+
+
+@pytest.fixture(scope="module")
+def funnel(loaded: LoadedBundle) -> Funnel:
+    return Funnel(loaded)
+
+
+def page(**queries: RankQuery) -> PageQuery:
+    return PageQuery(tuple(queries), tuple(queries.values()))
+
+
+def begin(funnel: Funnel, asked: PageQuery, deadline: Deadline = FOREVER) -> PageRun:
+    return PageRun(funnel, asked, SERVE, deadline)
+
+
+def items(answer: PageAnswer) -> list[list[str]]:
+    return [[item.item for item in slate.items] for slate in answer.slates]
+
+
+def test_one_placement_is_a_request(funnel: Funnel) -> None:
+    alone = funnel.rank(ASKED, FOREVER)
+    found = begin(funnel, page(top=ASKED)).complete()
+    assert found.names == ("top",)
+    assert found.slates[0].items == alone.items
+
+
+def test_slates_that_ask_for_the_same_share_one_ranking(funnel: Funnel) -> None:
+    """The second takes what a longer first one would have shown next, without another search."""
+    top, side = items(found := begin(funnel, page(top=ASKED, side=replace(ASKED, limit=4))).complete())
+    longer = funnel.rank(replace(ASKED, limit=7), FOREVER)
+    assert top + side == [item.item for item in longer.items]
+    assert [report.microseconds for report in found.slates[1].stages[:3]] == [0, 0, 0]
+    assert [report.name for report in found.slates[1].stages] == [report.name for report in longer.stages]
+    assert not found.slates[1].degraded
+
+
+def test_no_item_is_shown_twice_whatever_the_slates_ask(funnel: Funnel, loaded: LoadedBundle) -> None:
+    known = tuple(loaded.items.key(row) for row in range(12))
+    for other in ({"context": {"device": "desk"}}, {"filters": {"category": ("music", "books", "games", "sport")}},
+                  {"candidates": known}, {"rerank": False}):
+        asked = page(top=replace(ASKED, limit=10), side=replace(ASKED, **other))  # type: ignore[arg-type]
+        first, second = items(begin(funnel, asked).complete())
+        assert (len(first), len(second)) == (10, 3)
+        assert not set(first) & set(second)
+
+
+def test_a_slate_for_which_too_little_is_ranked_searches_anew(funnel: Funnel, loaded: LoadedBundle) -> None:
+    """20 are ranked: the third slate of ten finds none of them left."""
+    asked = replace(ASKED, limit=10)
+    found = begin(funnel, page(a=asked, b=asked, c=asked)).complete()
+    shown = [item for slate in items(found) for item in slate]
+    assert loaded.settings.prerank.keep == 20
+    assert len(set(shown)) == 30
+    assert found.slates[2].stages[0].microseconds > 0
+
+
+def test_each_slate_gets_its_part_of_the_time(funnel: Funnel) -> None:
+    deadlines: list[float] = []
+    run = begin(funnel, page(a=ASKED, b=ASKED, c=ASKED), Deadline(30.0))
+    for number in range(3):
+        deadlines.append(run.part(number).remaining())
+    assert deadlines == pytest.approx([10, 15, 30], abs=0.5)
+
+
+def test_what_is_not_done_in_time_gets_fallbacks(funnel: Funnel) -> None:
+    run = begin(funnel, page(top=ASKED, side=replace(ASKED, context={"device": "desk"})))
+    found = run.salvage()
+    assert [len(slate) for slate in items(found)] == [3, 3]
+    assert not set(items(found)[0]) & set(items(found)[1])
+    assert {slate.stages[0].fallback for slate in found.slates} == {Fallback.POPULAR}
+    assert {slate.stages[0].status for slate in found.slates} == {StageStatus.DEGRADED}
+
+
+def test_a_page_whose_caller_has_gone_stops(funnel: Funnel) -> None:
+    run = begin(funnel, page(top=ASKED, side=ASKED), deadline := Deadline(None))
+    deadline.cancel()
+    with pytest.raises(Cancelled):
+        run.complete()
+
+
+@pytest.mark.parametrize(("queries", "field"), [
+    ({"top": ASKED, "side": replace(ASKED, limit=99)}, "placements[1].limit"),
+    ({"top": replace(ASKED, filters={"colour": ("x",)})}, "placements[0].filters[colour]"),
+    ({f"p{number}": ASKED for number in range(9)}, "placements"),
+    ({"top": replace(ASKED, candidates=("a",) * 30), "side": replace(ASKED, candidates=("b",) * 30)}, "placements"),
+    ({"": ASKED}, "placements[0].name"),
+])
+def test_what_cannot_be_answered_names_its_placement(funnel: Funnel, queries: Any, field: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        begin(funnel, page(**queries))
+    assert caught.value.field == field
+
+
+def test_two_placements_of_one_name_are_refused(funnel: Funnel) -> None:
+    with pytest.raises(RequestError, match=r"placements\[1\].name: is 'top', as another one's"):
+        begin(funnel, PageQuery(("top", "top"), (ASKED, ASKED)))
