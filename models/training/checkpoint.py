@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import nn
+from safetensors import safe_open
+from torch import Tensor, nn
 
 from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import BundleError
@@ -18,12 +19,13 @@ def save(network: nn.Module, path: Path) -> None:
     save_weights(path, {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()})
 
 
-def load(network: nn.Module, path: Path) -> None:
+def load(network: nn.Module, path: Path, mapped: bool = False) -> None:
     """Raises BundleError when a name or a shape differs from what the network has.
 
+    `mapped` weights are the file's own pages, which all processes of a machine share: for networks that only score.
     Weights from before rankers had a prior of the item have none: it stays 0, as it was for them.
     """
-    stored = {name: torch.from_numpy(array) for name, array in load_weights(path).items()}
+    stored = _mapped(path) if mapped else {name: torch.from_numpy(one) for name, one in load_weights(path).items()}
     expected = network.state_dict()
     stored = {PRIOR: expected[PRIOR], **stored} if PRIOR in expected else stored
     for name in sorted(stored.keys() ^ expected.keys()):
@@ -35,4 +37,9 @@ def load(network: nn.Module, path: Path) -> None:
                 f"{path}: {name!r} has shape {tuple(stored[name].shape)}, the network needs {tuple(tensor.shape)}; the "
                 "weights belong to another feature spec or other settings: train again"
             )
-    network.load_state_dict(stored)
+    network.load_state_dict(stored, assign=mapped)
+
+
+def _mapped(path: Path) -> dict[str, Tensor]:
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping

@@ -42,8 +42,11 @@ def load_ranker(path: Path, name: str, spec: FeatureSpec, train: Train) -> nn.Mo
 
 
 def _filled(network: N, path: Path) -> N:
-    """In evaluation mode, without gradients. Raises BundleError when the weights are missing or do not fit."""
+    """In evaluation mode, without gradients, its weights mapped from the file: workers share them.
+
+    Raises BundleError when the weights are missing or do not fit.
+    """
     if not path.exists():
         raise BundleError(f"no weights at {path}; run `sluice train`, then assemble the bundle again")
-    checkpoint.load(network, path)
+    checkpoint.load(network, path, mapped=True)
     return network.eval().requires_grad_(False)
