@@ -1,0 +1,191 @@
+"""Retrieval models beside each other on logs of positives alone, by full ranking of the whole catalogue.
+
+    sluice bench retrieval beauty=Beauty.txt [NAME=FILE ...] [--models sasrec popularity] [--seeds 3]
+                           [--split leave_one_out|time] [--show-seen] [--set 'sasrec={"epochs": 5}']
+                           [--out DIR] [--json]
+
+FILE has one line a user, the user and then the items in order; or it is a CSV or Parquet log with the columns --user,
+--item, --time. Models are fitted to the training part, stop early by the validation part, and the test part is read
+once. Items of the history are not recommended unless --show-seen. With --out finished runs are kept, so that a run that
+was killed goes on.
+
+Prints Markdown tables; with --json the last line is one JSON object, `retrieval.SET.MODEL.FIGURE`, means over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+
+from contracts.errors import ConfigError, DataError
+from contracts.summaries.summary import Record
+from models.evaluation.full_ranking import RankingFigures
+from models.interactions.evaluate import evaluate
+from models.interactions.interactions import Interactions, from_columns, read_lines
+from models.interactions.splits import Split, leave_one_out, split_in_time
+from models.retrieval import registry
+from sluice.dev.kept_figures import KeptFigures
+
+MODELS = ("popularity", "item_cosine", "sasrec")
+SPLITS = {"leave_one_out": leave_one_out, "time": split_in_time}
+
+
+class Run(Record):
+    """One model of one seed."""
+
+    seconds: float
+    rows_per_second: float
+    rounds: int
+    validation: RankingFigures
+    test: RankingFigures
+
+
+def run(split: Split, model: str, seed: int, changed: registry.Settings, hide_seen: bool) -> Run:
+    """Fits and asks."""
+    retriever = registry.build(model, seed, changed)
+    fitted, counts = retriever.fit(split), split.train.counts()
+    validation, test = (evaluate(retriever, holdout, counts, hide_seen=hide_seen)
+                        for holdout in (split.validation, split.test))
+    return Run(**fitted._asdict(), validation=validation, test=test)
+
+
+def _plain(*of_run: Any) -> dict[str, object]:
+    return run(*of_run).plain()
+
+
+def read(path: Path, columns: argparse.Namespace) -> Interactions:
+    """Raises DataError where a column is missing."""
+    if path.suffix not in (".csv", ".parquet"):
+        return read_lines(path)
+    table = pyarrow.csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
+    wanted = [columns.user, columns.item, *([columns.time] if columns.time else [])]
+    for name in wanted:
+        if name not in table.column_names:
+            raise DataError(f"{path} has no column {name!r}; it has {', '.join(table.column_names)}: say --user, "
+                            "--item and --time")
+    values = [table.column(name).to_numpy() for name in wanted]
+    return from_columns(values[0], values[1], values[2] if columns.time else None)
+
+
+def figures(runs: Sequence[Run]) -> dict[str, float]:
+    """Means over seeds, speed as the median."""
+    found: dict[str, float] = {
+        f"{metric}_at_{k}": statistics.mean(getattr(one.test.at[k], metric) for one in runs)
+        for k in runs[0].test.at for metric in ("recall", "ndcg", "coverage", "novelty")}
+    found |= {"mrr": statistics.mean(one.test.mrr for one in runs), "seeds": len(runs),
+              "recall_at_10_deviation": _deviation([one.test.at["10"].recall for one in runs]),
+              "ndcg_at_10_deviation": _deviation([one.test.at["10"].ndcg for one in runs]),
+              "validation_ndcg_at_10": statistics.mean(one.validation.at["10"].ndcg for one in runs),
+              "seconds": statistics.median(one.seconds for one in runs),
+              "rows_per_second": statistics.median(one.rows_per_second for one in runs)}
+    return found
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """Markdown, a row for each set and model."""
+    lines = ["| set | model | Recall@10 | NDCG@10 | Recall@100 | MRR | coverage@10 | novelty@10, bits | rows/s | s |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    for name, models in found.items():
+        for model, f in models.items():
+            recall, ndcg = (f"{f[f'{metric}_at_10']:.4f} ± {f[f'{metric}_at_10_deviation']:.4f}"
+                            for metric in ("recall", "ndcg"))
+            lines.append(f"| {name} | {model} | {recall} | {ndcg} | {f.get('recall_at_100', 0):.4f} | {f['mrr']:.4f} | "
+                         f"{f['coverage_at_10']:.3f} | {f['novelty_at_10']:.1f} | {f['rows_per_second']:,.0f} | "
+                         f"{f['seconds']:.0f} |")
+    return "\n".join(lines)
+
+
+def slices(name: str, runs: Mapping[str, Run]) -> str:
+    """Markdown: Recall@10 of each model by slice of the targets."""
+    first = next(iter(runs.values())).test.slices
+    places = [(kind, part) for kind, parts in first.items() for part in parts]
+    lines = [f"| {name}, Recall@10 | {' | '.join(f'{kind} {part}' for kind, part in places)} |",
+             "|---" * (len(places) + 1) + "|",
+             f"| targets | {' | '.join(f'{first[kind][part].targets:,}' for kind, part in places)} |"]
+    for model, of in runs.items():
+        lines.append(f"| {model} | {' | '.join(f'{of.test.slices[k][p].recall_at_10:.4f}' for k, p in places)} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    asked = options().parse_args(argv)
+    changed = dict(_changed(text) for text in asked.set)
+    chosen = {model: registry.settings(model, changed.get(model)) for model in asked.models}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.out or Path(scratch)
+        found = {name: measure(name, path, chosen, asked, folder) for name, path in map(_named, asked.files)}
+    print(table(found))
+    if asked.json:
+        print(json.dumps({"retrieval": found}))
+
+
+def measure(
+    name: str, path: Path, chosen: Mapping[str, BaseModel], asked: argparse.Namespace, folder: Path
+) -> dict[str, dict[str, float]]:
+    """model -> figures, of one set."""
+    log = read(path, asked)
+    split = SPLITS[asked.split](log)
+    print(f"{name}: {log.users:,} users, {log.table - 2:,} items, {len(log.items):,} actions; "
+          f"{asked.split}, {len(split.test.asked):,} asked", flush=True)
+    found: dict[str, dict[str, float]] = {}
+    first: dict[str, Run] = {}
+    for model, settings in chosen.items():
+        changed: dict[str, Any] = settings.model_dump()
+        kept = KeptFigures(folder / "retrieval.jsonl", name, len(log.items), model, changed, asked.split,
+                           asked.show_seen)
+        runs = [Run.model_validate(kept(
+            f"{name} {model} {seed}", partial(_plain, split, model, seed, changed, not asked.show_seen)))
+            for seed in range(asked.seeds)]
+        found[model], first[model] = figures(runs), runs[0]
+        print(f"{name} {model}: Recall@10 {found[model]['recall_at_10']:.4f}, NDCG@10 "
+              f"{found[model]['ndcg_at_10']:.4f}, {found[model]['seconds']:.0f} s", flush=True)
+    print(slices(name, first))
+    return found
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, _, path = text.rpartition("=")
+    return name or Path(path).stem, Path(path)
+
+
+def _changed(text: str) -> tuple[str, registry.Settings]:
+    model, _, settings = text.partition("=")
+    try:
+        return model, json.loads(settings)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"--set {text!r}: {error}; write --set 'MODEL={{\"key\": value}}'") from error
+
+
+def options() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="NAME=FILE")
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=registry.names())
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--split", choices=SPLITS, default="leave_one_out")
+    parser.add_argument("--show-seen", action="store_true", help="items of the history may be recommended again")
+    parser.add_argument("--set", action="append", default=[], metavar="MODEL=JSON", help="settings of a model")
+    parser.add_argument("--user", default="user_id")
+    parser.add_argument("--item", default="item_id")
+    parser.add_argument("--time", default="", help="a column of times; without it the order of the file counts")
+    parser.add_argument("--out", type=Path, help="keeps finished runs")
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What people did, user by user in the order they did it: the log of positives alone, as retrieval models read it.
+
+Items are numbered as vocabularies number them: 0 is padding, 1 is unknown, known items follow from FIRST_ID on. Users
+are rows, from 0 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from contracts.errors import DataError
+from contracts.features.feature_spec import FIRST_ID
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """Compressed rows: `items` [A] int64 and `times` [A] int64 (microseconds, or None) of user u lie at
+    offsets[u]:offsets[u + 1]; `table` is the size of an embedding of all items, 0 and 1 included.
+
+    Raises DataError where the arrays contradict each other.
+    """
+
+    offsets: np.ndarray
+    items: np.ndarray
+    table: int
+    times: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.offsets) < 1 or self.offsets[0] != 0 or (np.diff(self.offsets) < 0).any():
+            raise DataError("offsets of interactions must start at 0 and never fall")
+        if self.offsets[-1] != len(self.items) or (self.times is not None and len(self.times) != len(self.items)):
+            raise DataError(f"offsets end at {self.offsets[-1]}, there are {len(self.items)} items and "
+                            f"{len(self.items) if self.times is None else len(self.times)} times; all must agree")
+        if len(self.items) and not FIRST_ID <= self.items.min() <= self.items.max() < self.table:
+            raise DataError(f"items {self.items.min()} to {self.items.max()} do not lie in {FIRST_ID} to "
+                            f"{self.table - 1}")
+
+    @property
+    def users(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Actions of each user [users]."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The user of each action [A]."""
+        return np.repeat(np.arange(self.users), self.lengths)
+
+    def of(self, user: int) -> np.ndarray:
+        """The items of one user, oldest first."""
+        return self.items[self.offsets[user]:self.offsets[user + 1]]
+
+    def counts(self) -> np.ndarray:
+        """How often each item was taken [table]."""
+        return np.bincount(self.items, minlength=self.table)
+
+    def where(self, kept: np.ndarray) -> Interactions:
+        """The actions of a mask [A], of the same users, who may be left without any."""
+        lengths = np.bincount(self.owners[kept], minlength=self.users)
+        return Interactions(offsets_of(lengths), self.items[kept], self.table,
+                            None if self.times is None else self.times[kept])
+
+    def rows(self, users: np.ndarray) -> Interactions:
+        """These users alone, in this order."""
+        lengths = self.lengths[users]
+        places = np.repeat(self.offsets[users] - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
+        return Interactions(offsets_of(lengths), self.items[places], self.table,
+                            None if self.times is None else self.times[places])
+
+    def latest(self, length: int) -> Interactions:
+        """At most the last `length` actions of each user."""
+        from_end = np.repeat(self.offsets[1:], self.lengths) - np.arange(len(self.items))
+        return self.where(from_end <= length)
+
+    def padded(self, users: np.ndarray, width: int) -> np.ndarray:
+        """[U, width]: the last `width` items of each user from the left, 0 behind them."""
+        part = self.rows(users).latest(width)
+        out = np.zeros((len(users), width), np.int64)
+        out[np.arange(width) < part.lengths[:, None]] = part.items
+        return out
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """[3, 0, 2] -> [0, 3, 3, 5]."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def from_lists(lists: Sequence[Sequence[int]], table: int) -> Interactions:
+    """One list of items, oldest first, for each user."""
+    items = np.array([item for one in lists for item in one], np.int64)
+    return Interactions(offsets_of(np.array([len(one) for one in lists], np.int64)), items, table)
+
+
+def from_columns(users: np.ndarray, items: np.ndarray, times: np.ndarray | None = None) -> Interactions:
+    """Columns of a log, of any type that sorts. Actions of one time keep the order of the log; without times all do."""
+    known_users, user = np.unique(users, return_inverse=True)
+    known_items, item = np.unique(items, return_inverse=True)
+    keys = (user,) if times is None else (times, user)
+    order = np.lexsort(keys)  # stable, the last key first
+    lengths = np.bincount(user, minlength=len(known_users))
+    return Interactions(offsets_of(lengths), item[order] + FIRST_ID, len(known_items) + FIRST_ID,
+                        None if times is None else np.asarray(times)[order].astype(np.int64))
+
+
+def read_lines(path: Path) -> Interactions:
+    """One line a user, the user's number and then the items in order, as the public sequence benchmarks are stored.
+
+    Raises DataError naming the line that is not numbers.
+    """
+    users: list[int] = []
+    lists: list[list[int]] = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            values = _numbers(line, path, number)
+            if values:
+                users.append(values[0])
+                lists.append(values[1:])
+    if not any(lists):
+        raise DataError(f"{path} holds no actions; one line a user is read: the user, then the items in order")
+    return _numbered(lists)
+
+
+def _numbers(line: str, path: Path, number: int) -> list[int]:
+    try:
+        return [int(word) for word in line.split()]
+    except ValueError as error:
+        raise DataError(f"{path}, line {number}: {error}; a line is a user and items, whole numbers with blanks "
+                        "between them") from error
+
+
+def _numbered(lists: Iterable[list[int]]) -> Interactions:
+    lists = list(lists)
+    known, item = np.unique(np.array([item for one in lists for item in one]), return_inverse=True)
+    lengths = np.array([len(one) for one in lists], np.int64)
+    return Interactions(offsets_of(lengths), item + FIRST_ID, len(known) + FIRST_ID)

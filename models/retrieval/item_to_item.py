@@ -1,0 +1,70 @@
+"""Item-to-item models: the score of an item is the sum of its weights from the items of the history.
+
+    cosine   w_ij = n_ij / sqrt(n_i n_j), w_ii = 0; n_ij users took both          (Sarwar et al., WWW 2001)
+    EASE     w_ij = -P_ij / P_jj, w_ii = 0; P = (X'X + l2 I)^-1, in closed form   (Steck, WWW 2019)
+
+Who the user is plays no part, so that a new user is served from the first action on.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contracts.errors import ConfigError
+from contracts.features.feature_spec import FIRST_ID
+from models.interactions.action_matrix import action_matrix, product, sparse
+from models.interactions.interactions import Interactions
+from models.interactions.retriever import Fitted
+from models.interactions.splits import Split
+
+MOST_ITEMS = 30_000  # a dense matrix of 3.6 GB, of which the inverse needs two
+
+
+class ItemCosine:
+    """Weights stay sparse."""
+
+    def fit(self, split: Split) -> Fitted:
+        """One sparse product."""
+        start = time.perf_counter()
+        actions = action_matrix(split.train)
+        scale = torch.from_numpy(split.train.counts()).float().clamp(min=1).rsqrt()
+        both = product(actions.T, actions)
+        row, column = both.indices()
+        weight = both.values() * scale[row] * scale[column] * (row != column)
+        self.weights = sparse(both.indices(), weight, *both.shape)
+        return Fitted(time.perf_counter() - start, 0.0, 1)
+
+    def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
+        """[U, table]."""
+        return product(action_matrix(history), self.weights).to_dense()
+
+
+class Ease:
+    """`l2` in actions. Raises ConfigError for more items than a dense matrix of all pairs is sensible for."""
+
+    def __init__(self, l2: float = 250.0) -> None:
+        self.l2 = l2
+
+    def fit(self, split: Split) -> Fitted:
+        """One inverse of [items, items] in float32."""
+        start, items = time.perf_counter(), split.train.table - FIRST_ID
+        if items > MOST_ITEMS:
+            raise ConfigError(f"EASE inverts a matrix of all pairs of items: {items:,} items, the limit is "
+                              f"{MOST_ITEMS:,}; leave ease out and take item_cosine, which stays sparse")
+        actions = action_matrix(split.train)
+        gram = product(actions.T, actions).to_dense()[FIRST_ID:, FIRST_ID:].contiguous()
+        gram.diagonal().add_(self.l2)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+        weights = torch.zeros(split.train.table, split.train.table)
+        weights[FIRST_ID:, FIRST_ID:] = inverse.div_(-inverse.diagonal().clone())
+        weights.fill_diagonal_(0.0)
+        self.weights = weights
+        return Fitted(time.perf_counter() - start, 0.0, 1)
+
+    def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
+        """[U, table]."""
+        return action_matrix(history) @ self.weights

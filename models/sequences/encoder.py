@@ -1,0 +1,77 @@
+"""A user as what they did: a causal transformer over items, in the manner of SASRec and eSASRec.
+
+    x_0 = dropout(e(item) + p(place)),  blocks,  u = LN(x_n);   score of item i = u . e(i)   (one table e for both)
+
+With a `temperature` t both are divided by their lengths and the score is u . e(i) / t.
+
+A row of items stands at the left, 0 behind it. Without `places` the order enters through the causal mask and the
+blocks' distance bias alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from models.sequences.blocks import BLOCKS
+
+Places = Literal["learned", "distance", "none"]
+
+
+class EncoderSettings(BaseModel):
+    """Shape of the encoder. `length`: latest actions that are read; `factor`: inner width of the feed-forward part over
+    `width`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = Field(64, ge=1)
+    blocks: int = Field(1, ge=0)
+    heads: int = Field(1, ge=1)
+    block: Literal["transformer", "ligr", "hstu"] = "transformer"
+    factor: int = Field(1, ge=1)
+    length: int = Field(50, ge=1, le=1000)
+    dropout: float = Field(0.2, ge=0, lt=1)
+    places: Places = "learned"
+    temperature: float = Field(0.0, ge=0, description="of cosines; 0: inner products as they are")
+
+
+class SequenceEncoder(nn.Module):
+    """`table`: rows of the embedding, 0 (padding) and 1 (unknown) included."""
+
+    def __init__(self, table: int, settings: EncoderSettings) -> None:
+        super().__init__()
+        s = self.settings = settings
+        self.items = nn.Embedding(table, s.width, padding_idx=0)
+        self.places = nn.Embedding(s.length, s.width) if s.places == "learned" else None
+        self.dropout = nn.Dropout(s.dropout)
+        self.blocks = nn.Sequential(*(
+            BLOCKS[s.block](s.width, s.heads, s.length, s.dropout, s.factor, s.places == "distance")
+            for _ in range(s.blocks)))
+        self.norm = nn.LayerNorm(s.width)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_normal_(parameter)
+        nn.init.zeros_(self.items.weight[:1].detach())
+
+    def forward(self, items: Tensor) -> Tensor:
+        """int64 [U, L], L at most `length` -> states [U, L, width]: at each place the user after that action."""
+        x = self.items(items)
+        if self.places is not None:
+            x = x + self.places.weight[:items.shape[1]]
+        x = self.norm(self.blocks(self.dropout(x)))
+        return F.normalize(x, dim=2) / self.settings.temperature if self.settings.temperature else x
+
+    def vectors(self, items: Tensor | None = None) -> Tensor:
+        """int64 [n] -> [n, width], of all items [table, width] where none are named: inner products with users rank."""
+        found = self.items.weight if items is None else self.items(items)
+        return F.normalize(found, dim=1) if self.settings.temperature else found
+
+    def users(self, items: Tensor) -> Tensor:
+        """int64 [U, L] -> [U, width]: the user after the last action; the vector of an empty row is 0."""
+        lengths = (items > 0).sum(1)
+        last = self(items)[torch.arange(len(items)), (lengths - 1).clamp(min=0)]
+        return last * (lengths > 0)[:, None]

@@ -1,0 +1,136 @@
+"""The sequence encoder as a retrieval model: trained on what followed each action, asked with a user's latest ones.
+
+Weights are averaged over the updates (`averaging`, Polyak & Juditsky 1992, exponentially), validated after every
+`validate_every` epochs by full ranking, and those of the best NDCG@10 are kept.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from contracts.errors import SluiceError
+from contracts.features.feature_spec import UNKNOWN
+from models.interactions.evaluate import rank
+from models.interactions.interactions import Interactions
+from models.interactions.retriever import Fitted
+from models.interactions.splits import Split
+from models.sequences import length_buckets, sampled_softmax
+from models.sequences.encoder import EncoderSettings, SequenceEncoder
+
+OnEpoch = Callable[[int, float, float], None]
+
+
+class SequenceSettings(BaseModel):
+    """`batch`: predictions an update; `averaging`: share of the averaged weights that an update keeps, 0: none;
+    `smallest_rate`: of the learning rate, reached by a cosine at the last epoch; `unknown_items`: share of the items
+    read in training that are made unknown, so that a new item in a history is understood.
+
+    `horizon`: a target is drawn evenly from this many next actions. 1: the next one; more is the dense all-action
+    objective of PinnerFormer (KDD 2022).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    encoder: EncoderSettings = EncoderSettings()
+    negatives: int = Field(256, ge=1)
+    epochs: int = Field(100, ge=1)
+    patience: int = Field(10, ge=1)
+    validate_every: int = Field(2, ge=1)
+    batch: int = Field(1024, ge=1)
+    learning_rate: float = Field(1e-3, gt=0)
+    smallest_rate: float = Field(1.0, ge=0, le=1)
+    weight_decay: float = Field(0.0, ge=0)
+    averaging: float = Field(0.0, ge=0, lt=1)
+    horizon: int = Field(1, ge=1)
+    unknown_items: float = Field(0.0, ge=0, lt=1)
+
+
+class SequenceRetriever:
+    """`on_epoch(epoch, loss, validation NDCG@10)` after each validation. Raises SluiceError on a loss that is not
+    finite."""
+
+    def __init__(self, settings: SequenceSettings, seed: int, on_epoch: OnEpoch | None = None) -> None:
+        self.settings, self.seed, self.on_epoch = settings, seed, on_epoch
+        self.network: SequenceEncoder
+
+    def fit(self, split: Split) -> Fitted:
+        """One seed gives one fit on one machine."""
+        torch.manual_seed(self.seed)
+        s, begin, spent = self.settings, time.perf_counter(), 0.0
+        trained = SequenceEncoder(split.train.table, s.encoder)
+        self.network = averaged = copy.deepcopy(trained)
+        adam = torch.optim.AdamW(trained.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay, fused=True)
+        best, best_epoch, weights = -1.0, 0, averaged.state_dict()
+        for epoch in range(1, s.epochs + 1):
+            start = time.perf_counter()
+            loss = self._epoch(trained, averaged, adam, split.train, epoch)
+            spent += time.perf_counter() - start
+            if epoch % s.validate_every and epoch < s.epochs:
+                continue
+            ndcg = self._validate(split)
+            if self.on_epoch:
+                self.on_epoch(epoch, loss, ndcg)
+            if ndcg > best:
+                best, best_epoch, weights = ndcg, epoch, copy.deepcopy(averaged.state_dict())
+            if epoch - best_epoch >= s.patience * s.validate_every:
+                break
+        self.network.load_state_dict(weights)
+        rows = int(np.maximum(np.minimum(split.train.lengths, s.encoder.length + 1) - 1, 0).sum())
+        return Fitted(time.perf_counter() - begin, rows * epoch / spent, best_epoch)
+
+    def _epoch(self, trained: SequenceEncoder, averaged: SequenceEncoder, adam: torch.optim.Optimizer,
+               log: Interactions, epoch: int) -> float:
+        s, total, rows = self.settings, 0.0, 0
+        trained.train()
+        made = list(self._batches(log, epoch))
+        for number, batch in enumerate(made):
+            adam.param_groups[0]["lr"] = s.learning_rate * self._pace((epoch - 1 + number / len(made)) / s.epochs)
+            adam.zero_grad()
+            users = trained(self._some_unknown(batch.items)).flatten(0, 1)[batch.place]
+            loss = sampled_softmax.loss(users, trained, batch.target,
+                                        sampled_softmax.negatives(log.table, s.negatives))
+            loss.backward()
+            adam.step()
+            average(averaged, trained, s.averaging)
+            total, rows = total + float(loss.detach()) * len(batch.target), rows + len(batch.target)
+        if not np.isfinite(total):
+            raise SluiceError(f"the loss of epoch {epoch} is not finite; lower learning_rate ({s.learning_rate:g})")
+        return total / max(rows, 1)
+
+    def _batches(self, log: Interactions, epoch: int) -> Iterator[length_buckets.SequenceBatch]:
+        random = np.random.default_rng([self.seed, epoch])
+        return length_buckets.batches(log, self.settings.encoder.length, self.settings.batch, random,
+                                      self.settings.horizon)
+
+    def _some_unknown(self, items: Tensor) -> Tensor:
+        rate = self.settings.unknown_items
+        return torch.where((torch.rand(items.shape) < rate) & (items > 0), UNKNOWN, items) if rate else items
+
+    def _pace(self, progress: float) -> float:
+        low = self.settings.smallest_rate
+        return low + (1 - low) * (1 + np.cos(np.pi * progress)) / 2
+
+    def _validate(self, split: Split) -> float:
+        found = rank(self, split.validation, lists=0)
+        return float(np.where(found.rank <= 10, 1 / np.log2(found.rank + 1.0), 0.0).mean())
+
+    @torch.no_grad()
+    def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
+        """From the latest actions alone; who the users are is not read. A user without history scores all 0."""
+        self.network.eval()
+        width = min(int(history.lengths.max(initial=1)), self.settings.encoder.length)
+        items = torch.from_numpy(history.padded(np.arange(history.users), max(width, 1)))
+        return self.network.users(items) @ self.network.vectors().T
+
+
+@torch.no_grad()
+def average(averaged: nn.Module, trained: nn.Module, kept: float) -> None:
+    """averaged <- kept * averaged + (1 - kept) * trained, tensor by tensor."""
+    torch._foreach_lerp_(list(averaged.parameters()), list(trained.parameters()), 1 - kept)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.models.retrieval import main
+from contracts.errors import ConfigError, DataError
+from tests.benchmarks.printed_figures import all_finite, last_line, refuses
+
+QUICK = ["--models", "popularity", "sasrec", "--set", 'sasrec={"epochs": 1, "encoder": {"width": 8}}']
+
+
+@pytest.fixture
+def lines(tmp_path):
+    random = np.random.default_rng(0)
+    rows = [f"{user} " + " ".join(map(str, random.permutation(30)[:random.integers(3, 9)])) for user in range(50)]
+    (tmp_path / "log.txt").write_text("\n".join(rows))
+    return tmp_path / "log.txt"
+
+
+def test_the_last_line_has_the_figures_of_every_set_and_model(lines, capsys):
+    main([f"one={lines}", str(lines), *QUICK, "--seeds", "2", "--json"])
+    found = last_line(capsys.readouterr().out)["retrieval"]
+    assert set(found) == {"one", "log"}
+    for models in found.values():
+        assert set(models) == {"popularity", "sasrec"}
+        for figures in models.values():
+            assert {"recall_at_10", "ndcg_at_10", "rows_per_second"} <= set(figures)
+            assert figures["seeds"] == 2
+    assert all_finite(found)
+    assert found["one"]["sasrec"]["rows_per_second"] > 0
+
+
+def test_what_was_run_before_is_not_run_again(lines, tmp_path, capsys):
+    for _ in range(2):
+        main([f"one={lines}", *QUICK, "--out", str(tmp_path / "kept"), "--json"])
+    first, second = (text for text in capsys.readouterr().out.splitlines() if text.startswith('{"retrieval"'))
+    assert first == second  # seconds included
+
+
+def test_a_log_of_columns_is_cut_in_time(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    table = pa.table({"user_id": random.integers(0, 20, 400), "item_id": random.integers(0, 80, 400),
+                      "at": np.sort(random.integers(0, 10**6, 400))})
+    pq.write_table(table, tmp_path / "log.parquet")
+    main([str(tmp_path / "log.parquet"), "--time", "at", "--split", "time", "--models", "recent_popularity", "--json"])
+    assert all_finite(last_line(capsys.readouterr().out))
+    with pytest.raises(DataError, match="no column 'when'"):
+        main([str(tmp_path / "log.parquet"), "--time", "when"])
+
+
+def test_wrong_use_is_refused(lines):
+    assert refuses(main, str(lines), "--models", "sasrek")
+    for wrong in ("ease={l2: 1}", 'ease={"l3": 1}'):
+        with pytest.raises(ConfigError, match="ease"):
+            main([str(lines), "--models", "ease", "--set", wrong])
