@@ -33,10 +33,11 @@ from models.evaluation import calibration
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
+from serving.assembly.item_vectors import rank_part
 from serving.bundle import item_index
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import FeatureStore
-from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle, RankTable
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import block
@@ -93,6 +94,8 @@ def world(items: int, ranker: str, seed: int = 0) -> LoadedBundle:
     with torch.inference_mode():
         vectors = towers.item_vector(block(Encoded(item_table.ids[:-1], item_table.dense[:-1]))).numpy().copy()
     indexed = item_index.with_bids(vectors, bids, train.temperature)
+    network = registry.build(ranker, fields, train).eval().requires_grad_(False)
+    part = rank_part(network, item_table, Serve().item_part_mb)
     return LoadedBundle(
         manifest=Manifest(schema_version=SCHEMA_VERSION, name="synthetic", content_hash="0" * 64,
                           created=datetime.now(UTC), files={}),
@@ -105,7 +108,7 @@ def world(items: int, ranker: str, seed: int = 0) -> LoadedBundle:
         neighbours=rng.integers(0, items, (items, retrieve.neighbours)).astype(np.int32),
         popularity=rng.permutation(items).astype(np.int32),
         pre_ranker=PreRanker(train.tower_dim, (32,)).eval().requires_grad_(False), fscd=None, item_part=None,
-        ranker=registry.build(ranker, fields, train).eval().requires_grad_(False),
+        ranker=network, rank_table=None if part is None else RankTable(network, part),
         prerank_calibration=calibration.identity(), calibration=calibration.identity(), parity=None,
     )
 

@@ -17,7 +17,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.evaluation import calibration
 from models.training import checkpoint
 from serving.bundle import item_index, parity
-from serving.bundle.loaded_bundle import PRERANK, RETRIEVAL, TABLES, LoadedBundle
+from serving.bundle.loaded_bundle import ITEM_PART, PRERANK, RETRIEVAL, TABLES, LoadedBundle
 from serving.bundle.scoring_bundle import PARITY, RANK
 
 ROWS = 16
@@ -31,6 +31,8 @@ def publish(made: LoadedBundle, folder: Path, values: int) -> Path:
     for name, keys in made.encoder.vocabularies.items():
         vocabulary.write(build, name, keys)
     checkpoint.save(made.ranker, _made(build / RANK) / WEIGHTS)
+    if made.rank_table is not None:
+        save_array(build / RANK / ITEM_PART, made.rank_table.rows)
     checkpoint.save(made.pre_ranker, _made(build / PRERANK) / WEIGHTS)  # type: ignore[arg-type]
     checkpoint.save(made.towers, _made(build / RETRIEVAL) / "towers.safetensors")
     for place in (RANK, PRERANK):

@@ -99,6 +99,10 @@ class Serve(Section):
         {}, description="turns of a caller who names itself in the metadata `sluice-tenant`; 1 where not given"
     )
     parity_rows: int = Field(256, ge=1, description="kept in the bundle")
+    item_part_mb: int = Field(
+        2048, ge=0, description="what the items add to the ranker's first layer is kept in the bundle up to this size "
+        "(4 bytes x items x `train.hidden[0]`), and computed per request beyond"
+    )
 
     @model_validator(mode="after")
     def _positive_shares(self) -> Serve:

@@ -14,6 +14,7 @@ import numpy as np
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import PADDING
+from models.inference.item_part import CrossColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_inputs import Inputs, Slopes
 from models.networks.din import Din, TargetAttention
@@ -78,9 +79,13 @@ class _Attention:
 class SplitDin:
     """logit = MLP([r; c, interests]) + prior."""
 
-    def __init__(self, network: Din) -> None:
+    def __init__(self, network: Din, item_ids: int = 0) -> None:
         embedding = network.embedding
         self.inputs, self.mlp = Inputs(embedding, network.prior), NumpyMlp(network.mlp)
+        self.crossed = CrossColumns(self.inputs, self.mlp, item_ids)
+        interests = self.mlp.candidate[embedding.candidate.width :]
+        self._interests = [interests[start : start + embedding.dim]
+                           for start in range(0, len(interests), embedding.dim)]
         self.dim, self.interest_fields = embedding.dim, [(one.field, other.field) for one, other in network.pairs]
         self._weight = embedding.weight.detach().numpy()
         self._attention = [_Attention(layer) for layer in network.attention]  # type: ignore[arg-type]
@@ -96,10 +101,17 @@ class SplitDin:
             for attention, span, (start, _) in zip(self._attention, self._spans, self._starts, strict=True)]
         return BegunDin(request.ids, inputs, self.mlp.request_part(inputs), histories)
 
-    def logits(self, begun: object, candidate: Encoded) -> np.ndarray:
+    def logits(self, begun: object, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:
         """float32 [K]."""
         assert isinstance(begun, BegunDin)
-        found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
+        if item_part is None:
+            found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
+        else:
+            item_part += begun.hidden
+            item_part += self.crossed(begun.ids, candidate)
+            for interest, weight in zip(self._interest(begun, candidate), self._interests, strict=True):
+                item_part += interest @ weight
+            found = self.mlp.after_first(item_part)[:, 0]
         found += self.inputs.prior(candidate)
         return found
 
@@ -113,11 +125,14 @@ class SplitDin:
     def right(self, begun: object, candidate: Encoded) -> np.ndarray:
         """The candidates' inputs, interests last."""
         assert isinstance(begun, BegunDin)
-        interests = [
+        return np.concatenate([self.inputs.candidate(begun.ids, candidate), *self._interest(begun, candidate)], axis=1)
+
+    def _interest(self, begun: BegunDin, candidate: Encoded) -> list[np.ndarray]:
+        """[K, D] per history."""
+        return [
             attention.interest(history, self._vectors(candidate.ids[:, target], start))
             for attention, history, target, (_, start)
             in zip(self._attention, begun.histories, self._targets, self._starts, strict=True)]
-        return np.concatenate([self.inputs.candidate(begun.ids, candidate), *interests], axis=1)
 
     def _vectors(self, ids: np.ndarray, start: int) -> np.ndarray:
         """Of ids of one table, which begins at `start`; padding reads row 0."""

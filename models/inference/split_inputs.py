@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from contracts.features.encoding import Encoded
 from models.inference.block_inputs import BlockInputs
@@ -24,7 +25,7 @@ class Inputs:
     """Both blocks of a network with a fused embedding as rows of numbers."""
 
     def __init__(self, embedding: FusedEmbedding, prior: ItemPrior) -> None:
-        self._embedding = embedding
+        self.embedding = embedding
         self.request_reader = BlockInputs(embedding.request, embedding)
         self.candidate_reader = BlockInputs(embedding.candidate, embedding)
         self._prior = None if prior.slot is None else (prior.slot.start, prior.logit.numpy())
@@ -33,16 +34,22 @@ class Inputs:
         return self.request_reader(request.ids, request.dense)
 
     def candidate(self, request_ids: np.ndarray, candidate: Encoded) -> np.ndarray:
-        """Products and pair rates are computed by the network's own layers."""
-        before, after = self._embedding.products, self._embedding.pair_rates
-        if before is None and after is None:
-            return self.candidate_reader(candidate.ids, candidate.dense)
-        with torch.inference_mode():
-            ids = torch.from_numpy(request_ids), torch.from_numpy(candidate.ids)
-            products = [before(*ids).numpy()] if before is not None else []
-            rates = [after(*ids).numpy()] if after is not None else []
+        products, rates = self.products(request_ids, candidate.ids), self.rates(request_ids, candidate.ids)
         return self.candidate_reader(candidate.ids, *products, candidate.dense, *rates)
+
+    def products(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> list[np.ndarray]:
+        """Those of crosses, by the network's own layer: [K, P], or nothing."""
+        return _computed(self.embedding.products, request_ids, candidate_ids)
+
+    def rates(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> list[np.ndarray]:
+        """Pair rates, by the network's own layer: [K, P], or nothing."""
+        return _computed(self.embedding.pair_rates, request_ids, candidate_ids)
 
     def prior(self, candidate: Encoded) -> np.ndarray | float:
         """[K] logits of the items' popularity, 0 without items."""
         return 0.0 if self._prior is None else self._prior[1].take(candidate.ids[:, self._prior[0]])
+
+
+@torch.inference_mode()
+def _computed(layer: nn.Module | None, *ids: np.ndarray) -> list[np.ndarray]:
+    return [] if layer is None else [layer(*map(torch.from_numpy, ids)).numpy()]

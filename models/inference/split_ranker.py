@@ -19,6 +19,7 @@ from torch import nn
 
 from contracts.features.encoding import Encoded
 from models.examples.batches import FeatureBlock
+from models.inference.item_part import CrossColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_din import SplitDin
 from models.inference.split_inputs import Inputs, Slopes
@@ -32,18 +33,20 @@ class Begun(Protocol):
 
 
 class ServedRanker(Protocol):
-    """`request` has 1 row, or as many as there are candidates."""
+    """`request` has 1 row, or as many as there are candidates. `item_part` [K, H] is what the candidates' items add to
+    the first layer, where somebody knows it (models/inference/item_part.py); it is overwritten."""
 
     def begin(self, request: Encoded) -> Begun: ...
-    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray: ...
+    def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray: ...
 
 
-def of(network: nn.Module) -> ServedRanker:
-    """The form in which the network serves."""
+def of(network: nn.Module, item_ids: int = 0) -> ServedRanker:
+    """The form in which the network serves. `item_ids` columns of the candidates' ids are the items', which is needed
+    where item parts will be given."""
     made = next((split for kind, split in _SPLIT.items() if isinstance(network, kind)), None)
     if made is None or network.mlp.norms is not None or not _on_cpu(network):  # type: ignore[union-attr]
         return PlainRanker(network)
-    return made(network)
+    return made(network, item_ids)
 
 
 def _on_cpu(network: nn.Module) -> bool:
@@ -64,7 +67,7 @@ class PlainRanker:
         return _block(request)
 
     @torch.inference_mode()
-    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
+    def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:
         """float32 [K]."""
         assert isinstance(begun, FeatureBlock)
         return self._network(begun, _block(candidate)).float().numpy()
@@ -82,19 +85,29 @@ class BegunDnn:
 class SplitDnn:
     """logit = MLP([r; c]) + prior."""
 
-    def __init__(self, network: Dnn | DcnV2) -> None:
+    def __init__(self, network: Dnn | DcnV2, item_ids: int = 0) -> None:
         self.inputs, self.mlp = Inputs(network.embedding, network.prior), NumpyMlp(network.mlp)
+        self.crossed = CrossColumns(self.inputs, self.mlp, item_ids)
 
     def begin(self, request: Encoded) -> BegunDnn:
         inputs = self.inputs.request(request)
         return BegunDnn(request.ids, inputs, self.mlp.request_part(inputs))
 
-    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
+    def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:
         """float32 [K]."""
         assert isinstance(begun, BegunDnn)
-        found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
+        if item_part is None:
+            found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
+        else:
+            found = self._behind(begun, candidate, item_part)
         found += self.inputs.prior(candidate)
         return found
+
+    def _behind(self, begun: BegunDnn, candidate: Encoded, hidden: np.ndarray) -> np.ndarray:
+        """The MLP's [K], of the items' parts of its first layer."""
+        hidden += begun.hidden
+        hidden += self.crossed(begun.ids, candidate)
+        return self.mlp.after_first(hidden)[:, 0]
 
     def right(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """The candidates' inputs."""
@@ -134,16 +147,16 @@ class _Cross:
 class SplitDcn(SplitDnn):
     """logit = MLP([r; c]) + w . x_L + prior: the DNN's inputs and MLP, crosses beside them."""
 
-    def __init__(self, network: DcnV2) -> None:
-        super().__init__(network)
+    def __init__(self, network: DcnV2, item_ids: int = 0) -> None:
+        super().__init__(network, item_ids)
         self._crosses = [_Cross(layer) for layer in network.crosses]  # type: ignore[arg-type]
         self._output = network.cross_output.weight.detach().numpy()[0]
 
-    def logits(self, begun: Begun, candidate: Encoded) -> np.ndarray:
+    def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:
         """float32 [K]."""
         assert isinstance(begun, BegunDnn)
         right = self.right(begun, candidate)
-        found = self.mlp(begun.hidden, right)[:, 0]
+        found = self.mlp(begun.hidden, right)[:, 0] if item_part is None else self._behind(begun, candidate, item_part)
         start = _joined(begun.inputs, right)
         x = start.copy()
         for cross in self._crosses:
@@ -179,4 +192,4 @@ def _joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return found
 
 
-_SPLIT: dict[type[nn.Module], Callable[[Any], ServedRanker]] = {Dnn: SplitDnn, DcnV2: SplitDcn, Din: SplitDin}
+_SPLIT: dict[type[nn.Module], Callable[[Any, int], ServedRanker]] = {Dnn: SplitDnn, DcnV2: SplitDcn, Din: SplitDin}

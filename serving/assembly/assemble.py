@@ -30,7 +30,7 @@ from models.evaluation.calibration import Calibration
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.index_recall import index_recall
 from serving.assembly.item_to_item import neighbours
-from serving.assembly.item_vectors import item_part, item_vectors
+from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.assembly.online_stores import encode_store, write_users
 from serving.assembly.popularity import popularity_order
 from serving.assembly.trained_parity import check_as_trained
@@ -75,6 +75,7 @@ def _with_items(
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items)
     _prerank_parts(out, build / PRERANK, settings, spec, items)
+    _rank_table(build / RANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
@@ -120,6 +121,14 @@ def _prerank_parts(
     network = load_fscd(weights, spec, settings.prerank)
     if settings.prerank.item_side == "precomputed":
         save_array(folder / ITEM_PART, item_part(FscdSplit(network, network.kept_fields), items))
+
+
+def _rank_table(folder: Path, settings: BundleSettings, spec: FeatureSpec, items: FeatureStore) -> None:
+    """What every item adds to the ranker's first layer, where it is small enough to be kept."""
+    ranker = load_ranker(folder / WEIGHTS, settings.ranker, spec, settings.train)
+    table = rank_part(ranker, items, settings.serve.item_part_mb)
+    if table is not None:
+        save_array(folder / ITEM_PART, table)
 
 
 def _recompute(build: Path, encoder: Encoder, settings: BundleSettings) -> ParityFigures:

@@ -5,7 +5,7 @@
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
-    rank/       weights.safetensors, calibration.safetensors
+    rank/       weights.safetensors, calibration.safetensors; item_part.npy up to `serve.item_part_mb`, of these weights
     parity/     rows.parquet
 """
 
@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
+from torch import nn
 
 from contracts.artifacts import WEIGHTS
 from contracts.bundle.bundle import Manifest, load_array
 from contracts.errors import BundleError
+from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
+from models.inference import item_part as ranker_items
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
@@ -31,10 +34,18 @@ from serving.bundle.feature_store import FeatureStore
 from serving.bundle.filter_column import FilterColumn
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
-from serving.bundle.scoring_bundle import ScoringBundle, load_calibration
+from serving.bundle.scoring_bundle import RANK, ScoringBundle, load_calibration
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 ITEM_PART = "item_part.npy"
+SAMPLED, GAP = 64, 1e-4  # rows of the items' part that are computed again at load, and how far they may be off
+
+
+class RankTable(NamedTuple):
+    """What each item adds to the first layer of `ranker`, float32 [I + 1, H]; no other ranker may read it."""
+
+    ranker: nn.Module
+    rows: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,6 +69,7 @@ class LoadedBundle(ScoringBundle):
     fscd: FscdSplit | None
     item_part: np.ndarray | None
     prerank_calibration: Calibration
+    rank_table: RankTable | None = None
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -71,9 +83,10 @@ class LoadedBundle(ScoringBundle):
             )
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors, prerank = load_array(retrieval / "vectors.npy"), _prerank_parts(folder / PRERANK, spec, settings)
+        items = FeatureStore.load(tables, "items")
         return cls(
             **{field.name: getattr(scoring, field.name) for field in fields(ScoringBundle)},
-            users=FeatureStore.load(tables, "users"), items=FeatureStore.load(tables, "items"),
+            users=FeatureStore.load(tables, "users"), items=items,
             bids=load_array(tables / "items_bid.npy") if spec.has_bid else None,
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
             recent=load_array(tables / "users_recent.npy"),
@@ -83,7 +96,24 @@ class LoadedBundle(ScoringBundle):
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
             pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
+            rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )
+
+
+def _rank_table(path: Path, ranker: nn.Module, items: FeatureStore, check_parity: bool) -> RankTable | None:
+    """None where the bundle has none. Raises BundleError where sampled rows are not these weights' and items'."""
+    if not path.exists():
+        return None
+    found = load_array(path)
+    if not check_parity:
+        return RankTable(ranker, found)
+    sample = np.linspace(0, len(items), SAMPLED, dtype=np.int64)
+    again = ranker_items.table(ranker, Encoded(np.asarray(items.ids)[sample], np.asarray(items.dense)[sample]))
+    if (again is None or found.shape != (len(items) + 1, again.shape[1])
+            or not np.allclose(found[sample], again, rtol=GAP, atol=GAP)):
+        raise BundleError(f"the items' part of the ranker, {path}, is not of this bundle's weights and items; assemble "
+                          "the bundle again")
+    return RankTable(ranker, found)
 
 
 class _PrerankParts(NamedTuple):

@@ -1,6 +1,7 @@
 """Ranking: the full network over user, context, item and cross inputs, then the calibration.
 
 The requester's block goes in once (batch 1); the candidates' block is one `take` from the item table and the crosses.
+What items add to the first layer is read from the bundle's table where it has one (models/inference/item_part.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ class RankStage:
     """The bundle's ranker, in the form in which it serves, and its calibration; `features` are of the same bundle."""
 
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
-        self._calibration, self.ranker = bundle.calibration, split_ranker.of(bundle.ranker)
+        self._calibration = bundle.calibration
+        self.ranker = split_ranker.of(bundle.ranker, bundle.spec.id_width("item"))
+        known = bundle.rank_table if bundle.rank_table and bundle.rank_table.ranker is bundle.ranker else None
+        self._table = None if known is None else np.asarray(known.rows)
         self._features = features
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
 
@@ -36,10 +40,12 @@ class RankStage:
         otherwise."""
         candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids, candidates.given)
         begun = self.ranker.begin(requester.inputs)
-        logits = score_in_chunks(
-            len(candidates), max(CHUNK, limit), deadline,
-            lambda part: self.ranker.logits(begun, Encoded(candidate.ids[part], candidate.dense[part])),
-        )
+
+        def score(part: slice) -> np.ndarray:
+            known = None if self._table is None else self._table.take(candidates.rows[part], axis=0)
+            return self.ranker.logits(begun, Encoded(candidate.ids[part], candidate.dense[part]), known)
+
+        logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, score)
         probabilities = self._calibration.apply(logits)
         scored = candidates.take(slice(len(logits))).scored(NAME, probabilities)
         bids = scored.bids_of(self._bids) if by_value and self._bids is not None else None

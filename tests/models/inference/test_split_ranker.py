@@ -10,7 +10,7 @@ from contracts.config.training import Train
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, FeatureBlock
-from models.inference import split_ranker
+from models.inference import item_part, split_ranker
 from models.networks import registry
 from models.networks.dnn import Dnn
 from models.pair_rates import weights as pair_weights
@@ -33,22 +33,27 @@ def encoded(block: FeatureBlock, rows: int | None = None) -> Encoded:
     return Encoded(block.ids[:rows].numpy(), block.dense[:rows].numpy())
 
 
-def compare(made: nn.Module, request: FeatureBlock, candidate: FeatureBlock) -> None:
-    served = split_ranker.of(made)
+def compare(made: nn.Module, spec: FeatureSpec, request: FeatureBlock, candidate: FeatureBlock) -> None:
+    """Computed as it stands, and with the items' part of the first layer read from a table."""
+    width = spec.id_width("item")
+    served, given = split_ranker.of(made, width), encoded(candidate)
     with torch.inference_mode():
         expected = made(request, candidate)
-    found = served.logits(served.begin(encoded(request)), encoded(candidate))
-    torch.testing.assert_close(torch.from_numpy(found), expected, atol=1e-5, rtol=1e-5)
+    part = item_part.table(made, Encoded(given.ids[:, :width], given.dense))
+    for known in (None, part):
+        found = served.logits(served.begin(encoded(request)), given, known)
+        torch.testing.assert_close(torch.from_numpy(found), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_cross_layers_of_full_rank(spec: FeatureSpec, batch: Batch) -> None:
-    compare(network("dcn_v2", spec, cross_rank=0), FeatureBlock(*(part[:1] for part in batch.request)), batch.candidate)
+    compare(network("dcn_v2", spec, cross_rank=0), spec, FeatureBlock(*(part[:1] for part in batch.request)),
+            batch.candidate)
 
 
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "deep_fm"])
 @pytest.mark.parametrize("rows", [1, 64])
 def test_the_networks_logits(spec: FeatureSpec, batch: Batch, name: str, rows: int) -> None:
-    compare(network(name, spec), FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
+    compare(network(name, spec), spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
 
 
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
@@ -59,7 +64,7 @@ def test_products_of_crosses(spec: FeatureSpec, batch: Batch, name: str) -> None
     narrow = spec.model_copy(update={"fields": (*fields, product)})
     width = narrow.id_width("item")
     candidate = FeatureBlock(batch.candidate.ids[:, :width], batch.candidate.dense)
-    compare(network(name, narrow), FeatureBlock(*(part[:1] for part in batch.request)), candidate)
+    compare(network(name, narrow), narrow, FeatureBlock(*(part[:1] for part in batch.request)), candidate)
 
 
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
@@ -72,7 +77,7 @@ def test_pair_rates(pair_spec: FeatureSpec, name: str) -> None:
         slots, dense = wide.block_ids(side), wide.block_dense(side)  # type: ignore[arg-type]
         ids = [torch.randint(1 if slot.width == 1 else 0, slot.size, (9, slot.width)) for slot in slots]
         blocks.append(FeatureBlock(torch.cat(ids, dim=1).int(), torch.randn(9, len(dense))))
-    compare(network(name, wide), FeatureBlock(*(part[:1] for part in blocks[0])), blocks[1])
+    compare(network(name, wide), wide, FeatureBlock(*(part[:1] for part in blocks[0])), blocks[1])
 
 
 def test_weights_in_training_serve_as_they_are(spec: FeatureSpec) -> None:

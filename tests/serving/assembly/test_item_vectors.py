@@ -11,7 +11,7 @@ from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
 from models.networks.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
-from serving.assembly.item_vectors import item_part, item_vectors
+from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 
@@ -39,3 +39,12 @@ def test_a_table_without_items_is_refused(loaded: LoadedBundle) -> None:
     nothing = FeatureStore(Vocabulary.of([], "string"), loaded.items.ids[-1:], loaded.items.dense[-1:])
     with pytest.raises(DataError, match="empty"):
         item_vectors(loaded.towers, nothing)
+
+
+def test_the_rankers_part_is_kept_up_to_a_size(loaded: LoadedBundle) -> None:
+    assert rank_part(loaded.ranker, loaded.items, 0) is None
+    table = rank_part(loaded.ranker, loaded.items, 64)
+    assert table is not None
+    assert loaded.rank_table is not None
+    assert len(table) == len(loaded.items) + 1
+    np.testing.assert_allclose(table, loaded.rank_table.rows, atol=1e-6)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.bundle.bundle import MANIFEST, load_weights, read_manifest, save_weights
+from contracts.bundle.bundle import MANIFEST, load_array, load_weights, read_manifest, save_array, save_weights
 from contracts.errors import BundleError, BundleVersionError, ChecksumError, ParityError
 from contracts.features import vocabulary
 from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
-from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import ITEM_PART, LoadedBundle
+from serving.bundle.scoring_bundle import RANK
 
 Republish = Callable[[Path], Path]
 
@@ -73,6 +74,13 @@ def test_other_calibration_is_caught_by_parity(bundle_copy: Path, republish: Rep
     arrays = load_weights(path)
     save_weights(path, {**arrays, "log_odds": arrays["log_odds"] + 0.1})
     with pytest.raises(ParityError, match="probability"):
+        LoadedBundle.load(republish(bundle_copy))
+
+
+def test_items_parts_of_other_weights_are_caught(bundle_copy: Path, republish: Republish) -> None:
+    path = bundle_copy / RANK / ITEM_PART
+    save_array(path, load_array(path) + np.float32(0.01))
+    with pytest.raises(BundleError, match="not of this bundle's weights and items"):
         LoadedBundle.load(republish(bundle_copy))
 
 

@@ -8,7 +8,7 @@ import torch
 
 from contracts.features.encoding import Encoded
 from models.networks import registry
-from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle, RankTable
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery, StageStatus
@@ -69,3 +69,18 @@ def test_a_cut_keeps_what_is_scored(loaded: LoadedBundle, monkeypatch: pytest.Mo
     assert stage.status is StageStatus.DEGRADED
     assert stage.cause == "the deadline passed after 12 of 20 candidates"
     assert set(stage.candidates.rows.tolist()) == set(ROWS[:12].tolist())
+
+
+def test_items_parts_from_the_table_give_the_same(loaded: LoadedBundle) -> None:
+    assert loaded.rank_table is not None
+    read, computed = rank(loaded, Deadline(None)), rank(replace(loaded, rank_table=None), Deadline(None))
+    assert read.candidates.rows.tolist() == computed.candidates.rows.tolist()
+    np.testing.assert_allclose(read.candidates.scores["rank"], computed.candidates.scores["rank"], atol=1e-5)
+
+
+def test_another_rankers_table_is_not_read(loaded: LoadedBundle) -> None:
+    assert loaded.rank_table is not None
+    wrong = RankTable(registry.build("dnn", loaded.spec, loaded.settings.train), loaded.rank_table.rows + 1.0)
+    expected = rank(loaded, Deadline(None)).candidates.scores["rank"]
+    found = rank(replace(loaded, rank_table=wrong), Deadline(None)).candidates.scores["rank"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -1,0 +1,73 @@
+"""What the items themselves add to a ranker's first layer: computed once per item, read once per candidate.
+
+    first layer   W [r; i; c] + b = (W_r r + b) + W_i i + W_c c     i an item's inputs, c its crosses with the request
+
+W_i i is one row of a table (`table`), which a bundle holds beside the ranker's weights; per request remain the sum of
+two rows and the crosses' few columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import nn
+
+from contracts.features.encoding import Encoded
+from contracts.features.feature_spec import PADDING
+from models.inference.block_inputs import BlockInputs
+from models.inference.numpy_mlp import NumpyMlp
+from models.inference.split_inputs import Inputs
+from models.layers.embedding import FusedEmbedding
+from models.layers.mlp import Mlp
+
+BLOCK = 8192  # items at a time
+
+
+class CrossColumns:
+    """The columns of a network's candidate inputs that are not the items' alone, and their weights.
+
+    `item_ids` is how many id columns of the candidate block are the items'; crosses have one column each.
+    """
+
+    def __init__(self, inputs: Inputs, mlp: NumpyMlp, item_ids: int) -> None:
+        self._inputs, embedding = inputs, inputs.embedding
+        reader, dim = embedding.candidate, embedding.dim
+        order = reader.order.numpy()
+        crossed = np.flatnonzero(order[: reader.singles] >= item_ids)
+        self._columns, self._offsets = order[crossed], reader.offsets.numpy()[crossed]
+        self._weight = embedding.weight.detach().numpy()
+        vectors = (crossed[:, None] * dim + np.arange(dim)).reshape(-1)
+        products = len(reader.slots) * dim
+        rates = reader.width - (embedding.pair_rates.width if embedding.pair_rates is not None else 0)
+        further = np.r_[products : products + (embedding.products.width if embedding.products is not None else 0),
+                        rates : reader.width]
+        self._matrix = np.ascontiguousarray(mlp.candidate[np.concatenate([vectors, further]).astype(np.int64)])
+
+    def __call__(self, request_ids: np.ndarray, candidate: Encoded) -> np.ndarray | float:
+        """W_c c, [K, H]."""
+        if not len(self._matrix):
+            return 0.0
+        ids = candidate.ids[:, self._columns]
+        rows = np.where(ids == PADDING, 0, ids + self._offsets)
+        parts = [self._weight.take(rows, axis=0).reshape(len(ids), -1),
+                 *self._inputs.products(request_ids, candidate.ids), *self._inputs.rates(request_ids, candidate.ids)]
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)) @ self._matrix
+
+
+def table(network: nn.Module, items: Encoded) -> np.ndarray | None:
+    """W_i i of items [I, ...], float32 [I, H]; None for a network without such a layer."""
+    embedding, mlp = getattr(network, "embedding", None), getattr(network, "mlp", None)
+    if not isinstance(embedding, FusedEmbedding) or not isinstance(mlp, Mlp) or mlp.norms is not None:
+        return None
+    reader = BlockInputs(embedding.candidate, embedding)
+    weight = NumpyMlp(mlp).candidate[: reader.width]  # behind them those of DIN's interests
+    found = np.empty((len(items.ids), weight.shape[1]), dtype=np.float32)
+    crosses = len(embedding.candidate.order) - items.ids.shape[1]
+    products = 0 if embedding.products is None else embedding.products.width
+    rates = 0 if embedding.pair_rates is None else embedding.pair_rates.width
+    for start in range(0, len(found), BLOCK):
+        ids, dense = items.ids[start : start + BLOCK], items.dense[start : start + BLOCK]
+        nothing = np.full((len(ids), crosses), PADDING, dtype=ids.dtype)  # whose vectors are zero
+        found[start : start + BLOCK] = reader(
+            np.concatenate([ids, nothing], axis=1), np.zeros((len(ids), products), np.float32), dense,
+            np.zeros((len(ids), rates), np.float32)) @ weight
+    return found

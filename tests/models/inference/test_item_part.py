@@ -1,0 +1,47 @@
+"""The table of what items add to a first layer: a row per item, by the network's own weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.config.training import Train
+from contracts.features.encoding import Encoded
+from contracts.features.feature_spec import FeatureSpec
+from models.examples.batches import Batch, FeatureBlock
+from models.inference import item_part
+from models.networks import registry
+from models.networks.dnn import Dnn
+
+
+def items(spec: FeatureSpec, block: FeatureBlock) -> Encoded:
+    return Encoded(block.ids[:, : spec.id_width("item")].numpy(), block.dense.numpy())
+
+
+@torch.inference_mode()
+def test_with_the_crosses_it_is_the_first_layer(spec: FeatureSpec, batch: Batch) -> None:
+    """An item whose crosses are padding adds what the network's first layer makes of it, without the bias."""
+    made = Dnn(spec, 4, (8, 6), 0.0).eval()
+    ids = batch.candidate.ids.clone()
+    ids[:, spec.id_width("item") :] = 0
+    _, right = made.embedding(batch.request, FeatureBlock(ids, batch.candidate.dense))
+    found = item_part.table(made, items(spec, batch.candidate))
+    assert found is not None
+    np.testing.assert_allclose(found, (right @ made.mlp.first.candidate.T).numpy(), atol=1e-6)
+
+
+def test_items_are_taken_in_blocks(spec: FeatureSpec, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Dnn(spec, 4, (8,), 0.0).eval().requires_grad_(False)
+    whole = item_part.table(made, items(spec, batch.candidate))
+    monkeypatch.setattr(item_part, "BLOCK", 7)
+    parts = item_part.table(made, items(spec, batch.candidate))
+    assert whole is not None
+    assert parts is not None
+    np.testing.assert_allclose(whole, parts, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["logistic_regression", "popularity"])
+def test_networks_without_such_a_layer_have_none(spec: FeatureSpec, batch: Batch, name: str) -> None:
+    made = registry.build(name, spec, Train(embedding_dim=4))
+    assert item_part.table(made, items(spec, batch.candidate)) is None
