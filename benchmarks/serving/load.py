@@ -5,7 +5,8 @@
 The world is that of `sluice bench funnel` (1,000 retrieved, 200 ranked, 10 shown, 40 fields, an auction), written as a
 bundle and served by `sluice serve`. Callers are a process of their own on the same machine (benchmarks/serving/
 open_loop.py). Capacity is what a closed loop of eight callers gets; goodput counts answers within a deadline of 25 ms,
-as a share of capacity. The generator's own share of the machine stands beside each figure, and the server's. The funnel
+as a share of capacity. The generator's own share of the machine stands beside each figure, and the server's, its memory
+and its queue. h2load is asked besides, where it is installed (benchmarks/serving/witness.py). The funnel
 in process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With
 --json the last line is `load.{...}`.
 """
@@ -28,10 +29,12 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.serving.funnel import USERS, VALUES, clock, floors, world
-from benchmarks.serving.open_loop import LoadFigures, offered
+from benchmarks.serving.open_loop import LoadFigures, offered, request
 from benchmarks.serving.process_figures import cpu_seconds, resident_megabytes
+from benchmarks.serving.queue_watch import QueueWatch
 from benchmarks.serving.swaps import measure as measure_swaps
 from benchmarks.serving.synthetic_bundle import publish
+from benchmarks.serving.witness import witness
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
@@ -43,7 +46,7 @@ from sluice.demo.server_process import ServerProcess
 CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
 OVERLOAD = (2.8, 5.0)
 SHORT = 0.025  # seconds of a call's deadline under overload
-STEADY_RATE = 300.0
+STEADY_RATE, WITNESSED = 300.0, 0.5  # requests a second; share of capacity
 SWAP_SHARE, SWAP_CONNECTION_SECONDS = 0.3, 5.0  # of capacity offered while bundles are changed
 
 
@@ -95,10 +98,13 @@ def capacity(target: str, seconds: float) -> float:
 
 
 def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float) -> dict[str, Any]:
-    """The generator's figures, and the cores that the server has used meanwhile."""
+    """The generator's figures, the cores that the server has used meanwhile, its queue, and its memory after it."""
     before = cpu_seconds(server.process.pid)
-    figures = offered(server.target, rate, seconds, deadline).model_dump()
-    return {**figures, "server_cores": (cpu_seconds(server.process.pid) - before) / seconds}
+    with QueueWatch(server.target) as queue:
+        figures = offered(server.target, rate, seconds, deadline).model_dump()
+    return {**figures, "server_cores": (cpu_seconds(server.process.pid) - before) / seconds,
+            "waiting": queue.waiting, "queue_ms": queue.milliseconds,
+            "megabytes": resident_megabytes(server.process.pid)}
 
 
 def swapped(folder: Path, swaps: int, rate: float, workers: int) -> dict[str, float]:
@@ -115,11 +121,14 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
         along = {str(share): stretch(server, share * most, seconds, 1.0) for share in SHARES}
         beyond = {str(share): stretch(server, share * most, seconds, SHORT) for share in OVERLOAD}
         steady = stretch(server, STEADY_RATE, seconds, 1.0)
+        asked = request(1, USERS, VALUES, False, 0)
+        seen = witness(server.target, asked, WITNESSED * most, seconds)
         memory = resident_megabytes(server.process.pid)
     finally:
         server.stop()
     return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "at_300": steady, "along": along,
-            "beyond": beyond, "goodput": {share: one["answered"] / most for share, one in beyond.items()},
+            "beyond": beyond, "witness": None if seen is None else seen.model_dump(),
+            "goodput": {share: one["answered"] / most for share, one in beyond.items()},
             "megabytes": memory}
 
 
@@ -129,7 +138,9 @@ def row(label: str, figures: dict[str, Any]) -> str:
     return (f"{label:<16}{one.rate:8.0f}/s {one.answered:8.1f} answered/s  p50 {one.p50_ms:7.2f}  "
             f"p95 {one.p95_ms:7.2f}  p99 {one.p99_ms:7.2f} ms  degraded {one.degraded}  {codes}  "
             f"(sent late p99 {one.sent_late_ms:.1f} ms; cores: server {figures['server_cores']:.2f}, generator "
-            f"{one.generator_cores:.2f})")
+            f"{one.generator_cores:.2f}; {figures['waiting']} waited, {figures['queue_ms']:.0f} ms; "
+            f"{figures['megabytes']} MB)\n{'':<16}up to ms: "
+            + ", ".join(f"{edge} {count}" for edge, count in one.histogram.items()))
 
 
 def show(found: dict[str, Any]) -> None:
@@ -140,6 +151,11 @@ def show(found: dict[str, Any]) -> None:
         for share, one in found[kind].items():
             print(row(f"  {share} capacity", one))
     print(row("  300/s", found["at_300"]))
+    if (seen := found["witness"]) is None:
+        print("  no witness: h2load is not installed (Debian: nghttp2-client)")
+    else:
+        print(f"  h2load at {WITNESSED} of capacity: {seen['requests']} requests, {seen['failed']} failed, p50 "
+              f"{seen['p50_ms']:.2f}  p95 {seen['p95_ms']:.2f}  p99 {seen['p99_ms']:.2f} ms from when they were sent")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -29,12 +29,14 @@ from serving.server.translation import to_value
 
 CONNECTIONS, WARM_UP = 8, 20
 LINGER = 2.0  # seconds for the last answers
+EDGES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200)  # milliseconds
 
 
 class LoadFigures(BaseModel):
-    """Milliseconds from when a request was due, of those answered; `codes` counts gRPC's statuses, `degraded` answers
-    that say so, `answered` per second of the stretch, `sent_late_ms` how late the generator itself was (p99),
-    `generator_cores` how much of the machine it has taken."""
+    """Milliseconds from when a request was due, of those answered; `histogram` counts them by the first of EDGES that
+    they do not exceed; `codes` counts gRPC's statuses, `degraded` answers that say so, `answered` per second of the
+    stretch, `sent_late_ms` how late the generator itself was (p99), `generator_cores` how much of the machine it has
+    taken."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,6 +49,7 @@ class LoadFigures(BaseModel):
     p95_ms: float
     p99_ms: float
     max_ms: float
+    histogram: dict[str, int]
     sent_late_ms: float
     generator_cores: float = 0.0
 
@@ -118,8 +121,16 @@ def figures(calls: Sequence[Call], rate: float, seconds: float) -> LoadFigures:
         rate=rate, requests=len(calls), answered=len(answered) / seconds,
         degraded=sum(call.degraded for call in answered), codes=dict(Counter(call.code or "LOST" for call in calls)),
         p50_ms=float(p50), p95_ms=float(p95), p99_ms=float(p99), max_ms=float(spent.max()),
+        histogram=histogram(spent),
         sent_late_ms=float(np.percentile(late, 99)),
     )
+
+
+def histogram(milliseconds: np.ndarray) -> dict[str, int]:
+    """Counts by upper edge, without empty ones; "more" is beyond the last."""
+    places = np.searchsorted(EDGES, milliseconds[np.isfinite(milliseconds)])
+    counts = np.bincount(places, minlength=len(EDGES) + 1).tolist()
+    return {name: count for name, count in zip([*map(str, EDGES), "more"], counts, strict=True) if count}
 
 
 def offered(target: str, rate: float, seconds: float, deadline: float, **more: float | bool) -> LoadFigures:

@@ -45,6 +45,11 @@ class Admission:
         self._spent: dict[str, float] = {}  # turns over share, of those that wait
         self.waiting = 0
 
+    @property
+    def age(self) -> float:
+        """Seconds that the oldest has waited."""
+        return max((time.monotonic() - queue[0].since for queue in self._queues.values()), default=0.0)
+
     def enter(self, one: Waiting, service: float, floor: float) -> None:
         """`service` seconds pass per request; below `floor` none can be answered. Raises Overloaded."""
         self.expire()

@@ -1,8 +1,9 @@
 """gRPC's health service, which also says what is served: version and age of the bundle, and whether answers are logged.
 
 The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds, sluice-floor-ms (the
-deadline from which on a call gets a search of the items), sluice-waiting (requests in the queue); with a response log
-also sluice-answers-waiting, sluice-answers-lost and, while writing fails, sluice-answer-log with the cause. The service
+deadline from which on a call gets a search of the items), sluice-waiting (requests in the queue), sluice-queue-ms (how
+long the oldest has waited), sluice-turned-away (calls that were refused unread); with a response log also
+sluice-answers-waiting, sluice-answers-lost and, while writing fails, sluice-answer-log with the cause. The service
 `sluice.v1.AnswerLog` is NOT_SERVING while answers cannot be written; requests are answered on, so the others stay.
 """
 

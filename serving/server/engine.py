@@ -70,6 +70,12 @@ class Engine:
         return self._admission.waiting
 
     @property
+    def queue_age(self) -> float:
+        """Seconds that the oldest of those has waited."""
+        with self._lock:
+            return self._admission.age
+
+    @property
     def service(self) -> float:
         """Mean seconds of one run."""
         return self._service or self._funnel.whole

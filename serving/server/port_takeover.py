@@ -1,10 +1,10 @@
 """A port that several processes share, and hand over to their successors without a refused or reset connection.
 
 All listen on it at once (SO_REUSEPORT); a connection that still waits in the queue of a listener when that closes, is
-reset. So a classic BPF program picks the listener of every new connection, by its number in the order in which they
-began to listen:
+reset. So a classic BPF program picks the listener of every new connection among those selected, by their numbers in the
+order in which they began to listen:
 
-    first + (source port / 2) mod count        Linux gives a host's connections every other port
+    numbers[(source port / 2) mod count]        Linux gives a host's connections every other port
 
 From the moment the successors are selected all new connections are theirs, and the predecessors empty their queues in
 peace. When one closes, the last takes its number; a number beyond the last leaves the choice to the kernel, which
@@ -17,17 +17,17 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from contracts.errors import SluiceError
 
 SO_ATTACH_REUSEPORT_CBPF = 51
-LOAD_HALF, SHIFT_RIGHT, MODULO, ADD, RETURN, RETURN_CONSTANT = 0x28, 0x74, 0x94, 0x04, 0x16, 0x06
+LOAD_HALF, SHIFT_RIGHT, MODULO, JUMP_IF_EQUAL, RETURN_CONSTANT = 0x28, 0x74, 0x94, 0x15, 0x06
+KERNELS_CHOICE = 0xFFFFFFFF
 NETWORK_HEADER = -0x100000  # SKF_NET_OFF: where the packet's IP header begins
 HEADER_BYTES = {socket.AF_INET: 20, socket.AF_INET6: 40}
-NOBODY = -1  # of `first`: the kernel chooses
 OPEN_FILES = Path("/proc/self/fd")
 
 
@@ -55,23 +55,23 @@ def reserved(host: str, port: int) -> Iterator[int]:
         yield port
 
 
-def select(port: int, first: int, count: int) -> None:
-    """New connections go to `count` of the port's listeners, from number `first` on; NOBODY lets the kernel choose."""
+def select(port: int, numbers: Sequence[int]) -> None:
+    """New connections go to the port's listeners of these numbers; without any the kernel chooses."""
     for listener in _own_sockets(port, listening=True):
-        code = b"".join(struct.pack("HBBI", *step) for step in _program(listener.family, first, count))
+        code = b"".join(struct.pack("HBBI", *step) for step in _program(listener.family, numbers))
         program = ctypes.create_string_buffer(code)
         filter_ = struct.pack("HL", len(code) // 8, ctypes.addressof(program))
         listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, filter_)
 
 
-def _program(family: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
-    if first == NOBODY:
-        return [(RETURN_CONSTANT, 0, 0, 0xFFFFFFFF)]
-    if count == 1:
-        return [(RETURN_CONSTANT, 0, 0, first)]
+def _program(family: int, numbers: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    *others, last = numbers or [KERNELS_CHOICE]
+    if not others:
+        return [(RETURN_CONSTANT, 0, 0, last)]
     source_port = (NETWORK_HEADER + HEADER_BYTES[family]) & 0xFFFFFFFF  # type: ignore[index]
-    return [(LOAD_HALF, 0, 0, source_port), (SHIFT_RIGHT, 0, 0, 1), (MODULO, 0, 0, count), (ADD, 0, 0, first),
-            (RETURN, 0, 0, 0)]
+    choices = [((JUMP_IF_EQUAL, 0, 1, place), (RETURN_CONSTANT, 0, 0, number)) for place, number in enumerate(others)]
+    return [(LOAD_HALF, 0, 0, source_port), (SHIFT_RIGHT, 0, 0, 1), (MODULO, 0, 0, len(numbers)),
+            *(step for choice in choices for step in choice), (RETURN_CONSTANT, 0, 0, last)]
 
 
 def connections(port: int) -> int:

@@ -31,7 +31,9 @@ from serving.stages.funnel import Funnel
 GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
-MOST_CALLS = 4  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
+MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
+MOST_OF_ONE = 0.25  # of these from one connection: answers that a caller does not take count until it is let go
+KEEPALIVE_SECONDS, KEEPALIVE_PATIENCE = 10.0, 5.0  # a caller that reads nothing, not even a ping, is let go
 
 log = logging.getLogger("sluice.serving")
 
@@ -52,10 +54,13 @@ class ServerSettings:
     @property
     def channel_options(self) -> list[tuple[str, int]]:
         """gRPC's words for it."""
+        alive = [("grpc.keepalive_time_ms", round(KEEPALIVE_SECONDS * 1000)),
+                 ("grpc.keepalive_timeout_ms", round(KEEPALIVE_PATIENCE * 1000))]
         if not self.connection_seconds:
             # Without this, Linux lets a second process bind the same port and gRPC would spread requests over both.
-            return [("grpc.so_reuseport", 0)]
-        return [("grpc.so_reuseport", 1), ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
+            return [*alive, ("grpc.so_reuseport", 0)]
+        return [*alive, ("grpc.so_reuseport", 1),
+                ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
 
 
 def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
@@ -77,7 +82,8 @@ class Server:
     def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None) -> None:
         self._settings = settings
         most = MOST_CALLS * bundle.settings.serve.max_queue
-        self._server = grpc.aio.server(options=settings.channel_options, maximum_concurrent_rpcs=most)
+        options = [*settings.channel_options, ("grpc.max_concurrent_streams", round(MOST_OF_ONE * most))]
+        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
         self._servicer = RankingServicer(funnel, bundle.manifest, bundle.settings.serve, answers)

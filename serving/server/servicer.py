@@ -67,8 +67,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self.reserve + self._funnel.floor
 
     def load(self) -> dict[str, str]:
-        """For the health check: the floor in milliseconds, the requests that wait, and those refused unread."""
+        """For the health check: the floor in milliseconds, the requests that wait and how long the oldest has, and
+        those refused unread."""
         return {"sluice-floor-ms": f"{1000 * self.floor:.2f}", "sluice-waiting": str(self._engine.waiting),
+                "sluice-queue-ms": f"{1000 * self._engine.queue_age:.2f}",
                 "sluice-turned-away": str(self.turned_away)}
 
     def enter(self, context: grpc.aio.ServicerContext) -> str:

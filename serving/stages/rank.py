@@ -40,9 +40,10 @@ class RankStage:
         otherwise."""
         candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids, candidates.given)
         begun = self.ranker.begin(requester.inputs)
+        table = self._table if candidates.given is None else None  # which has no rows of given items
 
         def score(part: slice) -> np.ndarray:
-            known = None if self._table is None else self._table.take(candidates.rows[part], axis=0)
+            known = None if table is None else table.take(candidates.rows[part], axis=0)
             return self.ranker.logits(begun, Encoded(candidate.ids[part], candidate.dense[part]), known)
 
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, score)

@@ -10,6 +10,7 @@ import logging
 import time
 from pathlib import Path
 
+from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
 
@@ -18,17 +19,17 @@ SILENT_SECONDS = 20.0  # without a pong, while the worker is asked every PING_SE
 PING_SECONDS = 0.5
 SHORTEST_PAUSE, LONGEST_PAUSE, HEALTHY_SECONDS = 0.2, 30.0, 60.0
 STOP_SECONDS = 15.0
+SILENCE = 3  # deaths that one worker without an answer counts for
 log = logging.getLogger("sluice.serving")
 
 
 class Generation:
-    """`ordered` as long as its workers listen in their order: none was replaced. `deaths` counts those since the
-    start."""
+    """`deaths` counts those since the start; a worker that was silent counts for SILENCE of them."""
 
-    def __init__(self, version: str, settings: WorkerSettings, count: int) -> None:
-        self.version, self._settings = version, settings
+    def __init__(self, version: str, settings: WorkerSettings, count: int, listeners: Listeners) -> None:
+        self.version, self._settings, self._listeners = version, settings, listeners
         self.workers = [WorkerProcess(settings) for _ in range(count)]
-        self.began, self.serving_since, self.ordered, self.deaths = time.monotonic(), 0.0, True, 0
+        self.began, self.serving_since, self.deaths = time.monotonic(), 0.0, 0
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
         self._pinged = 0.0
 
@@ -46,38 +47,36 @@ class Generation:
         return sum(worker.connections for worker in self.workers if worker.alive)
 
     def advance(self) -> str:
-        """Lets those that have loaded listen, in their order. Returns why the bundle cannot be served, or ""."""
+        """Lets them listen once all have loaded. Returns why the bundle cannot be served, or ""."""
         for worker in self.workers:
             if not worker.alive:
                 return worker.end
             if time.monotonic() > self.began + START_SECONDS:
                 return f"it was not ready after {START_SECONDS:.0f} s"
-        for worker in self.workers:
-            if not worker.loaded or (worker.told_to_listen and not worker.ready):
-                return ""
-            if not worker.told_to_listen:
-                worker.listen()
-                return ""
+        waiting = [worker for worker in self.workers if not worker.told_to_listen]
+        if waiting and all(worker.loaded for worker in self.workers):
+            self._listeners.begin(waiting[0])
         return ""
 
     def tend(self, revive: bool = True) -> None:
         """Asks the workers whether they live, and replaces those that do not; without `revive` none begins anew."""
         self._ask()
         for place, worker in enumerate(self.workers):
-            if worker.alive and worker.ready and time.monotonic() > worker.heard + SILENT_SECONDS:
+            if worker.alive and time.monotonic() > _patience(worker):
                 log.error("worker %d of %s has not answered for %.0f s and is ended", worker.pid, self.version,
-                          SILENT_SECONDS)
+                          time.monotonic() - worker.heard)
+                self.deaths += SILENCE - 1
                 worker.kill()
             if not worker.alive and revive:
                 self._revive(place)
             elif worker.loaded and not worker.told_to_listen and revive:
-                worker.listen()
+                self._listeners.begin(worker)
             elif time.monotonic() > worker.began + HEALTHY_SECONDS:
                 self._pauses[place] = SHORTEST_PAUSE
 
-    def busiest_first(self) -> list[int]:
-        """Numbers of the workers, by connections."""
-        return sorted(range(len(self.workers)), key=lambda place: -self.workers[place].connections)
+    def busiest_first(self) -> list[WorkerProcess]:
+        """The workers, by connections."""
+        return sorted(self.workers, key=lambda worker: -worker.connections)
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """All together."""
@@ -103,10 +102,16 @@ class Generation:
         if self._next_start[place] == 0.0:
             self._next_start[place] = now + self._pauses[place]
             self._pauses[place] = min(2 * self._pauses[place], LONGEST_PAUSE)
-            self.ordered, self.deaths = False, self.deaths + 1
+            self.deaths += 1
             log.error("the process %d that serves %s has died (%s); another one is started", self.workers[place].pid,
                       self.version, self.workers[place].end)
         if now >= self._next_start[place]:
             self.workers[place].kill()
             self.workers[place] = WorkerProcess(self._settings)
             self._next_start[place] = 0.0
+
+
+def _patience(worker: WorkerProcess) -> float:
+    """When, by the monotonic clock, there is no more waiting for a word of it."""
+    loading = not worker.told_to_listen and not worker.ready
+    return worker.began + START_SECONDS if loading else worker.heard + SILENT_SECONDS

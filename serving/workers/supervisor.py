@@ -15,16 +15,18 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import BundleError
-from serving.server.port_takeover import NOBODY, reserved
+from serving.server.port_takeover import reserved
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
 from serving.workers.generation import Generation
+from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
+from serving.workers.worker_process import WorkerProcess
 
 TICK_SECONDS = 0.05
 DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
@@ -32,7 +34,7 @@ AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
 PROBATION_SECONDS, PROBATION_DEATHS = 60.0, 3  # per worker
 QUIET_SECONDS = 1.1  # without callers, told twice, before workers are ended
 ORDER_SECONDS = 0.1  # in which a worker has followed an order
-UNEVEN = 2  # connections that the busiest worker may have more than the idlest
+UNEVEN, FEW = 2, 4  # connections that the busiest worker may have more than the idlest; none where it has but a few
 log = logging.getLogger("sluice.serving")
 
 
@@ -61,14 +63,15 @@ class Supervisor:
     def __init__(self, source: BundleSource, settings: SupervisorSettings, cache: BundleCache | None = None) -> None:
         self._search, self._settings, self._cache = BundleSearch(source), settings, cache
         self._stop = threading.Event()
-        self._port, self._first = 0, 0  # `_first`: number of the current generation's first listener
-        self._numbers: list[int] = []  # which of its workers is its listener 0, 1, ...; empty where that is not known
+        self._port, self._listeners = 0, Listeners()
         self._current: Generation | None = None
         self._coming: Generation | None = None
         self._draining: Generation | None = None
         self._before: ServedBundle | None = None
-        self._selected: tuple[int, int] | None = None
+        self._selected: tuple[int, ...] | None = None
         self._drain_began = self._quiet_since = 0.0
+        self._ending: WorkerProcess | None = None
+        self._ending_since = 0.0
 
     def run(self, on_ready: Callable[[str, int], None]) -> None:
         """Until SIGTERM or SIGINT. Raises SluiceError when the port is taken, or the first bundle cannot be served."""
@@ -83,7 +86,6 @@ class Supervisor:
                     return
                 if why := self._current.advance():
                     raise BundleError(why)
-            self._numbers = list(range(self._settings.workers))
             self._serves(self._current)
             on_ready(first.version, port)
             self._watch()
@@ -114,7 +116,7 @@ class Supervisor:
         settings = self._settings
         return Generation(bundle.version, WorkerSettings(
             folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
-            answers=settings.answers), settings.workers)
+            answers=settings.answers), settings.workers, self._listeners)
 
     def _watch(self) -> None:
         next_poll = 0.0
@@ -130,6 +132,7 @@ class Supervisor:
     def _tick(self) -> None:
         current = self._current
         assert current is not None
+        self._listeners.update()
         current.tend()
         self._roll_back(current)
         if self._draining is not None:
@@ -139,30 +142,29 @@ class Supervisor:
             self._come(self._coming, current)
         elif (found := self._search.take()) is not None and found.version != current.version:
             log.info("loading %s beside %s", found.version, current.version)
-            self._begin(found)
+            self._coming = self._generation(found)
         self._spread()
-
-    def _begin(self, bundle: ServedBundle) -> None:
-        """Starts workers beside the current ones, which keep all connections until these can take over."""
-        assert self._current is not None
-        self._select(self._first, len(self._current.workers))
-        self._coming = self._generation(bundle)
 
     def _come(self, coming: Generation, current: Generation) -> None:
         """The fresh workers take over once all of them listen; none does where one cannot."""
         why = coming.advance()
+        self._listeners.update()
         if why:
             log.error("refused %s, %s is served on: %s", coming.version, current.version, why)
             self._search.refuse(coming.version)
             self._coming = None
             coming.kill()
         elif coming.serving:
-            self._first = len(current.workers) if current.ordered and self._first == 0 else NOBODY
             self._before = ServedBundle(version=current.version, folder=current.folder)
-            self._current, self._coming, self._draining = coming, None, current
-            self._drain_began, self._quiet_since = time.monotonic(), 0.0
-            self._select(self._first, len(coming.workers))
-            self._serves(coming)
+            self._coming = None
+            self._replace(current, coming)
+
+    def _replace(self, old: Generation, fresh: Generation) -> None:
+        """All new connections are the fresh workers', from now on."""
+        self._current, self._draining = fresh, old
+        self._drain_began, self._quiet_since, self._ending = time.monotonic(), 0.0, None
+        self._select(fresh.workers)
+        self._serves(fresh)
 
     def _serves(self, generation: Generation) -> None:
         generation.serving_since = time.monotonic()
@@ -173,38 +175,40 @@ class Supervisor:
 
     def _leave(self, old: Generation) -> None:
         """Ends the workers of a generation that nobody calls any more, or that is not left in time."""
+        if self._ending is None and not self._is_left(old):
+            return
+        self._end(old)
+        if self._ending is None:
+            self._draining = None
+            log.info("%s is left by its callers and gone", old.version)
+
+    def _is_left(self, old: Generation) -> bool:
         now, over = time.monotonic(), time.monotonic() > self._drain_began + self._settings.drain_seconds
         if over:
             log.warning("%s still has callers after %.0f s and is stopped", old.version, self._settings.drain_seconds)
-        elif old.connections or now < self._drain_began + QUIET_SECONDS:
+            return True
+        if old.connections or now < self._drain_began + QUIET_SECONDS:
             self._quiet_since = 0.0
-            return
+            return False
         self._quiet_since = self._quiet_since or now
-        if not over and now < self._quiet_since + QUIET_SECONDS:
-            return
-        self._end(old)
-        self._draining = None
-        log.info("%s is left by its callers and gone", old.version)
+        return now >= self._quiet_since + QUIET_SECONDS
 
     def _end(self, old: Generation) -> None:
-        """One after the other, the last to listen first: so the numbers of those that stay are known throughout."""
-        current = self._current
-        assert current is not None
-        listeners = [-1] * len(old.workers) + list(range(len(current.workers)))
-        if self._first == NOBODY or not current.ordered:
-            old.stop()
-            listeners = []
-        elif self._first == 0:  # they listened last
-            old.stop()
-            listeners = self._numbers
-        else:
-            for first in range(len(old.workers), 0, -1):
-                self._select(first, max(len(current.workers) - 1, 1))
-                time.sleep(ORDER_SECONDS)
-                old.workers[first - 1].stop(DRAIN_GRACE_SECONDS)
-                last = listeners.pop()  # which takes the number of the one that has gone
-                listeners[first - 1 :] = [last, *listeners[first:]]
-        self._first, self._numbers, self._selected = 0, listeners, None
+        """One worker after the other, a step at a time, so that every number is known throughout: whose number changes
+        with an end gets no new connections meanwhile. `_ending` is None again when none is left."""
+        assert self._current is not None
+        one, now = self._ending, time.monotonic()
+        if one is None or not one.alive:
+            self._listeners.update()
+            self._ending = next_ = self._listeners.last_of(old.workers)
+            self._ending_since = now
+            if next_ is None:
+                old.stop()
+            self._select(self._listeners.unmoved(self._current.workers) if next_ else self._current.workers)
+        elif now > self._ending_since + ORDER_SECONDS + DRAIN_GRACE_SECONDS:
+            one.kill()
+        elif now > self._ending_since + ORDER_SECONDS:
+            one.terminate()
 
     def _roll_back(self, current: Generation) -> None:
         """To the bundle before, where the workers of a fresh one keep dying."""
@@ -216,38 +220,31 @@ class Supervisor:
         self._search.refuse(current.version)
         self._before, current.deaths = None, 0
         if self._draining is not None and self._draining.version == before.version and self._draining.serving:
-            self._take_back(self._draining, current)
+            self._replace(current, self._draining)  # they still listen
             return
         if self._draining is not None:
             self._draining.stop()
             self._draining = None
-        self._begin(before)
-
-    def _take_back(self, before: Generation, bad: Generation) -> None:
-        """The workers that had to be left still listen, and first: new connections are theirs again at once."""
-        self._current, self._draining = before, bad
-        self._first, self._numbers, self._selected = 0, list(range(len(before.workers))), None
-        self._drain_began, self._quiet_since = time.monotonic(), 0.0
-        self._select(0, len(before.workers))
-        self._serves(before)
+        self._coming = self._generation(before)
 
     def _spread(self) -> None:
         """New connections go by their source ports to all workers, or to the idlest where they have become uneven."""
         current = self._current
         assert current is not None
-        if self._draining or self._coming or not current.serving:
+        if self._ending is not None:
             return
-        busy = current.busiest_first()
-        gap = current.workers[busy[0]].connections - current.workers[busy[-1]].connections
-        if gap >= UNEVEN and current.ordered and self._numbers:
-            self._select(self._numbers.index(busy[-1]), 1)
-        else:
-            self._select(0, len(current.workers))
+        ready = [worker for worker in current.busiest_first() if worker.alive and worker.ready]
+        if not ready:
+            return
+        gap = ready[0].connections - ready[-1].connections
+        uneven = gap >= (1 if ready[0].connections <= FEW else UNEVEN)
+        self._select([worker for worker in ready if worker.connections == ready[-1].connections] if uneven else ready)
 
-    def _select(self, first: int, count: int) -> None:
+    def _select(self, workers: Sequence[WorkerProcess]) -> None:
         """Where no worker lives to be told, it is said again later."""
-        workers = self._current.workers if self._current else []
-        listener = next((worker for worker in workers if worker.alive and worker.ready), None)
-        if self._selected != (first, count) and listener is not None:
-            self._selected = (first, count)
-            listener.select(first, count)
+        assert self._current is not None
+        numbers = tuple(sorted(self._listeners.numbers(workers)))
+        teller = next((worker for worker in self._current.workers if worker.alive and worker.ready), None)
+        if self._selected != numbers and teller is not None:
+            self._selected = numbers
+            teller.select(numbers)

@@ -79,7 +79,7 @@ class Orders:
         if order.listen:
             self._listen.set()
         if order.select is not None:
-            select(self._port, *order.select)
+            select(self._port, order.select)
         if order.ping and self.loop is not None:
             self.loop.call_soon_threadsafe(self._pong, order.ping)
 

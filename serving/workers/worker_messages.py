@@ -30,11 +30,11 @@ class WorkerSettings(BaseModel):
 
 
 class WorkerOrder(_Message):
-    """One of three: `listen`, once it has loaded; `select` (first, count), who gets new connections (see
+    """One of three: `listen`, once it has loaded; `select`, the numbers of the listeners that get new connections (see
     serving/server/port_takeover.py); `ping`, to be answered by the event loop."""
 
     listen: bool = False
-    select: tuple[int, int] | None = None
+    select: tuple[int, ...] | None = None
     ping: int = 0
 
 

@@ -49,10 +49,9 @@ class WorkerProcess:
         self.told_to_listen = True
         self._tell(WorkerOrder(listen=True))
 
-    def select(self, first: int, count: int) -> None:
-        """Who gets the port's new connections: of its listeners, in the order in which they began, `count` from
-        `first`."""
-        self._tell(WorkerOrder(select=(first, count)))
+    def select(self, numbers: tuple[int, ...]) -> None:
+        """Which of the port's listeners get its new connections, by their numbers."""
+        self._tell(WorkerOrder(select=numbers))
 
     def ping(self) -> None:
         """Its event loop will say how many callers are connected."""

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from benchmarks.serving.open_loop import Call, figures, main, request
+from benchmarks.serving.open_loop import EDGES, Call, figures, histogram, main, request
 from tests.benchmarks.printed_figures import refuses
 
 
@@ -19,6 +20,12 @@ def test_every_call_is_counted_under_its_status() -> None:
     found = figures(calls, rate=3.0, seconds=1.0)
     assert found.codes == {"OK": 1, "RESOURCE_EXHAUSTED": 1, "LOST": 1}
     assert (found.requests, found.degraded) == (3, 1)
+
+
+def test_a_histogram_counts_by_upper_edges() -> None:
+    found = histogram(np.array([0.4, 1.0, 1.1, 25.0, 99_999.0, np.nan]))
+    assert found == {"1": 2, "2": 1, "30": 1, "more": 1}
+    assert list(EDGES) == sorted(EDGES)
 
 
 def test_users_vary_and_candidates_are_named_where_wanted() -> None:

@@ -32,6 +32,14 @@ class Queue:
         return [one.tenant for one in found if one is not None]
 
 
+def test_the_oldest_tells_the_age_of_the_queue() -> None:
+    queue = Queue()
+    assert queue.admission.age == 0.0
+    queue.come("a", since=0.2)
+    queue.come("b", since=3.0)
+    assert queue.admission.age == pytest.approx(3.0, abs=0.5)
+
+
 def test_first_come_first_served() -> None:
     queue = Queue()
     came = [queue.come("a", number) for number in range(3)]

@@ -21,6 +21,7 @@ from serving.proto import sluice_pb2_grpc
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient, RankingFailed
 from sluice.demo.server_process import ServerProcess
+from tests.serving.silent_caller import SilentCaller
 
 IN_FLIGHT, CALLERS, MANY = 700, 4, 1000
 
@@ -189,7 +190,7 @@ def test_health_tells_version_and_age_of_the_bundle(channel, loaded):
     assert float(figures["sluice-bundle-age-seconds"]) == pytest.approx(age, abs=5)
     assert figures["sluice-answers-lost"] == "0"
     assert 0 < float(figures["sluice-floor-ms"]) < 1000
-    assert figures["sluice-waiting"] == "0"
+    assert (figures["sluice-waiting"], figures["sluice-queue-ms"]) == ("0", "0.00")
 
 
 def test_answers_that_cannot_be_logged_show_in_health_and_fail_no_request(client, channel, loaded, answers):
@@ -225,6 +226,21 @@ def test_a_thousand_connections_that_ask_nothing_leave_the_others_served(server,
     for one in idle:
         one.close()
     assert all(answer.items for answer in answers)
+
+
+def test_a_caller_that_takes_no_answer_leaves_the_others_served(server, client, loaded):
+    """Though it holds more calls than may wait."""
+    with SilentCaller(server.port) as silent:
+        for _ in range(6):
+            silent.ask(a_user(loaded), 50)
+            assert client.rank(a_user(loaded), seconds=5).items
+
+
+@pytest.mark.slow
+def test_a_caller_that_reads_nothing_is_let_go(server, loaded):
+    with SilentCaller(server.port) as silent:
+        silent.ask(a_user(loaded), 1)
+        assert silent.is_let_go(60)
 
 
 def test_callers_who_cancel_leave_the_others_served(server, client, loaded, channel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,54 @@ def test_a_slow_ranker_costs_the_ranking_and_no_answer(loaded: LoadedBundle) -> 
             in_time.append(True)
     made.close()
     assert sum(in_time) >= 0.95 * len(in_time)  # a busy machine wakes up late
+
+
+class FailingRanker(nn.Module):
+    """The bundle's ranker, which raises every third time; `failures` counts those."""
+
+    def __init__(self, ranker: nn.Module) -> None:
+        super().__init__()
+        self.ranker, self.calls, self.failures = ranker, 0, 0
+
+    def forward(self, *blocks: FeatureBlock) -> torch.Tensor:
+        self.calls += 1
+        if self.calls % 3 == 0:
+            self.failures += 1
+            raise ZeroDivisionError("a defect")
+        return self.ranker(*blocks)
+
+
+def test_a_ranker_that_raises_costs_the_ranking_and_no_answer(loaded: LoadedBundle) -> None:
+    """Under the load of four callers: none fails, and as many are degraded as the ranker has failed."""
+    ranker = FailingRanker(loaded.ranker)
+    made = RankingServicer(Funnel(replace(loaded, ranker=ranker)), loaded.manifest, SERVE)
+
+    def caller(number: int) -> list[pb.RankResponse]:
+        with RankingClient(server.target) as client:
+            return [client.rank(f"u{number + turn:02d}", seconds=20) for turn in range(15)]
+
+    with InProcessServer(made) as server, ThreadPoolExecutor(4) as callers:
+        answers = [answer for found in callers.map(caller, range(4)) for answer in found]
+        ranker.calls = 2
+        with RankingClient(server.target) as client, pytest.raises(RankingFailed, match="INTERNAL"):
+            client.rank("u01", partial_ok=False, seconds=20)
+    made.close()
+    assert all(answer.items for answer in answers)
+    degraded = [answer for answer in answers if answer.degraded]
+    assert (len(answers), len(degraded)) == (60, 20)
+    reports = [stage for answer in degraded for stage in answer.stages if stage.name == "rank"]
+    assert {(stage.fallback, stage.cause) for stage in reports} == {
+        (pb.StageReport.PREVIOUS_ORDER, "it failed: ZeroDivisionError")}
+
+
+def test_all_stages_in_time_or_an_error(loaded: LoadedBundle) -> None:
+    made = RankingServicer(Funnel(replace(loaded, ranker=SlowRanker(loaded.ranker))), loaded.manifest, SERVE)
+    with InProcessServer(made) as server, RankingClient(server.target) as client:
+        for _ in range(3):
+            with pytest.raises(RankingFailed, match="DEADLINE_EXCEEDED"):
+                client.rank("u01", partial_ok=False, seconds=SLOW / 2)
+        assert not client.rank("u01", partial_ok=False, seconds=20).degraded
+    made.close()
 
 
 def test_a_flood_of_one_tenant_does_not_starve_another(loaded: LoadedBundle) -> None:

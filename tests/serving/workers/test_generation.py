@@ -14,8 +14,13 @@ import pytest
 from serving.server.client import RankingClient
 from serving.server.port_takeover import reserved
 from serving.workers import generation
-from serving.workers.generation import Generation
+from serving.workers.generation import SILENCE, Generation
+from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
+
+
+def generation_of(folder: Path, port: int, count: int) -> Generation:
+    return Generation("shop-1", settings(folder, port), count, Listeners())
 
 
 def settings(folder: Path, port: int) -> WorkerSettings:
@@ -31,7 +36,7 @@ def until(condition: Callable[[], object], step: Callable[[], object], seconds: 
 
 
 def test_a_folder_that_is_no_bundle_is_never_served(tmp_path: Path) -> None:
-    made, why = Generation("shop-1", settings(tmp_path, 0), 1), list[str]()
+    made, why = generation_of(tmp_path, 0, 1), list[str]()
     until(lambda: any(why), lambda: why.append(made.advance()))
     assert "is no bundle" in why[-1]
     assert not made.serving
@@ -42,13 +47,12 @@ def test_two_listen_in_their_order_and_the_dead_and_the_silent_are_replaced(
     bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with reserved("127.0.0.1", 0) as port:
-        made = Generation("shop-1", settings(bundle_folder, port), 2)
-        until(lambda: made.serving, lambda: (made.advance(), made.workers[1].ready and made.workers[0].ready))
-        assert made.ordered
+        made = generation_of(bundle_folder, port, 2)
+        until(lambda: made.serving, made.advance)
         first, second = (worker.pid for worker in made.workers)
         os.kill(first, signal.SIGKILL)
         until(lambda: made.serving and made.workers[0].pid != first, made.tend)
-        assert (made.deaths, made.ordered, made.workers[1].pid) == (1, False, second)
+        assert (made.deaths, made.workers[1].pid) == (1, second)
         with RankingClient(f"127.0.0.1:{port}") as client:
             client.wait_ready(20)
             assert client.rank("u01", seconds=5).items
@@ -56,6 +60,7 @@ def test_two_listen_in_their_order_and_the_dead_and_the_silent_are_replaced(
         monkeypatch.setattr(generation, "SILENT_SECONDS", 2.0)
         os.kill(second, signal.SIGSTOP)
         until(lambda: made.serving and made.workers[1].pid != second, made.tend)
+        assert made.deaths == 1 + SILENCE
         made.stop()
         with pytest.raises(grpc.FutureTimeoutError), RankingClient(f"127.0.0.1:{port}") as client:
             client.wait_ready(0.5)

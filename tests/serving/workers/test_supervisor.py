@@ -125,8 +125,10 @@ def test_bundles_are_changed_under_load_without_a_failed_request(platform, serve
 
 
 def test_two_workers_are_changed_together(platform):
-    """And both have callers of their own."""
+    """And both have callers of their own; also where one of the first two was killed and replaced."""
     server = platform.start(workers=2)
+    os.kill(workers(server)[0], signal.SIGKILL)
+    until(lambda: platform.log.read_text().count(", published ") == 3)  # said by each that begins to serve
     swap_under_load(platform, server, 2, processes=2)
     assert server.stop() == 0
     rows = ds.dataset(platform.answers, format="parquet")

@@ -1,0 +1,66 @@
+"""A second generator as witness of the first: h2load (https://nghttp2.org; Debian's `nghttp2-client`), which is neither
+ours nor Python.
+
+It knows HTTP/2 and nothing of gRPC: it sends one framed request, of one user, again and again at a fixed rate, times it
+from when it was sent, and takes a refusal for an answer. So it bears witness below capacity alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from serving.proto import sluice_pb2 as pb
+from serving.server.entry import SERVICE
+
+CONNECTIONS, STREAMS = 8, 16  # as many as the first generator has; calls under way on each
+OK = 200
+
+
+class WitnessFigures(BaseModel):
+    """Milliseconds from when a request was sent; `failed` ended without HTTP's 200."""
+
+    model_config = ConfigDict(frozen=True)
+
+    requests: int
+    failed: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+def witness(target: str, request: pb.RankRequest, rate: float, seconds: float) -> WitnessFigures | None:
+    """None where h2load is not installed."""
+    program = shutil.which("h2load")
+    if program is None:
+        return None
+    with tempfile.TemporaryDirectory() as place:
+        body, log = Path(place) / "body", Path(place) / "log"
+        body.write_bytes(framed(request))
+        subprocess.run(
+            [program, "-c", str(CONNECTIONS), "-t", "1", "-m", str(STREAMS), "-D", str(max(round(seconds), 1)),
+             "--rps", str(max(round(rate / CONNECTIONS), 1)), "-d", str(body), "-H", "content-type: application/grpc",
+             "-H", "te: trailers", "-H", "grpc-timeout: 1S", "--log-file", str(log), f"http://{target}/{SERVICE}/Rank"],
+            capture_output=True, text=True, check=True)
+        return figures(log.read_text())
+
+
+def framed(request: pb.RankRequest) -> bytes:
+    """As gRPC sends it: a flag for no compression, the length, the message."""
+    message = request.SerializeToString()
+    return struct.pack(">BI", 0, len(message)) + message
+
+
+def figures(log: str) -> WitnessFigures:
+    """Of h2load's lines: begin, status, microseconds."""
+    rows = [(int(status), int(spent)) for _, status, spent in (line.split() for line in log.splitlines())]
+    spent = np.array([each / 1000 for status, each in rows if status == OK] or [float("nan")])
+    p50, p95, p99 = np.percentile(spent, (50, 95, 99))
+    return WitnessFigures(requests=len(rows), failed=sum(status != OK for status, _ in rows), p50_ms=float(p50),
+                          p95_ms=float(p95), p99_ms=float(p99))
