@@ -117,10 +117,13 @@ class RankerSummary(EvaluationFigures, FitFigures, Summary):
 
 
 class TowerRecall(Record):
-    """Share of the test window's clicks whose item is among the k best of the catalogue."""
+    """Share of the test window's clicks whose item is among the k best of the catalogue; `_if_shown_alike`: of clicks
+    weighted by 1 / impressions of their item, since clicks follow what was shown and the towers correct for that."""
 
     two_tower: float
     popularity: float
+    two_tower_if_shown_alike: float | None = None
+    popularity_if_shown_alike: float | None = None
 
 
 class TowerSummary(CalibratedFigures, FitFigures, Summary):

@@ -85,7 +85,11 @@ def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int
 
 @torch.inference_mode()
 def tower_recall(items: Catalogue, clicked: Clicks, ks: Iterable[int]) -> dict[int, dict[str, float]]:
-    """k -> share of the clicks whose item is among the k best by inner product, and among the k most shown."""
+    """k -> share of the clicks whose item is among the k best by inner product, and among the k most shown.
+
+    Clicks follow what was shown, which the towers correct for (log Q) and popularity lives on. So there are also shares
+    of clicks weighted by 1 / impressions of their item: as if all items had been shown equally often.
+    """
     rank = torch.zeros(len(clicked.place), dtype=torch.int64)
     of_clicked = _scores_of_clicked(items, clicked)
     for start in range(0, len(items.ids), BLOCK):
@@ -95,7 +99,10 @@ def tower_recall(items: Catalogue, clicked: Clicks, ks: Iterable[int]) -> dict[i
         rank += (scores > of_clicked).sum(dim=1)
     shown = items.impressions[clicked.place]
     popular = len(items.ids) - torch.searchsorted(items.impressions.sort().values, shown, right=True)
-    return {k: {"two_tower": _share(rank < k), "popularity": _share(popular < k)} for k in ks}
+    alike = 1 / shown.double()
+    return {k: {"two_tower": _share(rank < k), "popularity": _share(popular < k),
+                "two_tower_if_shown_alike": _share(rank < k, alike),
+                "popularity_if_shown_alike": _share(popular < k, alike)} for k in ks}
 
 
 def _scores_of_clicked(items: Catalogue, clicked: Clicks) -> Tensor:
@@ -132,5 +139,5 @@ def nearest_items(vectors: Tensor, users: Tensor, size: int) -> Tensor:
     return places
 
 
-def _share(hits: Tensor) -> float:
-    return float(hits.double().mean())
+def _share(hits: Tensor, weight: Tensor | None = None) -> float:
+    return float(hits.double().mean() if weight is None else (hits * weight).sum() / weight.sum())

@@ -48,7 +48,20 @@ def test_recall_agrees_with_sorting_click_by_click(towers, items, item_world) ->
         best = [torch.argsort(items.vectors @ user, descending=True)[:k] for user in clicked.users]
         expected = np.mean([int(place) in top for place, top in zip(clicked.place, best, strict=True)])
         assert shares["two_tower"] == pytest.approx(expected)
-    assert tower_recall(items, clicked, (30,))[30] == {"two_tower": 1.0, "popularity": 1.0}
+        alike = 1 / items.impressions[clicked.place].numpy()
+        hits = np.array([int(place) in top for place, top in zip(clicked.place, best, strict=True)])
+        assert shares["two_tower_if_shown_alike"] == pytest.approx((hits * alike).sum() / alike.sum())
+    assert set(tower_recall(items, clicked, (30,))[30].values()) == {1.0}
+
+
+def test_what_was_shown_most_earns_popularity_nothing_where_items_count_as_if_shown_alike() -> None:
+    """Each of two items is clicked once in ten impressions, so that either is the better for half of the users."""
+    vectors = torch.eye(2)
+    items = Catalogue(torch.tensor([2, 3]), vectors, torch.tensor([90, 10]))
+    clicked = Clicks(vectors[[0] * 9 + [1]], torch.tensor([0] * 9 + [1]))
+    found = tower_recall(items, clicked, (1,))[1]
+    assert (found["popularity"], found["popularity_if_shown_alike"]) == pytest.approx((0.9, 0.5))
+    assert (found["two_tower"], found["two_tower_if_shown_alike"]) == pytest.approx((1, 1))
 
 
 def test_the_pre_ranker_keeps_at_most_what_was_retrieved(towers, items, item_world) -> None:
@@ -82,9 +95,10 @@ def test_blocks_of_any_size_give_the_same_recall_and_items(block, items, towers,
 def test_items_of_one_vector_do_not_outrank_each_other() -> None:
     """A tie is no better score: of a thousand twins each ranks first."""
     vectors = torch.nn.functional.normalize(torch.randn(3, 8, generator=torch.manual_seed(0)), dim=1)
-    items = Catalogue(torch.arange(2, 1002), vectors[:1].repeat(1000, 1), torch.arange(1000))
+    items = Catalogue(torch.arange(2, 1002), vectors[:1].repeat(1000, 1), torch.arange(1, 1001))
     clicked = Clicks(vectors[1:], torch.tensor([0, 999]))
-    assert tower_recall(items, clicked, (1,))[1] == {"two_tower": 1.0, "popularity": 0.5}
+    found = tower_recall(items, clicked, (1,))[1]
+    assert (found["two_tower"], found["popularity"]) == (1.0, 0.5)
 
 
 def test_memory_is_that_of_a_block(monkeypatch) -> None:
