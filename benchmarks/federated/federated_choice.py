@@ -1,18 +1,20 @@
-"""Learning rate, local epochs and clip of federated settings, chosen on the validation window; the test is never read.
+"""Learning rate, local epochs, clip and server's optimiser of federated settings, chosen on the validation window; the
+test is never read.
 
     sluice bench federated_choice CONFIG --data DIR --out OUT [--rounds 60] [--settings fedavg central ...]
 
 One after the other, each with the values found before: the rate among RATES, the epochs among EPOCHS, the clip among
-CLIPS. Masks change no sum (tests/federated/protocol/test_round_server.py), so the search runs without: cpp1 to cpp5
-share what is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints what goes below
-[federated.overrides] of the file.
+CLIPS, the server's optimiser among SERVERS. Masks change no sum (tests/federated/protocol/test_round_server.py), so
+the search runs without: cpp1 to cpp5 share what is found for cpp2-none-holders, fedsubavg is cpp2-none-heat. Prints
+what goes below [federated.overrides] of the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +31,10 @@ from federated.jobs.simulate import run_setting
 SEARCHED = {"cpp2-none-holders": ("cpp1", "cpp2", "cpp3", "cpp4", "cpp5"), "cpp2-none-heat": ("fedsubavg",),
             "fedavg": ("fedavg",), "central": ("central",)}
 RATES, EPOCHS, CLIPS = (0.3, 1.0, 3.0, 10.0), (1, 5), (2.0, 0.2)
-WHAT = ("learning_rate", "local_epochs", "clip")
+SERVERS: tuple[Mapping[str, object], ...] = (
+    {"server_optimizer": "none"}, {"server_optimizer": "momentum", "server_rate": 0.3},
+    *({"server_optimizer": "adam", "server_rate": rate} for rate in (0.003, 0.01, 0.03)))
+WHAT = ("learning_rate", "local_epochs", "clip", "server")
 
 
 @dataclass
@@ -81,15 +86,24 @@ class Search:
         rounds = configured.rounds if setting == "central" else self.rounds
         overrides = FederatedOverrides(rounds=rounds, batch_size=configured.batch_size)
         overrides = overrides.model_copy(update={"local_epochs": configured.local_epochs, "clip": configured.clip})
-        for name, values in (("learning_rate", self.rates), ("local_epochs", EPOCHS), ("clip", CLIPS)):
-            if name not in self.what or (setting == "central" and name != "learning_rate"):
-                continue  # central has no clients: an epoch more is a round more
-            found = {}
-            for value in values:
-                found[value] = self.auc(setting, overrides.model_copy(update={name: value}))
-                print(f"| {setting} | {name} | {value:g} | {found[value]:.4f} |", flush=True)
-            overrides = overrides.model_copy(update={name: max(found, key=lambda value: found[value])})
+        for name in self.what:
+            if setting != "central" or name == "learning_rate":  # it has no clients: an epoch more is a round more
+                overrides = self._best_of(setting, overrides, name)
         return overrides
+
+    def _best_of(self, setting: str, overrides: FederatedOverrides, name: str) -> FederatedOverrides:
+        found = []
+        for values in self._choices(name):
+            tried = overrides.model_copy(update=dict(values))
+            found.append((self.auc(setting, tried), tried))
+            print(f"| {setting} | {name} | {' '.join(map(str, values.values()))} | {found[-1][0]:.4f} |", flush=True)
+        return max(found, key=lambda each: each[0])[1]
+
+    def _choices(self, name: str) -> Sequence[Mapping[str, object]]:
+        if name == "server":
+            return SERVERS
+        values = {"learning_rate": self.rates, "local_epochs": EPOCHS, "clip": CLIPS}[name]
+        return [{name: value} for value in values]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -111,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in SEARCHED[setting]:
             print(f"\n[federated.overrides.{name}]")
             chosen = overrides.model_dump(exclude_none=True)
-            print("\n".join(f"{key} = {value}" for key, value in chosen.items()), flush=True)
+            print("\n".join(f"{key} = {json.dumps(value)}" for key, value in chosen.items()), flush=True)
 
 
 if __name__ == "__main__":

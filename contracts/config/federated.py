@@ -24,6 +24,8 @@ class FederatedOverrides(Section):
     batch_size: int | None = Field(None, ge=1)
     learning_rate: float | None = Field(None, gt=0)
     clip: float | None = Field(None, gt=0)
+    server_optimizer: Literal["none", "momentum", "adam"] | None = None
+    server_rate: float | None = Field(None, gt=0)
 
 
 class Federated(Section):
@@ -72,6 +74,13 @@ class Federated(Section):
     clip: float = Field(2.0, gt=0, description="largest entry of a client's update")
     max_samples: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
     largest_heat: float = Field(50.0, gt=0, description="clip of N / n_j in FedSubAvg")
+    server_optimizer: Literal["none", "momentum", "adam"] = Field(
+        "none", description="what the server makes of a round's average: FedAvgM's momentum or FedAdam"
+    )
+    server_rate: float = Field(1.0, gt=0, description="of the server's optimiser")
+    server_beta1: float = Field(0.9, ge=0, lt=1, description="its momentum")
+    server_beta2: float = Field(0.99, ge=0, lt=1, description="adam: memory of the squares")
+    server_tau: float = Field(1e-3, gt=0, description="adam: what is added to their root")
     masked: bool = Field(
         True, description="false: every setting without masks, so the server sees each update; for experiments, since "
                           "the sums and so the model are the same, sooner"

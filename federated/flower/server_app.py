@@ -31,7 +31,7 @@ from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.score_histograms import COUNTED, Histograms
 from federated.rounds.setting_figures import round_line
-from federated.rounds.settings import HISTOGRAMS
+from federated.rounds.settings import HISTOGRAMS, server_optimizer
 from federated.rounds.training import BEST, FederatedRun
 
 LOG = logging.getLogger(__name__)
@@ -102,6 +102,7 @@ def started(setup: PublicSetup, grid: Grid, nodes: list[int], folder: Path) -> F
             grid, nodes, federated.timeout, counted, LOG.warning, closing=Closing(federated.enough)),
         population=len(nodes), folder=folder, seed=seed, rows=rows, dense=dense, largest_heat=federated.largest_heat,
         cohorts=federated.cohorts, available=of_config(federated, list(range(len(nodes))), seed), counted=counted,
+        optimizer=server_optimizer(setup.setting, setup.config),
     )
     training.count_population()
     return training

@@ -28,7 +28,7 @@ from federated.protocol.round_client import RoundClient
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.round_watch import RoundWatch
 from federated.rounds.setting_figures import figures_of, round_line
-from federated.rounds.settings import local_settings
+from federated.rounds.settings import local_settings, server_optimizer
 from federated.rounds.training import FederatedRun
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
@@ -71,6 +71,7 @@ def run_setting(
         population=1 if name == CENTRAL else client_files.count(folder), folder=folder / "runs" / name,
         seed=config.seed, rows=rows, dense=dense, largest_heat=config.federated.largest_heat, counted=counted,
         available=_availability(name, setup, folder), cohorts=config.federated.cohorts and name != CENTRAL,
+        optimizer=server_optimizer(name, config),
     )
     if watch is not None:
         training.on_opened = watch

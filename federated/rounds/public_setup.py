@@ -29,6 +29,7 @@ from federated.rounds.settings import HISTOGRAMS, plan_of
 class PublicSetup:
     """`networks` hold the weights that a run starts from; `vocabularies` are those of the prepared folder."""
 
+    setting: str
     config: Config
     space: RowSpace
     networks: FederatedNetworks
@@ -52,4 +53,4 @@ def public_setup(folder: Path, setting: str, config: Config | None = None) -> Pu
     networks = FederatedNetworks(spec, config)
     plan = (histogram_plan(config, spec, networks, identities) if setting == HISTOGRAMS
             else plan_of(setting, config, space, networks, identities))
-    return PublicSetup(config, space, networks, plan, vocabulary.read_all(client_files.public(folder)))
+    return PublicSetup(setting, config, space, networks, plan, vocabulary.read_all(client_files.public(folder)))

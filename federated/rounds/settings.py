@@ -10,6 +10,7 @@ from typing import cast
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from federated.averaging.averaging import Rule
+from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.local_training import LocalSettings
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
@@ -52,6 +53,9 @@ def plan_of(
     masking = masking if s.masked else "none"
     if policy.name == "scope" and not s.scope_buckets:
         raise ConfigError(f"setting {name!r} trains one bucket of rows a round; give federated.scope_buckets")
+    if rule == "latest" and s.server_optimizer != "none":
+        raise ConfigError(f"setting {name!r} descends along everybody's latest gradients, federated.server_optimizer "
+                          f"is {s.server_optimizer!r}; give [federated.overrides.{name}] server_optimizer = \"none\"")
     if name == "central":
         s = s.model_copy(update={"clients": 1, "min_clients": 1, "max_samples": 1, "clip": CENTRAL_CLIP})
     return Plan(
@@ -71,3 +75,9 @@ def local_settings(name: str, config: Config) -> LocalSettings:
     proximal = s.proximal if name == "fedprox" else 0.0
     decay = 1.0 if parts_of(name)[2] == "latest" else s.decay  # gradients of all rounds are added up
     return LocalSettings(s.local_epochs, s.batch_size, s.learning_rate, decay, proximal, config.seed)
+
+
+def server_optimizer(name: str, config: Config) -> ServerOptimizer:
+    """What the server makes of averages under a setting, before its first round."""
+    s = config.federated.of(name)
+    return ServerOptimizer(s.server_optimizer, s.server_rate, s.server_beta1, s.server_beta2, s.server_tau)

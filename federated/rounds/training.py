@@ -29,6 +29,7 @@ from contracts.errors import FederatedError, RoundAbandoned
 from contracts.summaries.federated import RoundFigures
 from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
+from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.availability import Availability
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
@@ -73,6 +74,7 @@ class FederatedRun:
     counted: ByteCount = field(default_factory=ByteCount)
     history: list[RoundFigures] = field(default_factory=list)
     latest: LatestAverage | None = None
+    optimizer: ServerOptimizer = field(default_factory=ServerOptimizer)
     cohorts: bool = False
     on_opened: Callable[[OpenedRound], None] = lambda opened: None
     mean_samples: float = 0.0
@@ -121,6 +123,7 @@ class FederatedRun:
         if self.latest is not None:
             self.latest.restore(stored)
             self.latest.rows, self.latest.dense = self.rows.astype(np.float64), self.dense.astype(np.float64)
+        self.optimizer.restore(stored)
         done = int(stored["round"][0])
         entries = json.loads((self.folder / HISTORY).read_text(encoding="utf-8"))
         self.history = [RoundFigures.model_validate(entry) for entry in entries[:done]]
@@ -231,8 +234,9 @@ class FederatedRun:
         steps = row_steps(
             self.plan.rule, opened.rows, opened.row_weights, opened.dense_weight, self.heat, self.largest_heat
         )
-        self.rows = self.rows + steps.astype(np.float32)
-        self.dense = self.dense + (opened.dense / max(opened.dense_weight, 1.0)).astype(np.float32)
+        rows = self.optimizer.step("rows", steps, opened.row_weights > 0)
+        dense = self.optimizer.step("dense", opened.dense / max(opened.dense_weight, 1.0))
+        self.rows, self.dense = self.rows + rows.astype(np.float32), self.dense + dense.astype(np.float32)
 
     def best(self) -> RoundFigures:
         """The round that is served: the one with the best validation AUC, else the last."""
@@ -245,7 +249,8 @@ class FederatedRun:
         model = {"rows": self.rows, "dense": self.dense, "round": np.array([number])}
         if self.best().round == number:
             _replace(self.folder / BEST, model)
-        _replace(self.folder / MODEL, model | (self.latest.state() if self.latest is not None else {}))
+        latest = self.latest.state() if self.latest is not None else {}
+        _replace(self.folder / MODEL, model | latest | dict(self.optimizer.state()))
 
 
 def _replace(path: Path, model: dict[str, np.ndarray]) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from benchmarks.federated.federated_choice import SEARCHED, main
+from benchmarks.federated.federated_choice import SEARCHED, SERVERS, main
 from tests.benchmarks.printed_figures import refuses
 
 
@@ -23,3 +23,12 @@ def test_what_is_chosen_is_the_best_tried_and_can_be_pasted(log, capsys):
 def test_wrong_options_are_refused():
     assert refuses(main, "some.toml", "--out", "out", "--settings", "cpp9")
     assert refuses(main, "some.toml")
+
+
+def test_an_optimiser_of_the_server_is_chosen_with_its_rate(log, capsys):
+    config, out = log
+    main([str(config), "--out", str(out), "--rounds", "1", "--settings", "cpp2-none-holders", "--what", "server"])
+    text = capsys.readouterr().out
+    assert len(re.findall(r"\| server \| (none|momentum|adam)", text)) == len(SERVERS)
+    pasted = tomllib.loads(text[text.index("\n[federated.") :])["federated"]["overrides"]
+    assert all(chosen["server_optimizer"] in {"none", "momentum", "adam"} for chosen in pasted.values())

@@ -7,7 +7,7 @@ import pytest
 from contracts.errors import ConfigError
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_space import RowSpace
-from federated.rounds.settings import plan_of
+from federated.rounds.settings import plan_of, server_optimizer
 from tests.federated import small_world
 
 
@@ -26,3 +26,13 @@ def test_a_scope_needs_its_buckets():
     networks = FederatedNetworks(spec, config)
     with pytest.raises(ConfigError, match="scope_buckets"):
         plan_of("scope-union-holders", config, RowSpace(spec, 10), networks)
+
+
+def test_everybodys_latest_gradients_take_no_optimiser_of_the_server():
+    config = small_world.config(settings=("cpp5", "fedlaavg"), server_optimizer="adam", server_rate=0.02)
+    assert server_optimizer("cpp5", config).rate == 0.02
+    spec = small_world.spec()
+    space, networks = RowSpace(spec, 10), FederatedNetworks(spec, config)
+    plan_of("cpp5", config, space, networks)
+    with pytest.raises(ConfigError, match=r"federated.overrides.fedlaavg\]"):
+        plan_of("fedlaavg", config, space, networks)

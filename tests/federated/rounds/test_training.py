@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
+from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.availability import alternating
 from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.plan import ATTEMPTS
@@ -191,3 +192,22 @@ def test_clients_of_cohorts_always_come_together(tmp_path):
     run.run(12, lambda rows, dense: {}, 99, lambda entry: None)
     assert sorted(sum(seen, ())) == list(range(CLIENTS))
     assert {len(each) for each in seen} == {4}
+
+
+def test_a_servers_optimiser_goes_on_after_a_restart_as_if_there_had_been_none(tmp_path):
+    of = plan("none", "all", rule="holders", clients=4)
+
+    def run(folder, rounds):
+        clients = {n: RoundClient(of, c.trainer, None) for n, c in made(replace(of, rule="latest"), tmp_path).items()}
+        made_run = FederatedRun(
+            plan=of, exchange=LocalExchange(clients), population=CLIENTS, folder=tmp_path / folder, seed=1,
+            rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32),
+            optimizer=ServerOptimizer("adam", rate=0.1))
+        made_run.run(rounds, lambda rows, dense: {}, 99, lambda entry: None)
+        return made_run
+
+    run("halved", 2)
+    halved, whole = run("halved", 4), run("whole", 4)
+    assert (halved.rows == whole.rows).all()
+    assert (halved.dense == whole.dense).all()
+    assert np.abs(whole.rows).max() > 0
