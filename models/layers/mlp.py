@@ -12,8 +12,8 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from models.layers.linear import Linear, linear
 from models.layers.norm_relu_dropout import norm_relu_dropout
 
 
@@ -28,10 +28,9 @@ class SplitLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(out).uniform_(-bound, bound))
 
     def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
-        ours = F.linear(candidate, self.candidate, self.bias)
-        if len(request) == 1 or not self.request.shape[1]:
-            return ours + F.linear(request, self.request)
-        return torch.addmm(ours, request, self.request.T)
+        if len(request) == len(candidate) > 1:
+            return linear(torch.cat([request, candidate], 1), torch.cat([self.request, self.candidate], 1), self.bias)
+        return linear(candidate, self.candidate, self.bias) + linear(request, self.request)
 
 
 class Mlp(nn.Module):
@@ -52,7 +51,7 @@ class Mlp(nn.Module):
         self.first = SplitLinear(request_in, candidate_in, widths[0])
         self.rest = nn.Sequential()
         for before, after in itertools.pairwise(widths):
-            self.rest.extend([nn.ReLU(), nn.Dropout(dropout), nn.Linear(before, after)])
+            self.rest.extend([nn.ReLU(), nn.Dropout(dropout), Linear(before, after)])
 
     def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
         """request [1 or B, R], candidate [B, C] -> [B, out]."""
@@ -63,8 +62,8 @@ class Mlp(nn.Module):
         if self.norms is None:
             return self.rest(x)
         layers = list(self.rest)
-        for norm, dropout, linear in zip(self.norms, layers[1::3], layers[2::3], strict=True):
-            x = linear(norm_relu_dropout(x, norm, dropout.p))  # type: ignore[arg-type]
+        for norm, dropout, layer in zip(self.norms, layers[1::3], layers[2::3], strict=True):
+            x = layer(norm_relu_dropout(x, norm, dropout.p))  # type: ignore[arg-type]
         return x
 
     def hidden_layers(self) -> list[SplitLinear | nn.Linear]:

@@ -14,6 +14,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.item_prior import ItemPrior
+from models.layers.linear import Linear
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
@@ -23,8 +24,8 @@ class CrossLayer(nn.Module):
 
     def __init__(self, width: int, rank: int) -> None:
         super().__init__()
-        self.down = nn.Linear(width, rank, bias=False) if rank else nn.Identity()
-        self.up = nn.Linear(rank or width, width)
+        self.down = Linear(width, rank, bias=False) if rank else nn.Identity()
+        self.up = Linear(rank or width, width)
         nn.init.zeros_(self.up.bias)
 
     def forward(self, start: Tensor, x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
 from models.layers.item_prior import ItemPrior
+from models.layers.linear import Linear
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
@@ -51,7 +52,7 @@ class Gate(nn.Module):
 
     def __init__(self, context: int, inputs: int) -> None:
         super().__init__()
-        layers = (nn.Linear(context, GATE_HIDDEN), nn.ReLU(), nn.Linear(GATE_HIDDEN, inputs)) if context else ()
+        layers = (Linear(context, GATE_HIDDEN), nn.ReLU(), Linear(GATE_HIDDEN, inputs)) if context else ()
         self.layers = nn.Sequential(*layers)
         self.constant = None if context else nn.Parameter(torch.zeros(1, inputs))
 
