@@ -23,6 +23,13 @@ def resident_megabytes(pid: int) -> int:
     return sum(int(text.split()[1]) for text in _read(pid, "statm")) * PAGE // 2**20
 
 
+def own_megabytes(pid: int) -> float:
+    """What no other process has: neither mapped files nor libraries."""
+    kilobytes = (int(line.split()[1]) for text in _read(pid, "smaps_rollup") for line in text.splitlines()
+                 if line.startswith("Anonymous:"))
+    return sum(kilobytes) / 1024
+
+
 def cpu_seconds(pid: int) -> float:
     """Of all threads, since the processes began."""
     return sum(map(_ticks, _read(pid, "stat"))) / TICKS

@@ -1,6 +1,6 @@
 """Latency while bundles are changed, beside that of the stretches between changes, under the same load.
 
-    sluice bench swaps BUNDLE [--swaps 20] [--rate 50] [--json]
+    sluice bench swaps BUNDLE [--swaps 20] [--rate 50] [--workers 1] [--steady-seconds 2] [--json]
 
 A real `sluice serve models:/NAME@champion`, a registry with two versions of the bundle, Poisson arrivals of varied
 users, half on kept and half on new channels, timed from when they were due. A swap lasts from the moment the alias
@@ -14,6 +14,7 @@ import json
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,9 +53,11 @@ def percentiles(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def measure(
-    source: Path, swaps: int, rate: float, connection: float, warm: float, workers: int = 1
+    source: Path, swaps: int, rate: float, connection: float, warm: float, workers: int = 1,
+    steady_seconds: float | None = None,
 ) -> dict[str, Any]:
-    """Swaps and steady stretches of equal length take turns, so that what else the machine does falls on both."""
+    """Swaps and steady stretches take turns, so that what else the machine does falls on both; where no length is
+    given, they are equal."""
     users = FeatureStore.load(source / "tables", "users")
     names = [users.key(row) for row in range(min(len(users), 2000))]
     with tempfile.TemporaryDirectory() as place:
@@ -63,7 +66,7 @@ def measure(
         both = versions(source, folder, registry)
         registry.point(both[0], CHAMPION)
         log = folder / "server.log"
-        options = ("--registry", registry.uri, "--poll-seconds", "0.5", "--connection-seconds", str(connection),
+        options = ("--registry", registry.uri, "--poll-seconds", "0.2", "--connection-seconds", str(connection),
                    "--cache", str(folder / "cache"), "--workers", str(workers))
         server = ServerProcess(f"models:/{both[0].name}@{CHAMPION}", log, options=options)
         memory.append(resident_megabytes(server.process.pid))
@@ -77,7 +80,7 @@ def measure(
                     time.sleep(0.05)
                 end = time.monotonic()
                 spans.append((start, end))
-                time.sleep(end - start)
+                time.sleep(end - start if steady_seconds is None else steady_seconds)
         memory.append(resident_megabytes(server.process.pid))
         server.stop()
     counted = [outcome for outcome in load.outcomes if outcome.due >= begin]
@@ -86,6 +89,7 @@ def measure(
     steady = [one for one in counted if id(one) not in inside]
     return {
         "date": datetime.now(UTC).date().isoformat(), "swaps": swaps, "rate": rate, "failed": len(load.failed),
+        "codes": dict(Counter(outcome.code for outcome in load.outcomes)),
         "seconds_per_swap": float(np.mean([end - start for start, end in spans])),
         "during": percentiles(during), "steady": percentiles(steady),
         "p99_ratio": percentiles(during)["p99"] / percentiles(steady)["p99"],
@@ -101,10 +105,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--connection-seconds", type=float, default=5.0)
     parser.add_argument("--warm-seconds", type=float, default=WARM_SECONDS, help="of load before the first swap")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--steady-seconds", type=float, help="between two changes; else as long as the one before took")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
     found = measure(
-        chosen.bundle, chosen.swaps, chosen.rate, chosen.connection_seconds, chosen.warm_seconds, chosen.workers)
+        chosen.bundle, chosen.swaps, chosen.rate, chosen.connection_seconds, chosen.warm_seconds, chosen.workers,
+        chosen.steady_seconds)
     if chosen.json:
         print(json.dumps(found))
         return

@@ -12,6 +12,7 @@ from contracts.nearest import did_you_mean
 from serving.request.query import ContextValue, PageQuery, RankQuery, Scalar, ScoreQuery
 
 MAX_RECENT = 200  # the longest sequence a field may have
+MAX_VALUES = 200  # that one filter admits
 INT64 = range(-(2**63), 2**63)
 KEY_TYPES: dict[str, type] = {"string": str, "int64": int, "bool": bool}
 
@@ -32,6 +33,7 @@ def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Coll
             raise RequestError(f"filters[{name}]", f"is not among the filter fields of this bundle{near}")
         if not values:
             raise RequestError(f"filters[{name}]", "has no values and would keep no item; give one or leave it out")
+        _at_most(f"filters[{name}]", values, MAX_VALUES)
 
 
 def check_features(query: RankQuery, spec: FeatureSpec, auction: bool) -> None:

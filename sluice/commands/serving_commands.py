@@ -12,8 +12,9 @@ import typer
 from sluice.commands.command import AsJson, command
 
 if TYPE_CHECKING:
-    from serving.proto.sluice_pb2 import RankResponse
+    from serving.proto.sluice_pb2 import PlacementResponse, RankResponse
     from serving.request.query import ContextValue, Scalar
+    from serving.server.client import Placement
     from serving.workers.supervisor import SupervisorSettings
 
 REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # seconds
@@ -107,6 +108,10 @@ def rank(
     limit: Annotated[int | None, typer.Option(help="number of items")] = None,
     context: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable")] = None,
     recent: Annotated[list[str] | None, typer.Option(help="recent item ids, newest first, repeatable")] = None,
+    candidate: Annotated[list[str] | None, typer.Option(help="rank these items alone, repeatable")] = None,
+    placement: Annotated[
+        list[str] | None, typer.Option(help="NAME=LIMIT, repeatable: several slates, no item twice")
+    ] = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="say why, for every item")] = False,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
     as_json: AsJson = False,
@@ -124,7 +129,8 @@ def rank(
     with RankingClient(target) as client:
         try:
             answer = client.rank(
-                user, limit=limit, context=values, recent_items=recent, reasons=reasons, seconds=timeout)
+                user, limit=limit, context=values, candidates=candidate, recent_items=recent, reasons=reasons,
+                placements=parse_placements(placement or []), seconds=timeout)
         except RankingFailed as error:
             raise SluiceError(f"{target} answered {error}") from None
     typer.echo(MessageToJson(answer, indent=None) if as_json else describe(answer))
@@ -145,6 +151,18 @@ def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
     return context
 
 
+def parse_placements(pairs: list[str]) -> list[Placement]:
+    """ "top=3" -> three items for the placement "top". Raises ConfigError for no NAME=LIMIT."""
+    from contracts.errors import ConfigError
+    from serving.server.client import Placement
+
+    split = [pair.partition("=") for pair in pairs]
+    for pair, (name, _, limit) in zip(pairs, split, strict=True):
+        if not (name and limit.isdecimal()):
+            raise ConfigError(f"--placement {pair!r} is not NAME=LIMIT, as in top=3")
+    return [Placement(name, int(limit)) for name, _, limit in split]
+
+
 def _typed(text: str) -> Scalar:
     if text in ("true", "false"):
         return text == "true"
@@ -160,7 +178,14 @@ def _typed(text: str) -> Scalar:
 
 def describe(answer: RankResponse) -> str:
     """One line per item with probability, price and reasons, then one per stage with its cause where it was cut."""
-    lines = [f"{answer.bundle_version}  {'known' if answer.known_user else 'unknown'} user"]
+    lines = [f"{answer.bundle_version}  {'known' if answer.known_user else 'unknown'} user", *_slate(answer)]
+    for placement in answer.placements:
+        lines += [f"{placement.name}:", *_slate(placement)]
+    return "\n".join(lines)
+
+
+def _slate(answer: RankResponse | PlacementResponse) -> list[str]:
+    lines = []
     for place, item in enumerate(answer.items, start=1):
         price = f"  price {item.price:.4f}" if item.HasField("price") else ""
         reasons = ", ".join(f"{reason.field} {reason.logit_change:+.2f}" for reason in item.reasons)
@@ -168,9 +193,8 @@ def describe(answer: RankResponse) -> str:
             f"{place:>3}  {item.item_id:<12} p {item.probability:.4f}  score {item.score:.4f}{price}  "
             f"[{item.channel}]  {reasons}"
         )
-    lines += [
+    return lines + [
         f"     {stage.name}: {stage.candidates_in} -> {stage.candidates_out} in {stage.microseconds} us"
         + (f" ({stage.cause})" if stage.cause else "")
         for stage in answer.stages
     ]
-    return "\n".join(lines)

@@ -34,7 +34,7 @@ def test_one_bundle_becomes_two_versions_of_one_name(bundle_folder, tmp_path):
 @pytest.mark.slow
 def test_latency_during_a_swap_stands_beside_that_of_the_stretch_after_it(bundle_folder, capsys):
     main([str(bundle_folder), "--swaps", "1", "--rate", "20", "--connection-seconds", "1", "--warm-seconds", "0.5",
-          "--json"])
+          "--steady-seconds", "1", "--json"])
     found = last_line(capsys.readouterr().out)
     assert all_finite(found)
     assert (found["swaps"], found["failed"]) == (1, 0)

@@ -9,7 +9,7 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from serving.request.query import ContextValue, PageQuery, RankQuery
-from serving.request.request_check import MAX_RECENT, check, check_features, check_page
+from serving.request.request_check import MAX_RECENT, MAX_VALUES, check, check_features, check_page
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),
@@ -47,6 +47,10 @@ def test_too_many_candidates() -> None:
 
 def test_too_many_recent_items() -> None:
     assert str(MAX_RECENT) in refused("recent_items", recent_items=("a",) * (MAX_RECENT + 1))
+
+
+def test_too_many_values_of_a_filter() -> None:
+    assert str(MAX_VALUES) in refused("filters[brand]", filters={"brand": ("x",) * (MAX_VALUES + 1)})
 
 
 def test_unknown_context_field_names_the_nearest() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
-from sluice.commands.serving_commands import describe, parse_context
+from sluice.commands.serving_commands import describe, parse_context, parse_placements
 
 
 def test_context_values_get_the_type_they_look_like():
@@ -21,6 +21,23 @@ def test_several_values_of_a_field_follow_one_another():
 def test_a_pair_without_name_or_equals_is_refused(pair):
     with pytest.raises(ConfigError, match="NAME=VALUE"):
         parse_context([pair])
+
+
+def test_placements_have_names_and_limits():
+    assert [(one.name, one.limit) for one in parse_placements(["top=3", "side=12"])] == [("top", 3), ("side", 12)]
+
+
+@pytest.mark.parametrize("pair", ["top", "=3", "top=", "top=few", "top=-1"])
+def test_a_placement_without_name_or_limit_is_refused(pair):
+    with pytest.raises(ConfigError, match="NAME=LIMIT"):
+        parse_placements([pair])
+
+
+def test_the_description_shows_every_slate():
+    slates = [pb.PlacementResponse(name=name, items=[pb.RankedItem(item_id=item)])
+              for name, item in (("top", "i1"), ("side", "i2"))]
+    lines = describe(pb.RankResponse(bundle_version="b-1", known_user=True, placements=slates)).splitlines()
+    assert [line.split()[:2] for line in lines] == [["b-1", "known"], ["top:"], ["1", "i1"], ["side:"], ["1", "i2"]]
 
 
 def test_the_description_shows_items_reasons_and_stages_with_their_cause():
