@@ -1,10 +1,8 @@
 """Encoded examples (Parquet) -> tensors.
 
-Reads `FOLDER/day=D/*.parquet` as the pipelines write it: one int32 column (or list of fixed length) per id slot, one
-double column of raw values per dense slot, `_label`, `_row`, and `_user`, `_position` where the log has them. Row
-groups are the unit of reading; shuffling mixes the rows of `BUFFER_ROWS` at a time, drawn from row groups in random
-order, so memory does not grow with the folder. Who reads a folder again and again may `hold` it, decoded, where
-it fits. Knows nothing about networks.
+Reads the files of models/examples/example_files.py. Row groups are the unit of reading; shuffling mixes the rows of
+`BUFFER_ROWS` at a time, drawn from row groups in random order, so memory does not grow with the folder. Who reads a
+folder again and again may `hold` it, decoded, where it fits. Knows nothing about networks.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
@@ -25,6 +22,7 @@ from contracts.config.section import Side
 from contracts.errors import DataError, SchemaError
 from contracts.features.encoding import scale
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
+from models.examples.example_files import ExampleFiles, RowGroup, plain
 
 BUFFER_ROWS = 262_144
 HELD_BYTES = 2**30  # of a decoded folder that stays in memory
@@ -65,15 +63,7 @@ class Batch(NamedTuple):
         return Batch(request, candidate, change(self.label), change(self.position), change(self.user), change(self.row))
 
 
-class RowGroup(NamedTuple):
-    """A row group of a Parquet file: its number in the file and how many rows it holds."""
-
-    path: Path
-    number: int
-    rows: int
-
-
-class ExampleSet:
+class ExampleSet(ExampleFiles):
     """The examples below one folder. `fresh` reads the event-fresh twin of every column that has one.
 
     Raises DataError when the folder holds no row or an id lies outside its table, SchemaError when a column is missing
@@ -83,11 +73,8 @@ class ExampleSet:
     _held: dict[RowGroup, Batch] | None = None
 
     def __init__(self, folder: Path, spec: FeatureSpec, fresh: bool = False) -> None:
-        self.folder, self.spec = folder, spec
-        self.groups = [group for path in sorted(folder.glob("day=*/*.parquet")) for group in _row_groups(path)]
-        self.rows = sum(group.rows for group in self.groups)
-        if self.rows == 0:
-            raise DataError(f"{folder} holds no examples (day=*/*.parquet); run `sluice features`, or widen the window")
+        super().__init__(folder)
+        self.spec = spec
         present = set(pq.read_schema(self.groups[0].path).names)
         self._source = {name: f"{name}{FRESH}" if fresh and f"{name}{FRESH}" in present else name
                         for name in _slot_names(spec)}
@@ -131,14 +118,6 @@ class ExampleSet:
         if self._held is None and sum(group.rows for group in self.groups) * (ROW_BYTES + 4 * columns) <= most:
             self._held = {}
 
-    def column(self, name: str) -> np.ndarray:
-        """One column of all rows in file order; a list column becomes [N, length]."""
-        tables = (pq.ParquetFile(path).read(columns=[name]) for path in dict.fromkeys(g.path for g in self.groups))
-        table = pa.concat_tables(tables)
-        if name not in table.column_names:
-            raise SchemaError(f"{self.folder} has no column {name!r}")
-        return _plain(table.column(name), name)
-
     def _buffers(self, groups: list[RowGroup], batch_size: int, shuffle: bool) -> Iterator[Batch]:
         pending: list[Batch] = []
         files: dict[Path, pq.ParquetFile] = {}
@@ -181,10 +160,10 @@ class ExampleSet:
 
     def _convert(self, table: pa.Table, path: Path) -> Batch:
         rows = table.num_rows
-        label = torch.from_numpy(_plain(table.column(LABEL), LABEL).astype(np.float32))
-        position = _plain(table.column(POSITION), POSITION) if self._position else np.ones(rows)
-        user = _plain(table.column(USER), USER) if self._user else np.zeros(rows)
-        row = _plain(table.column(ROW), ROW)
+        label = torch.from_numpy(plain(table.column(LABEL), LABEL).astype(np.float32))
+        position = plain(table.column(POSITION), POSITION) if self._position else np.ones(rows)
+        user = plain(table.column(USER), USER) if self._user else np.zeros(rows)
+        row = plain(table.column(ROW), ROW)
         return Batch(
             self._block(table, BLOCK_SIDES["request"], path), self._block(table, BLOCK_SIDES["candidate"], path), label,
             torch.from_numpy(position.astype(np.int32)), torch.from_numpy(user.astype(np.int64)),
@@ -194,37 +173,19 @@ class ExampleSet:
     def _block(self, table: pa.Table, sides: tuple[Side, ...], path: Path) -> FeatureBlock:
         ids: list[np.ndarray] = []
         for slot in self.spec.id_slots(*sides):
-            values = _plain(table.column(self._source[slot.name]), slot.name).reshape(table.num_rows, -1)
+            values = plain(table.column(self._source[slot.name]), slot.name).reshape(table.num_rows, -1)
             _check_ids(values, slot.name, slot.width, slot.size, path)
             ids.extend(values.T)
         dense = [
-            scale(_plain(table.column(self._source[slot.name]), slot.name), self.spec.by_name[slot.field])
+            scale(plain(table.column(self._source[slot.name]), slot.name), self.spec.by_name[slot.field])
             for slot in self.spec.dense_slots(*sides)
         ]
         return FeatureBlock(_interleave(ids, table.num_rows, np.int32), _interleave(dense, table.num_rows, np.float32))
 
 
-def _row_groups(path: Path) -> list[RowGroup]:
-    meta = pq.read_metadata(path)
-    groups = [RowGroup(path, index, meta.row_group(index).num_rows) for index in range(meta.num_row_groups)]
-    return [group for group in groups if group.rows]
-
-
 def _slot_names(spec: FeatureSpec) -> list[str]:
     sides = (*BLOCK_SIDES["request"], *BLOCK_SIDES["candidate"])
     return [*(slot.name for slot in spec.id_slots(*sides)), *(slot.name for slot in spec.dense_slots(*sides))]
-
-
-def _plain(column: pa.ChunkedArray, name: str) -> np.ndarray:
-    """numpy values; missing numbers are NaN; lists of one length become [N, length]."""
-    if not pa.types.is_nested(column.type):
-        return column.to_numpy()
-    lengths = pc.min_max(pc.fill_null(pc.list_value_length(column), -1)).as_py()
-    if lengths["min"] != lengths["max"]:
-        raise SchemaError(f"column {name!r} has lists of {lengths['min']} to {lengths['max']} values (-1: null); all "
-                          "must have one length")
-    flat = pc.list_flatten(column).to_numpy()
-    return flat.reshape(len(column), -1)
 
 
 def _check_ids(values: np.ndarray, name: str, width: int, size: int, path: Path) -> None:

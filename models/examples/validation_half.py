@@ -16,8 +16,7 @@ from contracts.artifacts import ROW, USER
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: Knuth's multiplicative hash
+from models.examples.hashed_share import GOLDEN
 
 
 def half_of(keys: np.ndarray) -> np.ndarray:

@@ -16,14 +16,9 @@ import torch
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
-from models.examples.validation_half import GOLDEN
+from models.examples.hashed_share import hashed_share
 
 Part = Literal["fit", "holdout"]
-
-
-def hashed_share(keys: np.ndarray) -> np.ndarray:
-    """A number in [0, 1) of each int64 key, evenly spread."""
-    return (keys.astype(np.int64).view(np.uint64) * GOLDEN >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
 def holdout_days(rows_of_day: dict[str, int], share: float) -> set[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from contracts.artifacts import LABEL, ROW
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, UNKNOWN, FeatureField, FeatureSpec
-from models.examples.batches import ExampleSet
+from models.examples.example_files import ExampleFiles
 
 QUANTILES = 32
 LEFT_OUT = ("cross", "statistic")
@@ -44,7 +44,7 @@ class Sample:
     day: np.ndarray
 
 
-def read(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int, like: Sample | None = None) -> Sample:
+def read(examples: ExampleFiles, spec: FeatureSpec, limit: int, seed: int, like: Sample | None = None) -> Sample:
     """All rows, or a uniform sample of `limit`; numbers are cut at the edges of `like` where it is given."""
     kept = np.arange(examples.rows)
     if limit < examples.rows:

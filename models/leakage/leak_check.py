@@ -21,8 +21,8 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.leaks import FieldFigures, LeaksSummary, SuspectedField
 from models.evaluation.metrics import auc
-from models.examples.batches import ExampleSet
-from models.examples.window_part import hashed_share
+from models.examples.example_files import ExampleFiles
+from models.examples.hashed_share import hashed_share
 from models.leakage.field_alone import scores, together
 from models.leakage.field_columns import FieldColumn, Sample, read
 from models.leakage.label_columns import fields_of_the_label
@@ -39,11 +39,11 @@ def check_for_leaks(config: Config, out: Artifacts) -> LeaksSummary:
     """Writes OUT/leaks/summary.json and returns it; `skipped` says why nothing could be evaluated."""
     begin = time.perf_counter()
     spec = FeatureSpec.read(out.encoding)
-    sample = read(ExampleSet(out.examples("train"), spec), spec, TRAIN_ROWS, config.seed)
+    sample = read(ExampleFiles(out.examples("train")), spec, TRAIN_ROWS, config.seed)
     parts = _thirds(sample)
     found = _too_few(sample, parts)
     if found is None:
-        later = read(ExampleSet(out.examples("validation"), spec), spec, LATER_ROWS, config.seed, sample)
+        later = read(ExampleFiles(out.examples("validation")), spec, LATER_ROWS, config.seed, sample)
         timed = config.log.event_time is not None
         found = evaluate(sample, parts, later if timed else None, fields_of_the_label(config))
         found = found.model_copy(update={"suspected": _with_profiles(found.suspected, sample, spec, out)})

@@ -24,6 +24,7 @@ _SERVER_DEFAULTS = {
     "sail.parquet.file_metadata_cache.type": "none",  # folders are replaced in place
     "sail.parquet.file_statistics_cache.type": "none",
 }
+_ALLOCATOR = "MIMALLOC_ARENA_EAGER_COMMIT"  # without it, huge pages: a third of the time went into clearing them
 _SERVERS: list[object] = []  # a server ends when nothing refers to it
 
 
@@ -53,6 +54,7 @@ def _port(settings: frozenset[tuple[str, str]]) -> int:
     for key, value in {**_SERVER_DEFAULTS, _memory_limit()[0]: _memory_limit()[1], **dict(settings)}.items():
         os.environ[variable(key)] = value
     os.environ.setdefault("RUST_LOG", "error")
+    os.environ.setdefault(_ALLOCATOR, "0")
     from pysail.spark import SparkConnectServer
 
     server = SparkConnectServer("127.0.0.1", 0)

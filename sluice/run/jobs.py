@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ from sluice.run.progress import show_progress
 if TYPE_CHECKING:  # the registry is asked by training alone
     from sluice.release.warm_parent import WarmStartSource
 
-NO_TORCH = "this machine has no torch, with which the examples are read; install sluice[models] to have it"
 NO_TIMES = "the log has no times: rows were dealt out by hash, and no drift over time can be seen; set log.event_time"
 NO_USERS = "the log has no users; set log.user_id"
 NO_ITEMS = "the log has no items to choose from; set log.item_id"
@@ -50,15 +48,11 @@ def run_features(
 
 def check_leaks(config: Config, out: Artifacts, console: Console) -> LeaksSummary:
     """Which fields may know the label; a warning each, and no more: the run goes on with them."""
+    from models.leakage import leak_check
     from sluice.report.tables import print_leaks
 
-    if importlib.util.find_spec("torch") is None:
-        leaks = LeaksSummary(skipped=NO_TORCH, suspected={}, fields={})
-    else:
-        from models.leakage import leak_check
-
-        with show_progress(console, "leak check"):
-            leaks = leak_check.check_for_leaks(config, out)
+    with show_progress(console, "leak check"):
+        leaks = leak_check.check_for_leaks(config, out)
     print_leaks(leaks, console)
     return leaks
 

@@ -64,14 +64,3 @@ def test_real_tables(example: str, variable: str, suspected: list[str], tmp_path
     leaks, _ = features(load(EXAMPLES / f"{example}.toml"), Path(folder), tmp_path)
     assert list(leaks.suspected) == suspected
     assert leaks.planted_found
-
-
-def test_a_machine_for_spark_alone_says_that_the_check_was_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jobs.importlib.util, "find_spec", lambda name: None)
-    shown = io.StringIO()
-    console = Console(file=shown, width=300)
-    found = jobs.check_leaks(load(EXAMPLES / "bank.toml"), Artifacts(tmp_path), console)
-    assert "install sluice[models]" in (found.skipped or "")
-    assert "leak check left out" in shown.getvalue()

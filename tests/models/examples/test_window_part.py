@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import DataError
-from models.examples.window_part import WindowPart, hashed_share, holdout_days
+from models.examples.window_part import WindowPart, holdout_days
 
 
 @given(st.dictionaries(st.dates().map(str), st.integers(1, 100), min_size=2, max_size=9), st.floats(0.05, 0.9))
@@ -51,8 +51,3 @@ def test_an_empty_part_is_refused(item_world: Any, tmp_path: Path) -> None:
     shutil.copytree(next(item_world.train.folder.glob("day=*")), tmp_path / "day=2026-01-01")
     with pytest.raises(DataError, match="part 'holdout' has no row"):
         WindowPart(tmp_path, item_world.train.spec, "holdout", 1e-12)
-
-
-def test_the_hash_is_even() -> None:
-    shares = hashed_share(np.arange(20_000))
-    assert np.histogram(shares, bins=10, range=(0, 1))[0] == pytest.approx(2000, rel=0.1)
