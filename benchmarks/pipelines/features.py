@@ -1,7 +1,7 @@
 """The feature job at growing sizes of the marketplace: embedded, beside a script for DuckDB, beside Apache Spark.
 
     sluice bench features [--millions 0.5 1 5 20] [--engines embedded duckdb spark_local] [--repetitions 3] [--out OUT]
-                          [--config FILE] [--memory 8g] [--peer FOLDER] [--json]
+                          [--config FILE] [--memory 8g] [--peer FOLDER] [--merge] [--json]
 
 Users and items grow along with the events, so that every table does. Each run is a process of its own; the engines take
 turns, and the median of each figure counts: seconds, CPU seconds of the process and its children (which other work on
@@ -9,6 +9,9 @@ the machine disturbs less), the peak of their memory, the peak of temporary file
 script does not (row hashes, quarantine, parity rows); the script, benchmarks/pipelines/duckdb_features.py, is what
 somebody writes who needs this one log alone. A line of least squares through the sizes gives the seconds a million
 events (slope) and those of nothing (intercept).
+
+What takes longer than a sitting is measured in pieces: --out keeps each run as it ends (OUT/runs.jsonl), and with
+--merge the logs and the runs that lie there count, too; `--merge --repetitions 0` runs nothing and prints the line.
 
 Prints a Markdown table; with --json the last line is one JSON object, `features.ENGINE.FIGURE` by number of events.
 """
@@ -21,10 +24,11 @@ import shutil
 import statistics
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pipelines import kept_costs
 from benchmarks.pipelines.feature_peers import ENGINES, command, duckdb_python, environment
 from benchmarks.pipelines.process_cost import Cost, cost_of
 from contracts.artifacts import Artifacts
@@ -60,18 +64,17 @@ def grown(simulation: Simulation, events: int) -> Simulation:
 
 def measure(
     config: Path, folder: Path, engines: Sequence[str], repetitions: int, memory: str, peer: Path | None,
-) -> dict[str, list[Cost]]:
-    """Engine -> the cost of each run; each round begins with another engine. Output of the embedded one stays."""
-    costs: dict[str, list[Cost]] = {engine: [] for engine in engines}
+) -> Iterator[tuple[str, Cost]]:
+    """(engine, the cost of a run); each round begins with another engine. Output of the embedded one stays."""
     for turn in range(repetitions):
         for engine in [*engines[turn % len(engines):], *engines[:turn % len(engines)]]:
             out = folder if engine == "embedded" else folder / engine
             _emptied(folder, out)
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 started = command(engine, config, folder / "raw", out, Path(scratch), memory, peer)
-                costs[engine].append(cost_of(started, environment(engine, Path(scratch)), Path(scratch)))
-            print(f"{engine:12s} {folder.name:>6s} million: {said(costs[engine][-1])}", flush=True)
-    return costs
+                cost = cost_of(started, environment(engine, Path(scratch)), Path(scratch))
+            print(f"{engine:12s} {folder.name:>6s} million: {said(cost)}", flush=True)
+            yield engine, cost
 
 
 def _emptied(folder: Path, out: Path) -> None:
@@ -133,23 +136,33 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="kept afterwards; none given: a folder that goes again")
     parser.add_argument("--memory", default="8g", help="of the Spark driver and of DuckDB")
     parser.add_argument("--peer", type=Path, default=PEER, help="environment with DuckDB; made where missing")
+    parser.add_argument("--merge", action="store_true", help="with what earlier calls left in --out")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     chosen = parser.parse_args(argv)
-    peer = duckdb_python(chosen.peer) if "duckdb" in chosen.engines else None
-    costs: dict[str, dict[int, list[Cost]]] = {engine: {} for engine in chosen.engines}
+    if chosen.merge and chosen.out is None:
+        parser.error("--merge needs the --out of the earlier calls")
     with tempfile.TemporaryDirectory() as scratch:
-        for millions in chosen.millions:
-            folder = Path(chosen.out or scratch) / f"{millions:g}"
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            config = simulated(chosen.config, millions, folder, chosen.memory)
-            runs = measure(config, folder, chosen.engines, chosen.repetitions, chosen.memory, peer)
-            for engine, of_engine in runs.items():
-                costs[engine][round(millions * MILLION)] = of_engine
-    found = medians(costs)
+        found = medians(_measured(chosen, Path(chosen.out or scratch)))
     print(table(found))
     if chosen.json:
         print(json.dumps({"features": found}))
+
+
+def _measured(chosen: argparse.Namespace, out: Path) -> Costs:
+    """Runs what is asked for; the runs that `out` holds then."""
+    peer = duckdb_python(chosen.peer) if "duckdb" in chosen.engines and chosen.repetitions else None
+    if not chosen.merge:
+        (out / kept_costs.FILE).unlink(missing_ok=True)
+    for millions in chosen.millions if chosen.repetitions else ():
+        folder = out / f"{millions:g}"
+        config = folder / "config.toml"
+        if not (chosen.merge and config.exists()):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            config = simulated(chosen.config, millions, folder, chosen.memory)
+        for engine, cost in measure(config, folder, chosen.engines, chosen.repetitions, chosen.memory, peer):
+            kept_costs.keep(out, engine, round(millions * MILLION), cost)
+    return kept_costs.kept(out)
 
 
 if __name__ == "__main__":

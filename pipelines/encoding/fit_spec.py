@@ -47,7 +47,7 @@ def fit_fields(train: DataFrame, config: Config, folder: Path) -> tuple[FeatureS
     Raises ConfigError where a cross has more codes than an int64 holds.
     """
     vocabularies = fit_vocabularies(train, counted_fields(config), folder)
-    bins = fit_all_bins(train, config)
+    bins = fit_all_bins(train, config, folder)
     plain = [field for field in config.fields if field.kind != "cross"]
     fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
     return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies, folder)
@@ -89,10 +89,10 @@ def dense_features(field: FieldConfig) -> list[tuple[str, bool]]:
     return [(field.name, field.log)] if field.kind == "numeric" else []
 
 
-def fit_all_bins(train: DataFrame, config: Config) -> dict[str, fit_bins.Bins]:
+def fit_all_bins(train: DataFrame, config: Config, folder: Path) -> dict[str, fit_bins.Bins]:
     """By feature name, from one sample of all numbers."""
     logs = {name: (log, field) for field in config.fields for name, log in dense_features(field)}
-    values = fit_bins.sample(train, list(logs))
+    values = fit_bins.sample(train, list(logs), folder)
     return {name: fit_bins.fit(values[name], field.bins(), log, name)
             for name, (log, field) in logs.items()}
 

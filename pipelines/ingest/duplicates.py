@@ -7,9 +7,12 @@ its equal rows are rows of their own, told apart by a running number.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from contracts.artifacts import DAY, KNOWN, ROW
 from pipelines.engine.content_hash import row_hash
@@ -40,17 +43,37 @@ def number_copies(frame: DataFrame, raw: Sequence[str]) -> DataFrame:
     return numbered.withColumn(ROW, copy).drop(_RANK)
 
 
-def drop_duplicates(frame: DataFrame, raw: Sequence[str], duplicates: int) -> DataFrame:
+class Repeats(NamedTuple):
+    """How many rows are too many, and the `_row` of the events that have them, as `_content`; None without any."""
+
+    rows: int
+    events: DataFrame | None
+
+
+def find_repeats(frame: DataFrame, few: int = FEW) -> Repeats:
+    """Of a frame with `_row`, in one pass. Up to `few` events pass through the driver, so that an engine knows them to
+    be few."""
+    counted = frame.groupBy(ROW).agg(F.count(F.lit(1)).alias(_RANK)).where(F.col(_RANK) > 1)
+    found = counted.limit(few + 1).toArrow()
+    if found.num_rows > few:
+        more = counted.agg(F.sum(F.col(_RANK) - 1).alias(_RANK)).collect()[0]
+        return Repeats(int(more[_RANK]), counted.select(F.col(ROW).alias(_CONTENT)))
+    if not found.num_rows:
+        return Repeats(0, None)
+    events = found.select([ROW]).rename_columns([_CONTENT])
+    schema = StructType([StructField(_CONTENT, LongType())])
+    rows = pc.sum(found.column(_RANK)).as_py() - found.num_rows
+    return Repeats(rows, frame.sparkSession.createDataFrame(events, schema))
+
+
+def drop_duplicates(frame: DataFrame, raw: Sequence[str], repeats: Repeats) -> DataFrame:
     """Keeps one row per `_row`. The choice does not depend on files, partitions or the order of rows.
 
-    Rows without an equal, nearly all, are passed on as they come; the others are ranked. `duplicates` is how many rows
-    are too many: where they are few, their ids pass through the driver, so that an engine knows them to be few.
+    Rows without an equal, nearly all, are passed on as they come; the others are ranked.
     """
-    rows = frame.groupBy(ROW).agg(F.count(F.lit(1)).alias(_RANK))
-    repeated = rows.where(F.col(_RANK) > 1).select(F.col(ROW).alias(_CONTENT))
-    if duplicates <= FEW:
-        repeated = frame.sparkSession.createDataFrame(repeated.toArrow(), repeated.schema)
-    marked = repeated.join(frame, F.col(_CONTENT) == F.col(ROW), "right")
+    if repeats.events is None:
+        return frame
+    marked = repeats.events.join(frame, F.col(_CONTENT) == F.col(ROW), "right")
     earliest = [KNOWN] if KNOWN in frame.columns else []
     order = Window.partitionBy(ROW).orderBy(*earliest, _CONTENT)
     copies = marked.where(F.col(_CONTENT).isNotNull()).withColumn(_CONTENT, row_hash(frame, sorted(raw)))

@@ -26,7 +26,7 @@ from pipelines.engine.failures import explained
 from pipelines.engine.step import check_columns
 from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import labels, quarantine, roles
-from pipelines.ingest.duplicates import add_row, drop_duplicates, number_copies
+from pipelines.ingest.duplicates import Repeats, add_row, drop_duplicates, find_repeats, number_copies
 from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, figures_of_days
 from pipelines.ingest.key_tables import write_table
 from pipelines.ingest.known_by import KnownBy
@@ -112,22 +112,22 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
     path, columns = run.config.path(run.config.log, run.data), _columns(raw)
     marked, undated = _of_day(run, _identified(run, _marked(run.config, raw), columns))
     with explained("log", path):
-        counts = quarantine.count(marked, ROW if _may_repeat(run) else None)
+        counts = quarantine.count(marked)
         check_readable(run.config.log, counts, path, run.day)
         quarantine.write(marked, counts, columns, run.out.quarantine, "log", F.col(DAY), run.only)
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
-        duplicates = 0 if counts.distinct is None else counts.rows - counts.bad - counts.distinct
         clean = _numbered(run, quarantine.clean(marked), columns)
-        unique = drop_duplicates(clean, columns, duplicates) if duplicates else clean
+        repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
+        unique = drop_duplicates(clean, columns, repeats)
         labelled, clicks = _labelled(run, clean, unique)
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
     try:
-        days = _checked_days(run, staging, counts, duplicates)
+        days = _checked_days(run, staging, counts, repeats.rows)
     except DataError:
         shutil.rmtree(staging)
         raise
     return Ingested(
-        rows_in=counts.rows, duplicates=duplicates, quarantined=counts.bad, reasons=counts.by_reason,
+        rows_in=counts.rows, duplicates=repeats.rows, quarantined=counts.bad, reasons=counts.by_reason,
         events=sum(day.events for day in days.values()), positives=sum(day.positives for day in days.values()),
         days=days, written=tuple(publish(run.spark, staging, run.out.events, run.only)), clicks=clicks,
         undated=None if undated is None else undated.count(),

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.pipelines.features import grown, line, main, medians, simulated, table
+from benchmarks.pipelines.kept_costs import keep
 from benchmarks.pipelines.process_cost import Cost
 from contracts.artifacts import Artifacts
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
 from tests.benchmarks import tiny_market
-from tests.benchmarks.printed_figures import all_finite, refuses
+from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
 
 def test_a_configuration_without_a_simulation_is_refused(tmp_path):
@@ -22,6 +23,19 @@ def test_a_configuration_without_a_simulation_is_refused(tmp_path):
 def test_wrong_options_are_refused():
     assert refuses(main, "--millions", "many")
     assert refuses(main, "--engines", "abacus")
+
+
+def test_pieces_are_merged_into_one_line_without_a_run(tmp_path, capsys):
+    for engine, events, seconds in (("embedded", 500_000, 8), ("duckdb", 500_000, 4), ("embedded", 1_000_000, 12)):
+        keep(tmp_path, engine, events, Cost(seconds, 10, 100, 0))
+    main(["--out", str(tmp_path), "--merge", "--repetitions", "0", "--json"])
+    found = last_line(capsys.readouterr().out)["features"]
+    assert found["embedded"]["seconds"] == {"500000": 8, "1000000": 12}
+    assert (found["embedded"]["slope"], found["duckdb"]["slope"]) == (8.0, None)
+
+
+def test_to_merge_takes_a_folder():
+    assert refuses(main, "--merge")
 
 
 def test_users_and_items_grow_with_the_events():

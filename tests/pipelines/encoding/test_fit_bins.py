@@ -52,14 +52,15 @@ def test_values_too_wide_to_scale_are_refused():
         fit(np.array([-1e300, 1e300]), [2], False, "x")
 
 
-def test_the_sample_is_bounded_sorted_finite_and_the_same_for_any_partitioning(spark):
+def test_the_sample_is_bounded_sorted_finite_and_the_same_for_any_partitioning(spark, tmp_path):
     def drawn(partitions, rows):
         df = spark.range(0, 4000, 1, partitions).withColumn(ROW, F.xxhash64("id"))
         rest = F.col("id") % 5
         value = F.when(rest == 0, F.lit(None)).when(rest == 1, F.lit(float("inf"))).otherwise(F.col("id"))
-        return sample(df.withColumn("x", value.cast("double")), ["x"], rows)["x"]
+        return sample(df.withColumn("x", value.cast("double")), ["x"], tmp_path, rows)["x"]
 
     assert drawn(2, 5000).tolist() == [i for i in range(4000) if i % 5 > 1]
     assert 400 < len(drawn(2, 1000)) < 800
     assert drawn(2, 1000).tolist() == drawn(7, 1000).tolist()
-    assert sample(spark.range(1), []) == {}
+    assert sample(spark.range(1), [], tmp_path) == {}
+    assert list(tmp_path.iterdir()) == []
