@@ -9,8 +9,6 @@ counts for each of their parts.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from contracts.features.encoding import Encoded
@@ -28,30 +26,20 @@ LOOKED_AT = 6  # fields per item
 ROUNDING = 1e-5  # rows of one call may round differently; a smaller change is none
 
 
-class Ablation(NamedTuple):
-    """One field: the columns it owns in its block, and what they hold when it is missing."""
-
-    field: str
-    of_request: bool
-    id_columns: slice
-    ids: np.ndarray
-    dense_columns: slice
-    dense: np.ndarray
-
-
 class Reasons:
-    """Explains the bundle's ranker: one ablation per field of user, context and item."""
+    """Explains the bundle's ranker: one ablation per field of user, context and item. `fields` are their names, in the
+    order of `changes`."""
 
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
         self._ranker, self._features = split_ranker.of(bundle.ranker), features
         spec = bundle.spec
-        self._fields = [
-            *_ablations(True, spec.block_ids("request"), spec.block_dense("request"), features.missing_request),
-            *_ablations(False, spec.id_slots("item"), spec.dense_slots("item"), features.missing_item),
-        ]
-        self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields)
+        request = _owners(spec.block_ids("request"), spec.block_dense("request"))
+        items = _owners(spec.id_slots("item"), spec.dense_slots("item"))
+        self.fields = [*request, *items]
         nothing = features.candidate_inputs(np.array([UNKNOWN_ROW]), features.missing_request.ids)
         self._missing = features.missing_request, nothing
+        self._owned = _masks(request, self._missing[0], 0, len(items)), _masks(items, nothing, len(request), 0)
+        self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields)
 
     def top(
         self, rows: np.ndarray, requester: Requester, given: GivenItems | None = None
@@ -64,7 +52,7 @@ class Reasons:
         changes = self._ablated(candidate, requester, looked_at)
         order = np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :TOP]
         return [
-            [Reason(self._fields[fields[f]].field, float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
+            [Reason(self.fields[fields[f]], float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
             for item, fields, best in zip(changes, looked_at, order, strict=True)
         ]
 
@@ -73,18 +61,13 @@ class Reasons:
         candidate = self._features.candidate_inputs(rows, requester.inputs.ids)
         return self._ablated(candidate, requester, self._all(len(rows)))
 
-    @property
-    def fields(self) -> list[str]:
-        """Names, in the order of `changes`."""
-        return [ablation.field for ablation in self._fields]
-
     def _all(self, count: int) -> np.ndarray:
-        return np.broadcast_to(np.arange(len(self._fields)), (count, len(self._fields)))
+        return np.broadcast_to(np.arange(len(self.fields)), (count, len(self.fields)))
 
     def _looked_at(self, candidate: Encoded, requester: Requester) -> np.ndarray:
         """[n, LOOKED_AT] fields of each item, or all where the network cannot be asked."""
         found = None
-        if len(self._fields) > LOOKED_AT:
+        if len(self.fields) > LOOKED_AT:
             found = self._sensitivity.changes(requester.inputs, candidate, self._missing)
         if found is None:
             return self._all(len(candidate.ids))
@@ -98,28 +81,42 @@ class Reasons:
 
     def _variants(self, items: Encoded, requester: Requester, fields: np.ndarray) -> tuple[Encoded, Encoded]:
         """Both blocks of variant 0 (unchanged) and one variant per column of `fields` [n, m], each over all items."""
-        count, variants = len(items.ids), fields.shape[1] + 1
-        request_ids, request_dense = (part.repeat(variants * count, axis=0) for part in requester.inputs)
-        candidate_ids, candidate_dense = (np.tile(part, (variants, 1)) for part in items)
-        for number in np.unique(fields):
-            ablation, (which, columns) = self._fields[number], np.nonzero(fields == number)
-            places = (columns + 1) * count + which
-            ids, dense = (request_ids, request_dense) if ablation.of_request else (candidate_ids, candidate_dense)
-            ids[places, ablation.id_columns] = ablation.ids
-            dense[places, ablation.dense_columns] = ablation.dense
-        self._features.write_crosses(candidate_ids, request_ids)
-        return Encoded(request_ids, request_dense), Encoded(candidate_ids, candidate_dense)
+        changed, (n, variants) = fields.T.reshape(-1), fields.shape
+        request, candidate = (
+            Encoded(*(_without(part, gone, owned.take(changed, axis=0), n, variants)
+                      for part, gone, owned in zip(block, missing, masks, strict=True)))
+            for block, missing, masks in zip((requester.inputs, items), self._missing, self._owned, strict=True))
+        self._features.write_crosses(candidate.ids, request.ids)
+        return request, candidate
 
 
-def _ablations(
-    of_request: bool, id_slots: list[IdSlot], dense_slots: list[DenseSlot], missing: Encoded
-) -> list[Ablation]:
-    """One per field, in the order of its first slot; the id slots of a field lie side by side."""
-    ablations = []
-    dense = {slot.field: slot.start for slot in dense_slots}
-    for name in dict.fromkeys([slot.field for slot in id_slots] + list(dense)):
-        own = [slot for slot in id_slots if slot.field == name]
-        ids = slice(own[0].start, own[-1].start + own[-1].width) if own else slice(0, 0)
-        numbers = slice(dense[name], dense[name] + 1) if name in dense else slice(0, 0)
-        ablations.append(Ablation(name, of_request, ids, missing.ids[0, ids], numbers, missing.dense[0, numbers]))
-    return ablations
+def _without(rows: np.ndarray, missing: np.ndarray, owned: np.ndarray, n: int, variants: int) -> np.ndarray:
+    """Rows [1 or n, W] for n items as they are, then per variant with what lies under `owned` [variants x n, W] as it
+    is where nothing is known, [1, W]."""
+    found = np.empty((1 + variants, n, rows.shape[1]), dtype=rows.dtype)
+    found[:] = rows
+    changed = found[1:].reshape(owned.shape)
+    np.copyto(changed, missing, where=owned)
+    return found.reshape(-1, rows.shape[1])
+
+
+def _owners(id_slots: list[IdSlot], dense_slots: list[DenseSlot]) -> dict[str, tuple[list[int], list[int]]]:
+    """Columns of ids and of numbers by field, in the order of the fields' first slots."""
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    for slot in id_slots:
+        found.setdefault(slot.field, ([], []))[0].extend(range(slot.start, slot.start + slot.width))
+    for number in dense_slots:
+        found.setdefault(number.field, ([], []))[1].append(number.start)
+    return found
+
+
+def _masks(
+    owners: dict[str, tuple[list[int], list[int]]], inputs: Encoded, before: int, behind: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """bool [F, W] of ids and of numbers: which columns of the block are a field's, of `before` and `behind` fields of
+    the other block none."""
+    masks = tuple(np.zeros((before + len(owners) + behind, part.shape[1]), dtype=bool) for part in inputs)
+    for place, columns in enumerate(owners.values(), before):
+        for mask, owned in zip(masks, columns, strict=True):
+            mask[place, owned] = True
+    return masks[0], masks[1]

@@ -11,6 +11,8 @@ stored row, no recent items) gets the popular items alone: a tower that saw no u
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -44,11 +46,16 @@ def distinct(rows: np.ndarray) -> np.ndarray:
 
 
 class OpenItems:
-    """Items that may still come: those admitted, less those that were seen or have come."""
+    """Items that may still come: those admitted, less those that were seen or have come. `closed` bool [I] is all False
+    and is so again after `end`, so that nobody clears a million flags for a thousand candidates."""
 
-    def __init__(self, size: int, allowed: ItemSet | None, seen: np.ndarray) -> None:
-        self._closed, self._allowed = np.zeros(size, dtype=bool), allowed
+    def __init__(self, closed: np.ndarray, allowed: ItemSet | None, seen: np.ndarray) -> None:
+        self._closed, self._allowed, self._taken = closed, allowed, [seen]
         self._closed[seen] = True
+
+    def end(self) -> None:
+        for rows in self._taken:
+            self._closed[rows] = False
 
     def has(self, rows: np.ndarray) -> np.ndarray:
         """bool [len(rows)]."""
@@ -59,6 +66,7 @@ class OpenItems:
         """The first `quota` of the distinct `rows` that are open; they are closed for the channels that follow."""
         taken = rows[self.has(rows)][:quota].astype(np.int64)
         self._closed[taken] = True
+        self._taken.append(taken)
         return taken
 
 
@@ -83,6 +91,7 @@ class RetrievalStage:
         self._settings, self._describer = bundle.settings.retrieve, ItemDescriber(bundle)
         self._item_vectors = VectorRows(bundle.item_vectors)
         self._neighbours, self._popularity = np.asarray(bundle.neighbours), np.asarray(bundle.popularity)
+        self._flags: list[np.ndarray] = []  # of requests that have ended; each thread takes one
 
     def run(self, query: RankQuery, requester: Requester, user_vector: np.ndarray, by_value: bool) -> Retrieved:
         """`user_vector` [d]; `by_value` lets the bid count in the search."""
@@ -100,8 +109,8 @@ class RetrievalStage:
         allowed = self._allowed(query)
         if query.candidates is not None:
             return self._listed(query, query.candidates, allowed)
-        items = OpenItems(len(self._item_vectors), allowed, self._seen(query, requester))
-        found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, items)])
+        with self._open(allowed, self._seen(query, requester)) as items:
+            found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, items)])
         return Retrieved(found, [], len(self._item_vectors))
 
     def _channels(
@@ -110,17 +119,30 @@ class RetrievalStage:
         """New item rows per channel, in the order of CHANNELS."""
         settings, recent, seen = self._settings, requester.recent, self._seen(query, requester)
         cold = not requester.known and not len(recent)
-        items = OpenItems(len(self._item_vectors), allowed, seen)
         near = similar = popular = NO_ROWS
-        if settings.two_tower and not cold:
-            near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
-            near = items.take(near, settings.two_tower)
-        if settings.item_to_item and len(recent):
-            similar = self._neighbours[recent].T.ravel()
-            similar = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
-        if settings.popularity or cold:
-            popular = self._popular(settings.candidates - len(near) - len(similar), items)
+        with self._open(allowed, seen) as items:
+            if settings.two_tower and not cold:
+                near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
+                near = items.take(near, settings.two_tower)
+            if settings.item_to_item and len(recent):
+                similar = self._neighbours[recent].T.ravel()
+                similar = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
+            if settings.popularity or cold:
+                popular = self._popular(settings.candidates - len(near) - len(similar), items)
         return [near, similar, popular]
+
+    @contextmanager
+    def _open(self, allowed: ItemSet | None, seen: np.ndarray) -> Iterator[OpenItems]:
+        try:
+            closed = self._flags.pop()
+        except IndexError:
+            closed = np.zeros(len(self._item_vectors), dtype=bool)
+        items = OpenItems(closed, allowed, seen)
+        try:
+            yield items
+        finally:
+            items.end()
+            self._flags.append(closed)
 
     def _near(self, user_vector: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool) -> np.ndarray:
         """An auction's index has the bid's dimension besides; its weight is 1, or 0 where clicks count."""
