@@ -24,7 +24,8 @@ Places = Literal["learned", "distance", "none"]
 
 class EncoderSettings(BaseModel):
     """Shape of the encoder. `length`: latest actions that are read; `factor`: inner width of the feed-forward part over
-    `width`."""
+    `width`; `temperature` of cosines, 0: inner products as they are; `spread`: deviation of the items' first vectors.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,8 +36,9 @@ class EncoderSettings(BaseModel):
     factor: int = Field(1, ge=1)
     length: int = Field(50, ge=1, le=1000)
     dropout: float = Field(0.2, ge=0, lt=1)
-    places: Places = "learned"
-    temperature: float = Field(0.0, ge=0, description="of cosines; 0: inner products as they are")
+    places: Places = "distance"
+    temperature: float = Field(0.07, ge=0)
+    spread: float = Field(0.1, gt=0)
 
 
 class SequenceEncoder(nn.Module):
@@ -55,6 +57,7 @@ class SequenceEncoder(nn.Module):
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_normal_(parameter)
+        nn.init.normal_(self.items.weight, 0.0, s.spread)
         nn.init.zeros_(self.items.weight[:1].detach())
 
     def forward(self, items: Tensor) -> Tensor:

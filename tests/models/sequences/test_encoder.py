@@ -11,7 +11,8 @@ PLACES = ("learned", "distance", "none")
 
 def encoder(**changed: object) -> SequenceEncoder:
     torch.manual_seed(0)
-    return SequenceEncoder(20, EncoderSettings.model_validate({"width": 8, "length": 6, **changed})).eval()
+    shape = {"width": 8, "length": 6, "temperature": 0, **changed}
+    return SequenceEncoder(20, EncoderSettings.model_validate(shape)).eval()
 
 
 @pytest.mark.parametrize("places", PLACES)

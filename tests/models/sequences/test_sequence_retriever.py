@@ -11,7 +11,8 @@ from models.sequences.encoder import EncoderSettings, SequenceEncoder
 from models.sequences.sequence_retriever import SequenceRetriever, SequenceSettings, average
 from tests.models.interaction_world import ring_split
 
-QUICK = SequenceSettings(encoder=EncoderSettings(width=16), epochs=20, batch=64, learning_rate=1e-2, negatives=64)
+QUICK = SequenceSettings(encoder=EncoderSettings(width=16), epochs=30, batch=64, learning_rate=1e-2, negatives=64,
+                         validate_every=2, patience=15)
 
 
 @pytest.mark.parametrize("block", ["transformer", "ligr", "hstu"])
