@@ -107,6 +107,11 @@ def figures(
                 for kind, of in (slices or {}).items()})
 
 
+def mean_gain(rank: np.ndarray, k: int) -> float:
+    """Mean of 1 / log2(rank + 1) over the targets, 0 behind the k best: NDCG@k where every user has one target."""
+    return float(_gain(rank, k).mean())
+
+
 def _gain(rank: np.ndarray, k: int) -> np.ndarray:
     return np.where(rank <= k, 1 / np.log2(rank + 1.0), 0.0)
 
@@ -124,4 +129,4 @@ def _of_lists(lists: np.ndarray, counts: np.ndarray, catalogue: int) -> dict[str
 
 def _slice(rank: np.ndarray) -> TargetSlice:
     return TargetSlice(targets=len(rank), recall_at_10=float((rank <= 10).mean()),
-                       ndcg_at_10=float(_gain(rank, 10).mean()))
+                       ndcg_at_10=mean_gain(rank, 10))

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
 from models.interactions.action_matrix import action_matrix, compressed_rows, sparse
-from models.interactions.evaluate import rank
 from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Split
+from models.interactions.validation import BestEpoch, validation_ndcg
 
 
 class LightGcnSettings(BaseModel):
@@ -53,7 +53,8 @@ class LightGcn:
         model = LightGCN(log.users + log.table, s.width, s.layers, normalize=False)
         graph, pairs = _graph(log), torch.from_numpy(np.stack([log.owners, log.items], 1))
         adam = torch.optim.Adam(model.parameters(), lr=s.learning_rate, fused=True)
-        best, best_epoch, spent = -1.0, 0, 0.0
+        best: BestEpoch[tuple[Tensor, ...]] = BestEpoch(s.patience * s.validate_every)
+        spent = 0.0
         for epoch in range(1, s.epochs + 1):
             begin = time.perf_counter()
             for part in torch.randperm(len(pairs)).split(s.batch):
@@ -63,17 +64,12 @@ class LightGcn:
             spent += time.perf_counter() - begin
             if epoch % s.validate_every and epoch < s.epochs:
                 continue
-            vectors = model.get_embedding(graph).detach()
-            before = getattr(self, "users", None), getattr(self, "items", None)
-            self.users, self.items = (part.clone() for part in vectors.split([log.users, log.table]))
-            ndcg = self._validate(split)
-            if ndcg > best:
-                best, best_epoch = ndcg, epoch
-            else:
-                self.users, self.items = before  # type: ignore[assignment]
-                if epoch - best_epoch >= s.patience * s.validate_every:
-                    break
-        return Fitted(time.perf_counter() - start, len(pairs) * epoch / spent, best_epoch)
+            self.users, self.items = model.get_embedding(graph).detach().split([log.users, log.table])
+            ndcg = validation_ndcg(self, split.validation)
+            if not best.goes_on(epoch, ndcg, lambda: (self.users.clone(), self.items.clone())):
+                break
+        self.users, self.items = best.state
+        return Fitted(time.perf_counter() - start, len(pairs) * epoch / spent, best.epoch)
 
     def _loss(self, model: torch.nn.Module, graph: Tensor, pairs: Tensor, log: Interactions) -> Tensor:
         user, item = pairs.T
@@ -82,10 +78,6 @@ class LightGcn:
         own, other = ((vectors[user] * vectors[log.users + node]).sum(1) for node in (item, drawn))
         nodes = torch.cat([user, log.users + item, log.users + drawn])
         return model.recommendation_loss(own, other, node_id=nodes, lambda_reg=self.settings.l2)  # type: ignore[operator]
-
-    def _validate(self, split: Split) -> float:
-        found = rank(self, split.validation, lists=0)
-        return float(np.where(found.rank <= 10, 1 / np.log2(found.rank + 1.0), 0.0).mean())
 
     def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
         """[U, table]."""

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import UNKNOWN
-from models.interactions.evaluate import rank
 from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Split
+from models.interactions.validation import BestEpoch, validation_ndcg
 from models.sequences import length_buckets, sampled_softmax
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
 
@@ -72,23 +72,21 @@ class SequenceRetriever:
         self.network = averaged = copy.deepcopy(trained)
         adam = torch.optim.AdamW(trained.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay,
                                  betas=(0.9, s.second_moment), fused=True)
-        best, best_epoch, weights = -1.0, 0, averaged.state_dict()
+        best: BestEpoch[dict[str, Tensor]] = BestEpoch(s.patience * s.validate_every)
         for epoch in range(1, s.epochs + 1):
             start = time.perf_counter()
             loss = self._epoch(trained, averaged, adam, split.train, epoch)
             spent += time.perf_counter() - start
             if epoch % s.validate_every and epoch < s.epochs:
                 continue
-            ndcg = self._validate(split)
+            ndcg = validation_ndcg(self, split.validation)
             if self.on_epoch:
                 self.on_epoch(epoch, loss, ndcg)
-            if ndcg > best:
-                best, best_epoch, weights = ndcg, epoch, copy.deepcopy(averaged.state_dict())
-            if epoch - best_epoch >= s.patience * s.validate_every:
+            if not best.goes_on(epoch, ndcg, lambda: copy.deepcopy(averaged.state_dict())):
                 break
-        self.network.load_state_dict(weights)
+        averaged.load_state_dict(best.state)
         rows = int(np.maximum(np.minimum(split.train.lengths, s.encoder.length + 1) - 1, 0).sum())
-        return Fitted(time.perf_counter() - begin, rows * epoch / spent, best_epoch)
+        return Fitted(time.perf_counter() - begin, rows * epoch / spent, best.epoch)
 
     def _epoch(self, trained: SequenceEncoder, averaged: SequenceEncoder, adam: torch.optim.Optimizer,
                log: Interactions, epoch: int) -> float:
@@ -121,10 +119,6 @@ class SequenceRetriever:
     def _pace(self, progress: float) -> float:
         low = self.settings.smallest_rate
         return low + (1 - low) * (1 + np.cos(np.pi * progress)) / 2
-
-    def _validate(self, split: Split) -> float:
-        found = rank(self, split.validation, lists=0)
-        return float(np.where(found.rank <= 10, 1 / np.log2(found.rank + 1.0), 0.0).mean())
 
     @torch.no_grad()
     def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
