@@ -76,7 +76,7 @@ class Funnel:
         check_score(query, self._bundle.settings.serve, self._bundle.spec)
         if deadline.expired:
             raise DeadlineExpired("the deadline had passed before the first item; send the request with more time")
-        return ScoreRun(self._bundle, self._stages.features, self._stages.rank.ranker, query, deadline)
+        return ScoreRun(self._bundle, self._stages.features, self._stages.rank, query, deadline)
 
     @torch.inference_mode()
     def rank(self, query: RankQuery, deadline: Deadline, trace: Trace | None = None) -> RankAnswer:

@@ -14,6 +14,7 @@ from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
+from serving.request.given_items import GivenItems
 from serving.request.request_features import Requester, RequestFeatures
 from serving.stages.auction import expected_revenue
 from serving.stages.scoring_stage import Stage, cut_status, score_in_chunks
@@ -33,6 +34,10 @@ class RankStage:
         self._features = features
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
 
+    def item_part(self, rows: np.ndarray, given: GivenItems | None) -> np.ndarray | None:
+        """What the items add to the first layer, [K, H]; None where the bundle does not know it of all of them."""
+        return None if self._table is None or given is not None else self._table.take(rows, axis=0)
+
     def run(
         self, candidates: Candidates, requester: Requester, by_value: bool, limit: int, deadline: Deadline
     ) -> Stage:
@@ -40,10 +45,9 @@ class RankStage:
         otherwise."""
         candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids, candidates.given)
         begun = self.ranker.begin(requester.inputs)
-        table = self._table if candidates.given is None else None  # which has no rows of given items
 
         def score(part: slice) -> np.ndarray:
-            known = None if table is None else table.take(candidates.rows[part], axis=0)
+            known = self.item_part(candidates.rows[part], candidates.given)
             return self.ranker.logits(begun, Encoded(candidate.ids[part], candidate.dense[part]), known)
 
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, score)

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoded
-from models.inference.split_ranker import ServedRanker
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.given_items import ItemDescriber
+from serving.request.given_items import GivenItems, ItemDescriber
 from serving.request.query import RankQuery, ScoreAnswer, ScoreQuery
 from serving.request.request_features import RequestFeatures
+from serving.stages.rank import RankStage
 
 CHUNK = 256
 
@@ -26,10 +26,10 @@ class ScoreRun:
     partial_ok = False
 
     def __init__(
-        self, bundle: LoadedBundle, features: RequestFeatures, ranker: ServedRanker, query: ScoreQuery,
+        self, bundle: LoadedBundle, features: RequestFeatures, rank: RankStage, query: ScoreQuery,
         deadline: Deadline,
     ) -> None:
-        self._bundle, self._features, self._ranker = bundle, features, ranker
+        self._bundle, self._features, self._rank = bundle, features, rank
         self._query, self.deadline = query, deadline
 
     @torch.inference_mode()
@@ -40,7 +40,7 @@ class ScoreRun:
         requester = self._features.requester(asker)
         rows, given = ItemDescriber(bundle).rows(query.items, query.features)
         items = self._features.candidate_inputs(rows, requester.inputs.ids, given)
-        found = bundle.calibration.apply(self._logits(requester.inputs, items))
+        found = bundle.calibration.apply(self._logits(requester.inputs, items, rows, given))
         nothing = np.flatnonzero(rows < 0).tolist()
         found[nothing] = np.nan
         unknown = [query.items[place] for place in nothing]
@@ -50,14 +50,16 @@ class ScoreRun:
         """There is none; the engine does not ask where `partial_ok` is false."""
         raise DeadlineExpired("the items are not scored yet")
 
-    def _logits(self, request: Encoded, items: Encoded) -> np.ndarray:
+    def _logits(self, request: Encoded, items: Encoded, rows: np.ndarray, given: GivenItems | None) -> np.ndarray:
         """The deadline is asked between chunks."""
-        begun, parts = self._ranker.begin(request), []
+        ranker, parts = self._rank.ranker, list[np.ndarray]()
+        begun = ranker.begin(request)
         for start in range(0, len(items.ids), CHUNK):
             self.deadline.checkpoint()
             if start and self.deadline.expired:
                 raise DeadlineExpired(f"the deadline passed after {start} of {len(items.ids)} items; send fewer, or "
                                       "more time")
             span = slice(start, start + CHUNK)
-            parts.append(self._ranker.logits(begun, Encoded(items.ids[span], items.dense[span])))
+            known = self._rank.item_part(rows[span], given)
+            parts.append(ranker.logits(begun, Encoded(items.ids[span], items.dense[span]), known))
         return np.concatenate(parts)
