@@ -19,6 +19,7 @@ OUT/
   prerank/                  the pre-ranker's frontier, choice and comparison
   quality/day=D/            profile of the day's features, the gate's verdict, the picture of a refusal
   models/NAME/              weights, calibration, test logits, summary.json
+  tuning/                   the search of settings: Optuna's study, tuned.toml
   bundle/                   what `sluice serve` takes
   summary.json              one per job, beside its output
 """
@@ -126,6 +127,10 @@ class Artifacts:
     def model(self, name: str) -> Path:
         """`name`: of a ranker, `two_tower`, `pre_ranker` or `fscd`."""
         return self.out / "models" / name
+
+    @property
+    def tuning(self) -> Path:
+        return self.out / "tuning"
 
     @property
     def candidates(self) -> Path:

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from sluice.commands import federated_commands, run_commands, serving_commands, version_commands  # noqa: F401
+from sluice.commands import (  # noqa: F401
+    federated_commands,
+    run_commands,
+    serving_commands,
+    tune_command,
+    version_commands,
+)
 from sluice.commands.command import app, command
 
 

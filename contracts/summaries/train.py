@@ -1,13 +1,18 @@
-"""Figures of `sluice train`: the whole step (OUT/models) and each trained model (OUT/models/NAME).
+"""Figures of `sluice train`: the whole step (OUT/models) and each trained model (OUT/models/NAME); and of `sluice tune`
+(OUT/tuning): what was tried, what was found, and what it gains.
 
 AUCs, GAUC and NDCG lie in [0, 1], losses are in nats per example, seconds are wall-clock.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from contracts.summaries.summary import Record, Summary
+
+SettingValue = bool | int | float | str | tuple[int, ...] | None
 
 
 class EpochFigures(Record):
@@ -205,3 +210,42 @@ class TrainSummary(Summary):
     seed: int | None = None
     parent: str | None = None
     seconds: float | None = None
+
+
+class TrialFigures(Record):
+    """One training. `score` is None where it came to no epoch; `settings` are those of `[train]` that were searched;
+    `configured`: as the configuration says; `error`: why it failed."""
+
+    number: int
+    model: str | None = None
+    state: Literal["complete", "pruned", "failed"]
+    score: float | None = None
+    epochs: int
+    seconds: float | None = None
+    configured: bool = False
+    settings: dict[str, SettingValue] = Field({})
+    error: str | None = None
+
+
+class TuneSummary(Summary):
+    """OUT/tuning/summary.json. A score is the validation figure that `train.monitor` names, the larger the better: AUC,
+    GAUC, or the log loss with its sign turned. Scores of `best` and `configured` are on the half of the validation
+    window that stops training, `gain` on the other half, which no trial has seen.
+
+    `adopted`: whether the gain is more than its standard error, so that `settings` went into the file `written`.
+    `importances`: setting -> share of the scores' variance that it explains, empty after too few trials.
+    """
+
+    monitor: str
+    best: TrialFigures
+    configured: TrialFigures
+    gain: float
+    gain_standard_error: float
+    adopted: bool
+    reason: str
+    settings: dict[str, SettingValue]
+    importances: dict[str, float]
+    trials: tuple[TrialFigures, ...]
+    rows: int
+    written: str
+    seconds: float

@@ -6,6 +6,7 @@ of a difference see the same draws, which removes what they have in common.
     AUC            of all rows together, or the difference of two models' AUCs
     GAUC           sum over users u with both classes of n_u AUC_u / sum of n_u,   n_u: the user's impressions
     calibration    sum of predicted / sum of observed clicks
+    mean           of any figure of a row
 """
 
 from __future__ import annotations
@@ -78,6 +79,17 @@ def gauc_difference(
         times = _times_drawn(generator, count) * weight
         resampled.append(float(times @ gain / times.sum()))
     return _bootstrap(float(np.average(gain, weights=weight)), resampled)
+
+
+def mean_bootstrap(values: np.ndarray, users: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> Bootstrap:
+    """The mean of values [N]. Raises DataError when there are fewer than 2 users."""
+    _, user = np.unique(users, return_inverse=True)
+    totals, rows = np.bincount(user, weights=values), np.bincount(user)
+    if len(rows) < 2:
+        raise DataError(f"the bootstrap resamples users and found {len(rows)}; at least 2 are needed")
+    generator = np.random.default_rng(seed)
+    drawn = (_times_drawn(generator, len(rows)) for _ in range(draws))
+    return _bootstrap(float(values.mean()), [float(times @ totals / (times @ rows)) for times in drawn])
 
 
 def calibration_interval(

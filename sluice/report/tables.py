@@ -11,7 +11,7 @@ from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.federated import FederatedFigures
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.prerank import PrerankSummary
-from contracts.summaries.train import RankerSummary
+from contracts.summaries.train import RankerSummary, TuneSummary
 
 MODEL_COLUMNS = {
     "auc": "AUC",
@@ -54,6 +54,27 @@ def print_models(models: Mapping[str, RankerSummary], console: Console, reason: 
         console.print(split)
     if reason:
         console.print(reason, highlight=False, markup=False)
+
+
+def print_tuning(found: TuneSummary, console: Console) -> None:
+    """The settings of the best trial beside the configured ones, what mattered, and what became of them."""
+    mattered = found.importances
+    names = sorted(found.best.settings, key=lambda name: (-mattered.get(name, 0.0), name))
+    configured = (trial.settings for trial in found.trials if trial.configured and trial.model == found.best.model)
+    before = next(configured, {})
+    table = Table("setting", "configured", "best", "mattered", title=f"{found.best.model}, {len(found.trials)} trials")
+    for name in names:
+        table.add_row(name, setting(before.get(name)), setting(found.best.settings[name]),
+                      f"{mattered[name]:.0%}" if name in mattered else "-")
+    console.print(table)
+    console.print(found.reason, highlight=False, markup=False)
+
+
+def setting(value: object) -> str:
+    """A value of the configuration, short."""
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(list(value) if isinstance(value, tuple) else value)
 
 
 def novelty_slices(models: Mapping[str, RankerSummary]) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.errors import ConfigError
 from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.features import FeaturesSummary
@@ -17,7 +20,7 @@ from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import RunSummary
-from contracts.summaries.train import TrainSummary
+from contracts.summaries.train import TrainSummary, TuneSummary
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
@@ -98,6 +101,22 @@ def run_train(
     with show_progress(console, "train") as progress:
         return train_job.train_models(config, out, seed=seed, on_progress=progress.advance,
                                       parent=Parent.read(folder) if folder else None)
+
+
+def run_tune(
+    path: Path, config: Config, out: Artifacts, console: Console, *, budget: int, trials: int | None = None,
+    models: Sequence[str] = (), processes: int | None = None, seed: int | None = None,
+) -> TuneSummary:
+    """Searches settings of rankers for the configuration of the file `path`; `budget` in seconds."""
+    need(out.encoding, "sluice features")
+    if importlib.util.find_spec("optuna") is None:
+        raise ConfigError("Optuna, which searches settings, is not installed; install sluice[tuning] to have it")
+    from models.tuning import job as tune_job
+
+    with show_progress(console, "tune") as progress:
+        return tune_job.tune(
+            config, path.read_text(encoding="utf-8"), out, budget=budget, trials=trials, models=models,
+            processes=processes, seed=seed, on_progress=progress.advance)
 
 
 def run_prerank(

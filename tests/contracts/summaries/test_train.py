@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from contracts.errors import DataError
 from contracts.summaries import summary
-from contracts.summaries.train import EpochFigures, PositionFigures, RankerSummary, TrainSummary
+from contracts.summaries.train import (
+    EpochFigures,
+    PositionFigures,
+    RankerSummary,
+    TrainSummary,
+    TrialFigures,
+    TuneSummary,
+)
 
 RANKER = RankerSummary(
     auc=0.7, log_loss=0.2, ece=0.01, gauc_users=0, gauc_skipped=0, rows=100, positives=7, auc_standard_error=0.01,
@@ -37,3 +45,18 @@ def test_without_a_ranker_the_command_is_named(tmp_path) -> None:
     (tmp_path / "summary.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="ranker"):
         summary.read(tmp_path, TrainSummary)
+
+
+def test_settings_keep_their_types_on_file(tmp_path: Path) -> None:
+    """A whole number is no truth value, and widths stay widths."""
+    trial = TrialFigures(number=0, model="dnn", state="complete", score=0.7, epochs=2, configured=True,
+                         settings={"batch_size": 1, "hidden": (64, 32), "learning_rate": 0.001, "batch_norm": True})
+    found = TuneSummary(
+        monitor="auc", best=trial, configured=trial, gain=0.0, gain_standard_error=0.0, adopted=False, reason="so.",
+        settings={}, importances={"hidden": 1.0}, trials=(trial,), rows=10, written="tuned.toml", seconds=1.0)
+    summary.write(tmp_path, found)
+    again = summary.read(tmp_path, TuneSummary)
+    assert again == found
+    assert again is not None
+    assert {name: type(value) for name, value in again.best.settings.items()} == {
+        "batch_size": int, "hidden": tuple, "learning_rate": float, "batch_norm": bool}

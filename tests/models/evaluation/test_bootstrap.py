@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import DataError, OneClassError
-from models.evaluation.bootstrap import SortedRows, auc_bootstrap, calibration_interval, gauc_difference
+from models.evaluation.bootstrap import SortedRows, auc_bootstrap, calibration_interval, gauc_difference, mean_bootstrap
 from models.evaluation.metrics import auc, gauc
 
 
@@ -117,3 +117,14 @@ def test_calibration_is_predictions_over_clicks_with_an_interval():
     assert calibration_interval(labels, probabilities / 2, user).high < 0.6
     with pytest.raises(OneClassError, match="positive"):
         calibration_interval(labels * 0, probabilities, user)
+
+
+def test_the_error_of_a_mean_is_the_textbooks_and_grows_where_a_users_rows_are_alike() -> None:
+    values = np.random.default_rng(1).normal(2.0, 3.0, 4000)
+    alone = mean_bootstrap(values, np.arange(4000), draws=400, seed=1)
+    assert alone.value == pytest.approx(values.mean())
+    assert alone.standard_error == pytest.approx(3.0 / 4000**0.5, rel=0.15)
+    alike = mean_bootstrap(np.repeat(values[:400], 10), np.repeat(np.arange(400), 10), draws=400, seed=1)
+    assert alike.standard_error == pytest.approx(3.0 / 400**0.5, rel=0.15)
+    with pytest.raises(DataError, match="found 1"):
+        mean_bootstrap(values, np.zeros(4000))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from contracts.summaries.train import SliceFigures
+from contracts.summaries.train import SliceFigures, TrialFigures, TuneSummary
 from sluice.report.tables import (
     figure,
     novelty_slices,
@@ -15,6 +15,7 @@ from sluice.report.tables import (
     print_models,
     print_pairs,
     print_prerank,
+    print_tuning,
 )
 from tests.sluice import run_records as records
 
@@ -88,3 +89,21 @@ def test_suspected_fields_are_warned_of_and_what_was_not_looked_at_is_said():
     assert "did not find the leak" in printed(lambda console: print_leaks(unsure, console))
     skipped = records.leaks(suspected={}, skipped="too few")
     assert "left out: too few" in printed(lambda console: print_leaks(skipped, console))
+
+
+def test_settings_are_printed_by_what_mattered_beside_those_configured() -> None:
+    settings = {"dropout": 0.2, "hidden": (64, 32), "learning_rate": 0.001}
+    trial = TrialFigures(number=0, model="dnn", state="complete", score=0.7, epochs=2, configured=True,
+                         settings=settings)
+    best = trial.model_copy(update={"number": 1, "configured": False, "settings": {**settings, "dropout": 0.4}})
+    found = TuneSummary(
+        monitor="auc", best=best, configured=trial, gain=0.01, gain_standard_error=0.001, adopted=True, seconds=1.0,
+        reason="They gain.", settings={"dropout": 0.4}, importances={"dropout": 0.75, "hidden": 0.25},
+        trials=(trial, best), rows=10, written="tuned.toml")
+    text = printed(lambda console: print_tuning(found, console))
+    rows = [line.split("\u2502")[1:-1] for line in text.splitlines() if "\u2502" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["dropout", "0.2", "0.4", "75%"], ["hidden", "[64, 32]", "[64, 32]", "25%"],
+        ["learning_rate", "0.001", "0.001", "-"]]
+    assert "dnn, 2 trials" in text
+    assert text.rstrip().endswith("They gain.")

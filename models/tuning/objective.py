@@ -1,0 +1,132 @@
+"""One trial: a model trained with the settings that the search wants to know about, as `sluice train` would train it.
+
+Its score is that of its best epoch on half 0 of the validation window. Half 1 is read for one purpose: logits of the
+configured settings and of trials that are the best so far are kept, by which the gain is found in the end. The test
+window is not opened.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import optuna
+import torch
+
+from contracts.artifacts import LABEL, Artifacts
+from contracts.bundle.bundle import save_array
+from contracts.config.config import Config
+from contracts.errors import SluiceError
+from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries.train import EpochFigures
+from models.evaluation.metrics import require_both_classes
+from models.examples.batches import ExampleSet
+from models.examples.validation_half import ValidationHalf
+from models.jobs.model_calibration import position_logit
+from models.networks import registry
+from models.pair_rates import weights as pair_weights
+from models.training import loop as training_loop
+from models.training.monitor import Validated
+from models.tuning import search_space
+from models.tuning.search_space import Space
+from models.tuning.study import CONFIGURED, ERROR, best
+
+LOGITS = "logits"  # folder of half 1's logits, a file per trial
+
+
+class TuningTask(NamedTuple):
+    """What all processes of a search know: `rows` of the training window, a space for each model, the study's name.
+
+    `deadline` is a time as `time.time()` gives it; `most` trials in all.
+    """
+
+    config: Config
+    out: Artifacts
+    spec: FeatureSpec
+    seed: int
+    rows: int
+    spaces: dict[str, Space]
+    study: str
+    deadline: float
+    most: int
+
+    @property
+    def folder(self) -> Path:
+        return self.out.tuning
+
+
+def half(out: Artifacts, spec: FeatureSpec, number: int) -> ValidationHalf:
+    """0: by which training stops; 1: by which what was found is held against what was configured."""
+    return ValidationHalf(out.examples("validation"), spec, number)
+
+
+def logits_file(folder: Path, trial: int) -> Path:
+    return folder / LOGITS / f"{trial}.npy"
+
+
+def check_windows(out: Artifacts, spec: FeatureSpec) -> int:
+    """Returns the training rows. Raises OneClassError where a window, or a half of it, holds one class."""
+    windows = [ExampleSet(out.examples("train"), spec), half(out, spec, 0), half(out, spec, 1)]
+    for window in windows:
+        require_both_classes(window.column(LABEL), str(window.folder))
+    return windows[0].rows
+
+
+class Objective:
+    """What Optuna calls with each trial; examples stay decoded from one to the next."""
+
+    def __init__(self, task: TuningTask) -> None:
+        self.task = task
+        self._train = ExampleSet(task.out.examples("train"), task.spec)
+        self._stopping, self._unseen = (half(task.out, task.spec, number) for number in (0, 1))
+        self._parent = multiprocessing.parent_process()
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        """The score. Raises TrialPruned for a trial that is behind the others, or that time has run out for."""
+        try:
+            return self._score(trial)
+        except SluiceError as error:
+            trial.set_user_attr(ERROR, str(error))
+            raise
+
+    def _score(self, trial: optuna.Trial) -> float:
+        task = self.task
+        model = trial.suggest_categorical("model", tuple(task.spaces))
+        values = search_space.suggest(trial, task.spaces[model])
+        settings = search_space.with_settings(task.config.train, values)
+        torch.manual_seed(task.seed)
+        network = registry.build(model, task.spec, settings)
+        pair_weights.load_into(network, task.spec, task.out.pair_rates)
+        watch = _Watch(trial, task)
+        fit = training_loop.fit(
+            network, self._train, self._stopping, settings, task.seed, positions=task.spec.positions,
+            on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time())
+        leader = best(trial.study)
+        if CONFIGURED in trial.user_attrs or leader is None or watch.best > (leader.value or 0.0):
+            shown = training_loop.predict(network, self._unseen) + position_logit(self._unseen, fit.position_bias)
+            save_array(logits_file(task.folder, trial.number), shown.astype(np.float32))
+        return watch.best
+
+    def _check_time(self) -> None:
+        if time.time() > self.task.deadline:
+            raise optuna.TrialPruned
+        if self._parent is not None and not self._parent.is_alive():
+            raise SystemExit  # whoever started this search is gone
+
+
+class _Watch:
+    """Reports every epoch's best score so far; prunes, the configured settings excepted."""
+
+    def __init__(self, trial: optuna.Trial, task: TuningTask) -> None:
+        self._trial, self._monitor = trial, task.config.train.monitor
+        self.best = -float("inf")
+
+    def epoch(self, figures: EpochFigures) -> None:
+        found = Validated(figures.validation_loss, figures.validation_auc, figures.validation_gauc)
+        self.best = max(self.best, found.score(self._monitor))
+        self._trial.report(self.best, figures.epoch)
+        if CONFIGURED not in self._trial.user_attrs and self._trial.should_prune():
+            raise optuna.TrialPruned

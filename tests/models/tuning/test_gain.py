@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contracts.artifacts import Artifacts
+from contracts.features.feature_spec import FeatureSpec
+from models.evaluation.metrics import auc
+from models.examples.batches import ExampleSet
+from models.training.monitor import Monitor
+from models.tuning.gain import gain
+
+MONITORS: tuple[Monitor, ...] = ("auc", "gauc", "log_loss")
+
+
+@pytest.fixture
+def validation(examples: Artifacts, spec: FeatureSpec) -> ExampleSet:
+    return ExampleSet(examples.examples("validation"), spec)
+
+
+@pytest.mark.parametrize("monitor", MONITORS)
+def test_knowing_the_label_better_is_a_gain_and_the_same_is_none(validation: ExampleSet, monitor: Monitor) -> None:
+    labels, noise = validation.column("_label"), np.random.default_rng(1).normal(size=validation.rows)
+    better = gain(validation, labels + 0.3 * noise, noise, monitor, 1)
+    assert better.value > 3 * better.standard_error > 0
+    worse = gain(validation, noise, labels + 0.3 * noise, monitor, 1)
+    assert worse.value == pytest.approx(-better.value)
+    same = gain(validation, noise, noise, monitor, 1)
+    assert (same.value, same.standard_error) == (0.0, 0.0)
+
+
+def test_the_figures_are_those_of_their_names(validation: ExampleSet) -> None:
+    labels, logits = validation.column("_label"), np.random.default_rng(2).normal(size=validation.rows)
+    flat = np.zeros(validation.rows)
+    probability = 1 / (1 + np.exp(-logits))
+    loss = -np.mean(labels * np.log(probability) + (1 - labels) * np.log(1 - probability))
+    assert gain(validation, logits, flat, "auc", 1).value == pytest.approx(auc(labels, logits) - 0.5)
+    assert gain(validation, logits, flat, "log_loss", 1).value == pytest.approx(np.log(2) - loss, abs=1e-6)

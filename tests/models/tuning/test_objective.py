@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from contracts.bundle.bundle import load_array
+from contracts.errors import SluiceError
+from models.tuning import objective, study
+from models.tuning.objective import Objective, TuningTask, half
+from models.tuning.study import ERROR
+
+MakeTask = Callable[..., TuningTask]
+
+
+def run(task: TuningTask, trials: int = 1) -> optuna.Study:
+    opened = study.open_study(task.folder, task.study, 1)
+    opened.optimize(Objective(task), n_trials=trials, catch=(SluiceError,))
+    return opened
+
+
+def test_a_trial_scores_its_best_epoch_and_keeps_the_logits_of_the_other_half(make_task: MakeTask) -> None:
+    task = make_task()
+    trial = run(task).trials[0]
+    assert trial.state == TrialState.COMPLETE
+    assert trial.params["learning_rate"] == 1e-6
+    assert trial.value == max(trial.intermediate_values.values())
+    logits = load_array(objective.logits_file(task.folder, 0))
+    assert logits.shape == (half(task.out, task.spec, 1).rows,)
+    assert np.isfinite(logits).all()
+
+
+def test_halves_share_no_user(make_task: MakeTask) -> None:
+    task = make_task()
+    users = [set(half(task.out, task.spec, number).column("_user")) for number in (0, 1)]
+    assert not users[0] & users[1]
+
+
+def test_configured_settings_are_never_pruned_and_others_are(
+    make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda trial: True)
+    states = [trial.state for trial in run(make_task(), 2).trials]
+    assert states == [TrialState.COMPLETE, TrialState.PRUNED]
+
+
+def test_time_that_has_run_out_cuts_a_training_short(make_task: MakeTask) -> None:
+    trial = run(make_task(seconds=-1)).trials[0]
+    assert (trial.state, trial.intermediate_values) == (TrialState.PRUNED, {})
+
+
+def test_why_a_trial_failed_is_kept(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SluiceError("the loss is nan at batch 3")
+
+    monkeypatch.setattr(objective.training_loop, "fit", fail)
+    trial = run(make_task()).trials[0]
+    assert trial.state == TrialState.FAIL
+    assert trial.user_attrs[ERROR] == "the loss is nan at batch 3"
