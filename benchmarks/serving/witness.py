@@ -1,8 +1,9 @@
 """A second generator as witness of the first: h2load (https://nghttp2.org; Debian's `nghttp2-client`), which is neither
 ours nor Python.
 
-It knows HTTP/2 and nothing of gRPC: it sends one framed request, of one user, again and again at a fixed rate, times it
-from when it was sent, and takes a refusal for an answer. So it bears witness below capacity alone.
+It knows HTTP/2 and nothing of gRPC: it sends one framed request, of one user, again and again at an even pace, times it
+from when it was sent, and takes a refusal for an answer. So it bears witness below capacity alone, and its tail is that
+of even arrivals. On one connection: the paces of several begin together, and their requests come in bursts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from serving.proto import sluice_pb2 as pb
 from serving.server.entry import SERVICE
 
-CONNECTIONS, STREAMS = 8, 16  # as many as the first generator has; calls under way on each
+STREAMS = 128  # calls under way
 OK = 200
 
 
@@ -44,8 +45,8 @@ def witness(target: str, request: pb.RankRequest, rate: float, seconds: float) -
         body, log = Path(place) / "body", Path(place) / "log"
         body.write_bytes(framed(request))
         subprocess.run(
-            [program, "-c", str(CONNECTIONS), "-t", "1", "-m", str(STREAMS), "-D", str(max(round(seconds), 1)),
-             "--rps", str(max(round(rate / CONNECTIONS), 1)), "-d", str(body), "-H", "content-type: application/grpc",
+            [program, "-c", "1", "-t", "1", "-m", str(STREAMS), "-D", str(max(round(seconds), 1)),
+             "--rps", str(max(round(rate), 1)), "-d", str(body), "-H", "content-type: application/grpc",
              "-H", "te: trailers", "-H", "grpc-timeout: 1S", "--log-file", str(log), f"http://{target}/{SERVICE}/Rank"],
             capture_output=True, text=True, check=True)
         return figures(log.read_text())

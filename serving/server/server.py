@@ -33,7 +33,7 @@ SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's tu
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 MOST_OF_ONE = 0.25  # of these from one connection: answers that a caller does not take count until it is let go
-KEEPALIVE_SECONDS, KEEPALIVE_PATIENCE = 10.0, 5.0  # a caller that reads nothing, not even a ping, is let go
+KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
 
 log = logging.getLogger("sluice.serving")
 
@@ -54,8 +54,9 @@ class ServerSettings:
     @property
     def channel_options(self) -> list[tuple[str, int]]:
         """gRPC's words for it."""
+        patience = round(PATIENCE_SECONDS * 1000)
         alive = [("grpc.keepalive_time_ms", round(KEEPALIVE_SECONDS * 1000)),
-                 ("grpc.keepalive_timeout_ms", round(KEEPALIVE_PATIENCE * 1000))]
+                 ("grpc.keepalive_timeout_ms", patience), ("grpc.http2.ping_timeout_ms", patience)]
         if not self.connection_seconds:
             # Without this, Linux lets a second process bind the same port and gRPC would spread requests over both.
             return [*alive, ("grpc.so_reuseport", 0)]

@@ -34,7 +34,7 @@ AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
 PROBATION_SECONDS, PROBATION_DEATHS = 60.0, 3  # per worker
 QUIET_SECONDS = 1.1  # without callers, told twice, before workers are ended
 ORDER_SECONDS = 0.1  # in which a worker has followed an order
-UNEVEN, FEW = 2, 4  # connections that the busiest worker may have more than the idlest; none where it has but a few
+UNEVEN = 2  # connections that the busiest worker may not have more than the idlest
 log = logging.getLogger("sluice.serving")
 
 
@@ -224,7 +224,7 @@ class Supervisor:
             return
         if self._draining is not None:
             self._draining.stop()
-            self._draining = None
+            self._draining = self._ending = None
         self._coming = self._generation(before)
 
     def _spread(self) -> None:
@@ -236,9 +236,9 @@ class Supervisor:
         ready = [worker for worker in current.busiest_first() if worker.alive and worker.ready]
         if not ready:
             return
-        gap = ready[0].connections - ready[-1].connections
-        uneven = gap >= (1 if ready[0].connections <= FEW else UNEVEN)
-        self._select([worker for worker in ready if worker.connections == ready[-1].connections] if uneven else ready)
+        if ready[0].connections - ready[-1].connections >= UNEVEN:
+            ready = [worker for worker in ready if worker.connections == ready[-1].connections]
+        self._select(ready)
 
     def _select(self, workers: Sequence[WorkerProcess]) -> None:
         """Where no worker lives to be told, it is said again later."""

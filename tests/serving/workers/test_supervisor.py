@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import urlparse
 
 import grpc
 import pyarrow as pa
@@ -51,6 +52,14 @@ def with_other_logits(source: Path, folder: Path) -> Path:
     return folder / "bad"
 
 
+def damage(version: RegisteredBundle) -> None:
+    """Changes a byte of its weights in the store."""
+    weights = Path(urlparse(version.source).path) / "bundle" / "rank" / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+
+
 class Platform:
     """A registry with two good bundles and a bad one, and a server of the champion."""
 
@@ -59,6 +68,8 @@ class Platform:
         self.registry = BundleRegistry(self.uri)
         self.good = [self.registry.register(variant(source, folder, mark), Lineage()) for mark in ("one", "two")]
         self.bad = self.registry.register(with_other_logits(source, folder), Lineage())
+        self.corrupt = self.registry.register(variant(source, folder, "corrupt"), Lineage())
+        damage(self.corrupt)
         self.answers, self.log, self.cache = folder / "answers", folder / "server.log", folder / "cache"
 
     def start(self, port: int = 0, workers: int = 1, uri: str = "") -> ServerProcess:
@@ -127,13 +138,21 @@ def test_bundles_are_changed_under_load_without_a_failed_request(platform, serve
 def test_two_workers_are_changed_together(platform):
     """And both have callers of their own; also where one of the first two was killed and replaced."""
     server = platform.start(workers=2)
+    begun = ", published "  # said by each that begins to serve
     os.kill(workers(server)[0], signal.SIGKILL)
-    until(lambda: platform.log.read_text().count(", published ") == 3)  # said by each that begins to serve
+    until(lambda: platform.log.read_text().count(begun) == 3)
     swap_under_load(platform, server, 2, processes=2)
+    with SteadyLoad(server.target, USERS, PER_SECOND) as load:
+        until(lambda: len(load.outcomes) > 10)
+        before = platform.log.read_text().count(begun)
+        os.kill(workers(server)[0], signal.SIGKILL)
+        until(lambda: platform.log.read_text().count(begun) > before)
+    assert {outcome.code.partition(":")[0] for outcome in load.failed} <= {"UNAVAILABLE"}
+    assert len(load.failed) < len(load.outcomes) / 2  # those under way in that process
     assert server.stop() == 0
     rows = ds.dataset(platform.answers, format="parquet")
     generations = 3
-    assert generations < len({path.rsplit("-", 2)[1] for path in rows.files}) <= 2 * generations
+    assert generations < len({path.rsplit("-", 2)[1] for path in rows.files}) <= 2 * generations + 1
     shutil.rmtree(platform.answers)
 
 
@@ -155,12 +174,15 @@ def test_ten_changes_under_load_without_a_failed_request(platform, server):
 
 
 def test_a_bad_bundle_is_refused_while_the_old_one_keeps_serving(platform, server):
-    """And health tells which one is served."""
+    """Also a damaged one; and health tells which one is served."""
     with SteadyLoad(server.target, USERS, PER_SECOND) as load:
         platform.registry.point(platform.bad, CHAMPION)
         until(lambda: f"refused {platform.bad.version}" in platform.log.read_text())
+        platform.registry.point(platform.corrupt, CHAMPION)
+        until(lambda: f"refused {platform.corrupt.version}" in platform.log.read_text())
         time.sleep(1)
     assert "parity rows differ" in platform.log.read_text()
+    assert "rank/weights.safetensors" in platform.log.read_text()
     assert load.failed == []
     assert {outcome.version for outcome in load.outcomes} == {platform.good[0].version}
     with grpc.insecure_channel(server.target) as channel:
