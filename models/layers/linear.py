@@ -41,11 +41,12 @@ def _large(x: Tensor, weight: Tensor) -> bool:
 
 def available() -> bool:
     """Whether torch has oneDNN, with the operator asked here, on a processor with 512-bit registers."""
-    return bool(torch.backends.mkldnn.enabled) and _found()
+    return bool(torch.backends.mkldnn.enabled) and found_here()
 
 
 @cache
-def _found() -> bool:
+def found_here() -> bool:
+    """The same, whether or not torch is told to use it; asked once a process."""
     if not torch.backends.mkldnn.is_available() or "AVX512" not in torch.backends.cpu.get_cpu_capability():
         return False
     x, bias = torch.arange(6.0).view(2, 3), torch.ones(2)

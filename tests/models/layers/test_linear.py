@@ -59,13 +59,13 @@ def test_an_operator_that_is_missing_or_changed_is_not_used(monkeypatch: pytest.
         raise TypeError("unexpected argument")
 
     monkeypatch.setattr(lib, "_product", changed)
-    lib._found.cache_clear()
+    lib.found_here.cache_clear()
     try:
         assert not available()
         parts = _problem()
         assert torch.equal(linear(*parts), F.linear(*parts))
     finally:
-        lib._found.cache_clear()
+        lib.found_here.cache_clear()
 
 
 def test_small_and_half_products_are_torch_s_own() -> None:
