@@ -98,7 +98,7 @@ class HistoryFeatures:
     ) -> DataFrame:
         for field, target in self.sequences:
             value = typed(target, self.columns.of_field(target))
-            found = last_clicked(impressions, rows, value, field.length, clock)
+            found = last_clicked(impressions, rows, value, field.length, clock, self.most)
             name, empty = field.name + clock.suffix, F.array().cast(f"array<{SPARK_TYPES[target.key_type]}>")
             asked = found.withColumnRenamed(HISTORY, name).join(asked, [USER, MOMENT], "right")
             asked = asked.withColumn(name, F.coalesce(F.col(name), empty))

@@ -47,7 +47,9 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
     tables = read_tables(spark, config, out)
     columns, clock = tables.columns(config), published(config.features)
     prior = prior_of_run(spark, config, out, refit=False)
-    sides = [_SideTable(config, columns, prior, side) for side in ("user", "item") if _key(side) in columns.log.names]
+    events = rows_in(out.events)
+    sides = [_SideTable(config, columns, prior, events, side) for side in ("user", "item")
+             if _key(side) in columns.log.names]
     impressions = tables.impressions([c for side in sides for c in side.sources()], config.label_window).persist()
     rows: dict[str, int] = {}
     try:
@@ -71,6 +73,7 @@ class _SideTable:
     config: Config
     columns: SourceColumns
     prior: float
+    events: int
     side: Side
 
     @property
@@ -79,7 +82,7 @@ class _SideTable:
 
     @property
     def history(self) -> HistoryFeatures:
-        return HistoryFeatures(self.config, self.columns, self.prior, (self.side,))
+        return HistoryFeatures(self.config, self.columns, self.prior, (self.side,), self.events)
 
     def filters(self) -> dict[str, Located]:
         """Filter columns that are not features already."""
@@ -104,7 +107,8 @@ class _SideTable:
         keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
         wide = self.history.add_at(keyed, known, clock, moment)
         if self.side == "item" or ITEM in self.columns.log.names:
-            wide = _totals(wide, known, moment) if self.side == "item" else _recent_items(wide, keyed, known, clock)
+            wide = _totals(wide, known, moment) if self.side == "item" else _recent_items(
+                wide, keyed, known, clock, self.history.most)
         static = [column.alias(name) for name, column in self._static().items()]
         extra = [name for name in (RECENT_ITEMS, *TOTALS) if name in wide.columns]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
@@ -119,8 +123,11 @@ def _key(side: Side) -> str:
     return USER if side == "user" else ITEM
 
 
-def _recent_items(wide: DataFrame, users: DataFrame, known: DataFrame, clock: PublishClock) -> DataFrame:
-    found = last_clicked(known, users, F.col(ITEM), RECENT, clock).drop(MOMENT).withColumnRenamed(HISTORY, RECENT_ITEMS)
+def _recent_items(
+    wide: DataFrame, users: DataFrame, known: DataFrame, clock: PublishClock, most: int | None
+) -> DataFrame:
+    lists = last_clicked(known, users, F.col(ITEM), RECENT, clock, most)
+    found = lists.drop(MOMENT).withColumnRenamed(HISTORY, RECENT_ITEMS)
     empty = F.array().cast("array<string>")
     return found.join(wide, USER, "right").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
 

@@ -41,7 +41,7 @@ def running_counts(
     most         impressions of one key that a task should hold; a key of more is counted slice of time by slice
     """
     shown, asking = _keyed(impressions, keys), _keyed(queries, keys)
-    heavy = None if most is None else _keys_above(shown, keys, most)
+    heavy = None if most is None else keys_above(shown, keys, most)
     if heavy is None:
         return _whole_counts(shown, asking, keys, measures, clock)
     light = [frame.join(F.broadcast(heavy), list(keys), "left_anti") for frame in (shown, asking)]
@@ -66,7 +66,7 @@ def _asked(queries: DataFrame, keys: Sequence[str], clock: PublishClock) -> Data
     return queries.select(*keys, clock.last_publish(F.col(AT)).alias(MOMENT)).distinct()
 
 
-def _keys_above(impressions: DataFrame, keys: Sequence[str], most: int) -> DataFrame | None:
+def keys_above(impressions: DataFrame, keys: Sequence[str], most: int) -> DataFrame | None:
     """The keys of more impressions than that, which are few; None where there is none."""
     rows = impressions.groupBy(*keys).agg(F.count(F.lit(1)).alias(ROWS))
     found = rows.where(F.col(ROWS) > most).select(*keys)

@@ -4,6 +4,9 @@ A click is known to a query from the publish at which it became visible (see pip
 is known is ordered by the time of the click itself, then by when it was learned, then by the time of its impression and
 the row's hash, so that two runs agree on ties. Clicks whose value is missing do not count. A log whose label is an
 expression tells no time of a click: it is that of the impression.
+
+Of the clicks of a user that became visible at one publish, a list can hold the K newest alone. A user with more clicks
+than a task should hold is brought together with no others than these: K for each publish.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
@@ -21,23 +24,27 @@ from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
 from pipelines.features.measures import MOMENT, QUERY
 from pipelines.features.prefix_sums import group_codes
+from pipelines.features.running_counters import keys_above
 from pipelines.windows.publish_clock import AT, CLICKED_AT, LEARNED, PublishClock
 
-VALUE, HISTORY, VISIBLE = "_value", "_history", "_visible"
+VALUE, HISTORY, VISIBLE, _PLACE = "_value", "_history", "_visible", "_place"
 ORDER = (CLICKED_AT, LEARNED, AT, ROW)
 
 
 @step(needs={USER: "string", **dict.fromkeys(ORDER, "bigint")}, gives={HISTORY: "any", MOMENT: "bigint"})
 def last_clicked(
-    impressions: DataFrame, queries: DataFrame, value: Column, length: int, clock: PublishClock
+    impressions: DataFrame, queries: DataFrame, value: Column, length: int, clock: PublishClock,
+    most: int | None = None,
 ) -> DataFrame:
     """USER, MOMENT (the last publish before the query) and HISTORY, a list; a row per distinct pair.
 
     impressions  USER, ROW, the columns of `value` and the time columns of `with_times`
     queries      USER and AT (microseconds); those without a user have no row
+    most         clicks of one user that a task should hold
     """
     clicks = impressions.select(USER, *ORDER, clock.visible(F.col(LEARNED)).alias(VISIBLE), value.alias(VALUE))
     known = clicks.filter(F.col(USER).isNotNull() & F.col(LEARNED).isNotNull() & F.col(VALUE).isNotNull())
+    known = known if most is None else _thinned(known, length, most)
     moment = clock.last_publish(F.col(AT)).alias(MOMENT)
     asked = queries.filter(F.col(USER).isNotNull()).select(USER, moment).distinct().withColumn(QUERY, F.lit(True))
     merged = known.withColumn(QUERY, F.lit(False)).unionByName(asked, allowMissingColumns=True)
@@ -46,6 +53,17 @@ def last_clicked(
         StructField(HISTORY, ArrayType(clicks.schema[VALUE].dataType)),
     ])
     return per_key(merged, [USER], partial(histories, length=length), schema)
+
+
+def _thinned(known: DataFrame, length: int, most: int) -> DataFrame:
+    """Without the clicks of users of more than `most` that no list can hold."""
+    heavy = keys_above(known, [USER], most)
+    if heavy is None:
+        return known
+    newest = Window.partitionBy(USER, VISIBLE).orderBy(*[F.col(name).desc() for name in ORDER])
+    placed = known.join(F.broadcast(heavy), [USER], "left_semi").withColumn(_PLACE, F.row_number().over(newest))
+    kept = placed.where(F.col(_PLACE) <= length).drop(_PLACE)
+    return known.join(F.broadcast(heavy), [USER], "left_anti").unionByName(kept)
 
 
 def histories(table: pa.Table, group: np.ndarray, length: int) -> pa.Table:

@@ -2,6 +2,7 @@
 ones.
 
     python -m tests.sluice.engine_cases FOLDER MASTER      all of them that lie in FOLDER, in one session on MASTER
+    python -m tests.sluice.engine_cases FOLDER MASTER cluster      the examples alone; output in FOLDER/NAME/cluster
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ DAILY = "random_2"  # of which a day is made again
 SMALL_SPARK = {
     "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.memory": "600m", "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -102,14 +104,22 @@ def without_other_days(made: Artifacts, again: Artifacts) -> str:
     return day.removeprefix("day=")
 
 
-def run_all(folder: Path, master: str) -> None:
+def run_examples(folder: Path, engine: str) -> None:
+    """FOLDER/NAME/ENGINE of the examples."""
+    from pipelines.jobs.feature_job import make_features
+
+    for name in WRITERS:
+        make_features(config_of(folder / name), folder / name / "data", Artifacts(folder / name / engine))
+
+
+def run_all(folder: Path, master: str, engine: str = "spark") -> None:
     from pipelines.engine import embedded
     from pipelines.engine.session import open_session
 
     spark = open_session(SparkSettings(master=master, settings=SMALL_SPARK), "engine-cases")
-    run_cases(folder, "spark")
+    (run_cases if engine == "spark" else run_examples)(folder, engine)
     embedded.stop(spark)
 
 
 if __name__ == "__main__":
-    run_all(Path(sys.argv[1]), sys.argv[2])
+    run_all(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,7 +1,9 @@
-"""The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse."""
+"""The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse; a
+standalone cluster of two workers makes them of every example."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,10 @@ from contracts.summaries import summary
 from contracts.summaries.features import FeaturesSummary
 from sluice.engines.comparison import lines, tables_of
 from sluice.engines.records import EngineComparison
+from tests.pipelines.spark_processes import cluster
 from tests.sluice.engine_cases import DAILY, SEEDS, WRITERS, cases, config_of, run_cases, write_cases
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +27,23 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     made: Path = tmp_path_factory.mktemp("engines")
     write_cases(made)
     run_cases(made, "embedded")
-    command = [sys.executable, "-m", "tests.sluice.engine_cases", str(made), "local[2]"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
-    assert done.returncode == 0, done.stderr[max(0, done.stderr.find("Traceback")):][:3000]
+    _on_spark(str(made), "local[2]")
     return made
+
+
+@pytest.fixture(scope="module")
+def clustered(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples' output of a standalone cluster of two workers, too."""
+    with cluster(tmp_path_factory.mktemp("workers"), "1g") as master:
+        _on_spark(str(folder), master, "cluster")
+    return folder
+
+
+def _on_spark(*arguments: str) -> None:
+    command = [sys.executable, "-m", "tests.sluice.engine_cases", *arguments]
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr[max(0, done.stderr.find("Traceback")):][:3000]
 
 
 @pytest.mark.slow
@@ -41,6 +59,18 @@ def test_both_engines_make_the_same_tables(folder: Path, name: str) -> None:
     assert one is not None
     assert other is not None
     assert one.model_copy(update={"seconds": {}}) == other.model_copy(update={"seconds": {}})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_a_cluster_of_two_workers_makes_the_same_of_every_example(clustered: Path, name: str) -> None:
+    engines = Artifacts(clustered / name / "embedded"), Artifacts(clustered / name / "cluster")
+    one, other = (summary.read(out.features, FeaturesSummary) for out in engines)
+    assert one is not None
+    assert other is not None
+    assert one.model_copy(update={"seconds": {}}) == other.model_copy(update={"seconds": {}})
+    different = [table.table for table in tables_of(config_of(clustered / name), *engines) if not table.equal]
+    assert different == []
 
 
 @pytest.mark.slow

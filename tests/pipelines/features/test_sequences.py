@@ -29,12 +29,12 @@ def clicks(spark: SparkSession) -> DataFrame:
 
 
 def histories(
-    clicks: DataFrame, length: int, period: int, *queries: tuple[str | None, int]
+    clicks: DataFrame, length: int, period: int, *queries: tuple[str | None, int], most: int | None = None
 ) -> dict[int, list[str] | None]:
     asked = clicks.sparkSession.createDataFrame(
         [*queries], "_user string, _at bigint"
     )
-    found = last_clicked(clicks, asked, F.col("value"), length, PublishClock(period)).collect()
+    found = last_clicked(clicks, asked, F.col("value"), length, PublishClock(period), most).collect()
     by_query = {(row["_user"], row[MOMENT]): row[HISTORY] for row in found}
     return {i: by_query.get((user, at // period * period)) for i, (user, at) in enumerate(queries)}
 
@@ -52,6 +52,13 @@ def test_the_newest_are_kept(clicks: DataFrame) -> None:
 def test_a_publish_shows_what_it_knew(clicks: DataFrame) -> None:
     found = histories(clicks, 3, 10, ("u", 9), ("u", 10), ("u", 19))
     assert found == {0: [], 1: ["second", "first", "late"], 2: ["second", "first", "late"]}
+
+
+@pytest.mark.parametrize("period", [1, 4, 10])
+def test_a_user_of_more_clicks_than_a_task_holds_has_the_same_lists(clicks: DataFrame, period: int) -> None:
+    queries = [("u", 5), ("u", 9), ("u", 12), ("v", 9), ("v", 20)]
+    for length in (1, 2):
+        assert histories(clicks, length, period, *queries, most=1) == histories(clicks, length, period, *queries)
 
 
 def test_other_users_unknown_users_and_nobody(clicks: DataFrame) -> None:
