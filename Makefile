@@ -1,4 +1,4 @@
-# make demo | test | test-all | kill-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | test | test-all | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
@@ -9,7 +9,7 @@ AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-airflow kill-test check types airflow airflow-up airflow-demo java chromium proto clean
+.PHONY: demo test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium proto clean
 
 demo: $(READY)
 	$(BIN)/sluice demo --out out/demo
@@ -25,6 +25,9 @@ test-airflow: $(READY) $(AIRFLOW_READY) java
 
 kill-test: $(READY) java
 	$(BIN)/python -m tests.sluice.random_kills --times 10
+
+cluster-test: $(READY) java
+	SLUICE_CLUSTER_EXAMPLES=all $(BIN)/pytest -q tests/sluice/test_engines_agree.py
 
 check: $(READY) types
 	$(BIN)/ruff check .

@@ -2,12 +2,15 @@
 ones.
 
     python -m tests.sluice.engine_cases FOLDER MASTER      all of them that lie in FOLDER, in one session on MASTER
-    python -m tests.sluice.engine_cases FOLDER MASTER cluster      the examples alone; output in FOLDER/NAME/cluster
+    python -m tests.sluice.engine_cases FOLDER MASTER cluster      CLUSTERED alone; output in FOLDER/NAME/cluster
+
+A cluster takes six minutes for all examples, so that the suite tries two on it, and `make cluster-test` all.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -62,6 +65,9 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+CLUSTERED = tuple(WRITERS) if os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all" else ("adult", "marketplace")
+
+
 def write_cases(folder: Path) -> list[str]:
     """FOLDER/NAME/data and config.json of each; returns the names."""
     for name, write in WRITERS.items():
@@ -105,10 +111,10 @@ def without_other_days(made: Artifacts, again: Artifacts) -> str:
 
 
 def run_examples(folder: Path, engine: str) -> None:
-    """FOLDER/NAME/ENGINE of the examples."""
+    """FOLDER/NAME/ENGINE of CLUSTERED."""
     from pipelines.jobs.feature_job import make_features
 
-    for name in WRITERS:
+    for name in CLUSTERED:
         make_features(config_of(folder / name), folder / name / "data", Artifacts(folder / name / engine))
 
 

@@ -1,5 +1,5 @@
 """The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse; a
-standalone cluster of two workers makes them of every example."""
+standalone cluster of two workers makes them of examples, in `make cluster-test` of all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contracts.summaries.features import FeaturesSummary
 from sluice.engines.comparison import lines, tables_of
 from sluice.engines.records import EngineComparison
 from tests.pipelines.spark_processes import cluster
-from tests.sluice.engine_cases import DAILY, SEEDS, WRITERS, cases, config_of, run_cases, write_cases
+from tests.sluice.engine_cases import CLUSTERED, DAILY, SEEDS, WRITERS, cases, config_of, run_cases, write_cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def clustered(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The examples' output of a standalone cluster of two workers, too."""
+    """Examples' output of a standalone cluster of two workers, too."""
     with cluster(tmp_path_factory.mktemp("workers"), "1g") as master:
         _on_spark(str(folder), master, "cluster")
     return folder
@@ -62,8 +62,8 @@ def test_both_engines_make_the_same_tables(folder: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(WRITERS))
-def test_a_cluster_of_two_workers_makes_the_same_of_every_example(clustered: Path, name: str) -> None:
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_a_cluster_of_two_workers_makes_the_same_of_an_example(clustered: Path, name: str) -> None:
     engines = Artifacts(clustered / name / "embedded"), Artifacts(clustered / name / "cluster")
     one, other = (summary.read(out.features, FeaturesSummary) for out in engines)
     assert one is not None
