@@ -13,8 +13,8 @@ Side = Literal["user", "item", "context", "cross"]
 Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
 KeyType = Literal["string", "int64", "bool"]
 ModelName = Literal[
-    "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "deep_fm", "final_mlp", "din",
-    "fives",
+    "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp",
+    "din", "fives",
 ]
 
 

@@ -17,8 +17,8 @@ class Train(Section):
     ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")
-    cross_layers: int = Field(3, ge=1, description="of DCNv2")
-    cross_rank: int = Field(64, ge=0, description="of DCNv2; 0: full, one matrix instead of the product of two")
+    cross_layers: int = Field(3, ge=1, description="of DCNv2 and GDCN")
+    cross_rank: int = Field(64, ge=0, description="of DCNv2 and GDCN; 0: one full matrix, not the product of two")
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
     dropout: float = Field(0.2, ge=0, lt=1, description="of hidden units")
     batch_norm: bool = Field(

@@ -1,11 +1,17 @@
-"""DCN V2: cross layers beside an MLP (Wang et al., 2021, arXiv 2008.13535, parallel structure).
+"""DCN V2, cross layers beside an MLP (Wang et al., 2021, arXiv 2008.13535, parallel structure), and GDCN, whose crosses
+pass a gate (Wang et al., CIKM 2023, arXiv 2311.04635, parallel structure).
 
     x_0     = [request; candidate]               [B, X]
     x_{l+1} = x_0 * (W_l x_l + b_l) + x_l         W_l = U_l V_l, U_l [X, rank], V_l [rank, X]; of rank 0: W_l [X, X]
+    x_{l+1} = x_0 * (W_l x_l + b_l) * sigmoid(G_l x_l) + x_l       GDCN, G_l of the same rank as W_l
     logit   = w . x_L + MLP(x_0)
+
+A gate decides per row and input how much of each cross of order l + 1 goes on, so that further layers add less noise.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -33,8 +39,24 @@ class CrossLayer(nn.Module):
         return torch.addcmul(x, start, self.up(self.down(x)).to(x.dtype))
 
 
-class DcnV2(nn.Module):
-    """Cross layers and MLP read the same inputs; their outputs are added."""
+class GatedCrossLayer(CrossLayer):
+    """x_l and x_0 [B, X] -> x_(l+1) [B, X]; half of every cross goes on where the gate says nothing."""
+
+    def __init__(self, width: int, rank: int) -> None:
+        super().__init__(width, rank)
+        self.gate_down = Linear(width, rank, bias=False) if rank else nn.Identity()
+        self.gate_up = Linear(rank or width, width, bias=False)
+
+    def forward(self, start: Tensor, x: Tensor) -> Tensor:
+        """`start` is x_0."""
+        gate = torch.sigmoid(self.gate_up(self.gate_down(x)))
+        return torch.addcmul(x, start, (self.up(self.down(x)) * gate).to(x.dtype))
+
+
+class CrossNetwork(nn.Module):
+    """Cross layers, `layer(width, rank)` each, and an MLP read the same inputs; their outputs are added."""
+
+    layer: Callable[[int, int], CrossLayer]
 
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, cross_layers: int, cross_rank: int
@@ -44,7 +66,7 @@ class DcnV2(nn.Module):
         self.prior = ItemPrior(spec)
         request, candidate = self.embedding.request.width, self.embedding.candidate.width
         rank = min(cross_rank, request + candidate)
-        self.crosses = nn.ModuleList(CrossLayer(request + candidate, rank) for _ in range(cross_layers))
+        self.crosses = nn.ModuleList(self.layer(request + candidate, rank) for _ in range(cross_layers))
         self.mlp = Mlp(request, candidate, hidden, dropout=dropout)
         self.cross_output = nn.Linear(request + candidate, 1, bias=False)
 
@@ -60,3 +82,15 @@ class DcnV2(nn.Module):
         for cross in self.crosses:
             x = cross(start, x)
         return (self.mlp(left, right) + self.cross_output(x)).squeeze(1) + self.prior(candidate)
+
+
+class DcnV2(CrossNetwork):
+    """It serves in numpy (models/inference/split_ranker.py)."""
+
+    layer = CrossLayer
+
+
+class Gdcn(CrossNetwork):
+    """It serves as it is."""
+
+    layer = GatedCrossLayer

@@ -10,7 +10,7 @@ from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.nearest import did_you_mean
-from models.networks.dcn_v2 import DcnV2
+from models.networks.dcn_v2 import DcnV2, Gdcn
 from models.networks.deep_fm import DeepFm
 from models.networks.din import Din
 from models.networks.dnn import Dnn
@@ -26,6 +26,7 @@ _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "factorisation_machine": lambda spec, s: FactorisationMachine(spec, s.embedding_dim),
     "dnn": lambda spec, s: Dnn(spec, s.embedding_dim, s.hidden, s.dropout),
     "dcn_v2": lambda spec, s: DcnV2(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
+    "gdcn": lambda spec, s: Gdcn(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
     "deep_fm": lambda spec, s: DeepFm(spec, s.embedding_dim, s.hidden, s.dropout),
     "final_mlp": lambda spec, s: FinalMlp(spec, s.embedding_dim, s.hidden, s.dropout),
     "fives": lambda spec, s: Fives(spec, s.embedding_dim, s.hidden, s.dropout, s.edge_layers),

@@ -30,6 +30,7 @@ READ_BY = {
     "factorisation_machine": (*_LINEAR, "embedding_dim"),
     "dnn": _DEEP,
     "dcn_v2": (*_DEEP, "cross_layers", "cross_rank"),
+    "gdcn": (*_DEEP, "cross_layers", "cross_rank"),
     "deep_fm": _DEEP,
     "final_mlp": _DEEP,
     "fives": (*_DEEP, "edge_layers"),

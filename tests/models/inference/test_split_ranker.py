@@ -50,7 +50,7 @@ def test_cross_layers_of_full_rank(spec: FeatureSpec, batch: Batch) -> None:
             batch.candidate)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "deep_fm"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "deep_fm", "gdcn"])
 @pytest.mark.parametrize("rows", [1, 64])
 def test_the_networks_logits(spec: FeatureSpec, batch: Batch, name: str, rows: int) -> None:
     compare(network(name, spec), spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
