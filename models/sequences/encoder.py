@@ -35,7 +35,7 @@ class EncoderSettings(BaseModel):
     block: Literal["transformer", "ligr", "hstu"] = "transformer"
     factor: int = Field(1, ge=1)
     length: int = Field(50, ge=1, le=1000)
-    dropout: float = Field(0.2, ge=0, lt=1)
+    dropout: float = Field(0.3, ge=0, lt=1)
     places: Places = "distance"
     temperature: float = Field(0.07, ge=0)
     spread: float = Field(0.1, gt=0)

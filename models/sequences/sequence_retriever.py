@@ -28,9 +28,9 @@ OnEpoch = Callable[[int, float, float], None]
 
 
 class SequenceSettings(BaseModel):
-    """`batch`: predictions an update; `averaging`: share of the averaged weights that an update keeps, 0: none;
-    `smallest_rate`: of the learning rate, reached by a cosine at the last epoch; `unknown_items`: share of the items
-    read in training that are made unknown, so that a new item in a history is understood.
+    """`batch`: predictions an update; `averaging`: share of the averaged weights that an update keeps, less at the
+    start, 0: none; `smallest_rate`: of the learning rate, reached by a cosine at the last epoch; `unknown_items`: share
+    of the items read in training that are made unknown, so that a new item in a history is understood.
 
     `second_moment`: Adam's second decay. Items are rare in batches, and at the usual 0.999 a row that is seen once
     moves by 30 learning rates until its first moment has faded; at 0.98 by 7.
@@ -50,7 +50,7 @@ class SequenceSettings(BaseModel):
     learning_rate: float = Field(5e-3, gt=0)
     smallest_rate: float = Field(0.1, ge=0, le=1)
     weight_decay: float = Field(0.0, ge=0)
-    averaging: float = Field(0.0, ge=0, lt=1)
+    averaging: float = Field(0.998, ge=0, lt=1)
     second_moment: float = Field(0.98, ge=0, lt=1)
     horizon: int = Field(1, ge=1)
     unknown_items: float = Field(0.0, ge=0, lt=1)
@@ -69,7 +69,8 @@ class SequenceRetriever:
         torch.manual_seed(self.seed)
         s, begin, spent = self.settings, time.perf_counter(), 0.0
         trained = SequenceEncoder(split.train.table, s.encoder)
-        self.network = averaged = copy.deepcopy(trained)
+        self.network, self.updates = copy.deepcopy(trained), 0
+        averaged = self.network
         adam = torch.optim.AdamW(trained.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay,
                                  betas=(0.9, s.second_moment), fused=True)
         best: BestEpoch[dict[str, Tensor]] = BestEpoch(s.patience * s.validate_every)
@@ -101,7 +102,8 @@ class SequenceRetriever:
                                         sampled_softmax.negatives(log.table, s.negatives))
             loss.backward()
             adam.step()
-            average(averaged, trained, s.averaging)
+            self.updates += 1
+            average(averaged, trained, min(s.averaging, self.updates / (self.updates + 9)))
             total, rows = total + float(loss.detach()) * len(batch.target), rows + len(batch.target)
         if not np.isfinite(total):
             raise SluiceError(f"the loss of epoch {epoch} is not finite; lower learning_rate ({s.learning_rate:g})")
