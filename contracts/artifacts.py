@@ -6,6 +6,7 @@ OUT/
   ingest/events/day=D/      clean, deduplicated, labelled events
   ingest/users/ items/      clean tables, one row per key (`_user`, `_item` as strings)
   ingest/quarantine/        malformed rows with their reason
+  drawn/day=D/              of a log of positives alone: its examples, each positive with the rows drawn for it
   ingest/windows.json       {window: [start, end]} as resolved, ISO 8601, UTC; shares and seed without times
   features/day=D/           point-in-time raw features
   leaks/                    what the leak check found
@@ -35,6 +36,7 @@ CLICK_TIME = "_click_time"  # when the click itself was, where the log tells
 USER, ITEM, REQUEST = "_user", "_item", "_request"  # string keys as in the log; absent roles have no column
 TIME, KNOWN = "_time", "_known"  # UTC timestamps (microseconds)
 POSITION, BID = "_position", "_bid"
+DRAWS = "_draws"  # of positives alone: how many of the rows drawn for one positive are expected to be the row's item
 ROW = "_row"  # int64 hash of the event key: stable row id
 TEST_ROW = "_test"  # tables without times: whether windows.test_where holds
 DAY = "day"  # partition: event date, UTC, YYYY-MM-DD; "all" where the log has no times
@@ -75,6 +77,10 @@ class Artifacts:
     @property
     def items(self) -> Path:
         return self.out / "ingest" / "items"
+
+    @property
+    def drawn(self) -> Path:
+        return self.out / "drawn"
 
     @property
     def windows(self) -> Path:

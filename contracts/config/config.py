@@ -86,8 +86,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Config:
         problems = [
-            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._pair_problems(),
-            *self._stage_problems(),
+            *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._positives_problems(),
+            *self._pair_problems(), *self._stage_problems(),
         ]
         if problems:
             raise ValueError("; ".join(problems))
@@ -166,6 +166,22 @@ class Config(Section):
                     f"{field.kind} {field.name!r} needs {role}, which says whose history it is; set it, or leave the "
                     "field out"
                 )
+        return problems
+
+    def _positives_problems(self) -> list[str]:
+        """What a log of positives alone must tell, and what says nothing in it."""
+        if not self.label.positives_only:
+            return []
+        why = "label.positives_only draws, for every positive, items that existed then and were not taken by the user"
+        problems = [f"{why}; set log.{role}" for role in ("user_id", "item_id", "event_time")
+                    if getattr(self.log, role) is None]
+        problems += [f"log.{role} is about what was shown, and a log of positives alone does not tell; leave it out"
+                     for role in ("position", "bid") if getattr(self.log, role) is not None]
+        if self.features.negative_rate < 1:
+            problems.append("features.negative_rate keeps a share of the rows that label.positives_only has drawn; "
+                            "draw fewer with label.negatives.per_positive")
+        problems += [f"counter {field.name!r}: a rate of positives alone is always 1; set statistics = ['count']"
+                     for field in self.fields if field.kind == "counter" and "rate" in field.statistics]
         return problems
 
     def _timeless_problems(self) -> list[str]:

@@ -54,16 +54,43 @@ class Clicks(Source):
     window: Duration = Field(86_400, description="how long after an impression a click counts")
 
 
+class Negatives(Section):
+    """Rows that are drawn for every positive of a log of positives alone: other items at the same moment.
+
+    An item can be drawn from its first row in the log on, by users who have not taken it by then.
+    """
+
+    per_positive: int = Field(4, ge=1, le=1000, description="rows drawn for every positive")
+    popularity: float = Field(
+        0.0, ge=0, le=1, description="the power of how often an item was taken so far, by which it is drawn; 0: every "
+        "item alike; 1: as often as it is taken",
+    )
+
+
 class Label(Section):
-    """Exactly one of a Spark SQL expression over the log, or a table of later clicks."""
+    """Exactly one of a Spark SQL expression over the log, a table of later clicks, or `positives_only`."""
 
     expression: str | None = Field(None, description="Spark SQL over the log's columns, 0 or 1")
     clicks: Clicks | None = Field(None, description="a table of later events")
+    positives_only: bool = Field(False, description="every row of the log is a positive: a purchase, a play, a visit")
+    repeat: bool = Field(
+        False, description="of positives alone: users take the same item again (groceries, songs), so that each time "
+        "counts and what was taken before can be drawn; without it the first time alone is an example",
+    )
+    negatives: Negatives = Negatives()
 
     @model_validator(mode="after")
     def _one_of(self) -> Label:
-        if (self.expression is None) == (self.clicks is None):
-            raise ValueError("give exactly one of label.expression and label.clicks")
+        given = [name for name in ("expression", "clicks") if getattr(self, name) is not None]
+        if self.positives_only and given:
+            raise ValueError(f"label.positives_only says that every row is a positive, and label.{given[0]} says which "
+                             "rows are; leave one of them out")
+        if not self.positives_only and len(given) != 1:
+            raise ValueError("give exactly one of label.expression and label.clicks, or label.positives_only = true "
+                             "for a log that holds nothing but positives")
+        if not self.positives_only and (self.repeat or self.negatives != Negatives()):
+            raise ValueError("label.repeat and label.negatives are about rows that are drawn for a log of positives "
+                             "alone; set label.positives_only, or leave them out")
         return self
 
 

@@ -48,6 +48,22 @@ class Ingested(Record):
     items: TableRows | None = None
 
 
+class DrawnRows(Record):
+    """What was drawn for a log of positives alone: `negatives` rows for `positives` of its takes, of a catalogue that
+    has `items` in the end. The other takes teach histories alone: `newcomers` were the first of their item, `repeats`
+    not the first of that item by that user, and for `exhausted` ones the user had taken every item there was."""
+
+    positives: int
+    negatives: int
+    newcomers: int
+    repeats: int
+    exhausted: int
+    items: int
+    per_positive: int
+    popularity: float
+    written: tuple[str, ...]
+
+
 class FeatureRows(Record):
     """`prior_rate` smooths the rate counters, 0 without any; `written`: days that are new or have changed."""
 
@@ -85,13 +101,15 @@ class OnlineTables(Record):
 
 class FeaturesSummary(Summary):
     """`windows`: [start, end) of each as ISO 8601, or its rows in a table without times; of a single day None, as is
-    `check`. `vocabularies`: numbers of keys; `seconds`: of each part, "NAME again" where crosses were encoded later."""
+    `check`. `drawn` is there of a log of positives alone. `vocabularies`: numbers of keys; `seconds`: of each part,
+    "NAME again" where crosses were encoded later."""
 
     name: str
     day: str | None = None
     until: str | None = None
     ingest: Ingested
     windows: dict[str, tuple[str, str]] | dict[str, int] | None = None
+    drawn: DrawnRows | None = None
     features: FeatureRows
     check: dict[str, WindowRows] | None = None
     vocabularies: dict[str, int]

@@ -75,8 +75,13 @@ def prepare(config: Config, out: Artifacts, folder: Path, memory: Path | None = 
     """Writes public files and one folder per client; returns how many clients there are.
 
     The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows. `memory`: where
-    users keep what they answered and spent from run to run; None: in the folder, for runs of this one alone.
+    users keep what they answered and spent from run to run; None: in the folder, for runs of this one alone. Raises
+    ConfigError where negatives were drawn by popularity.
     """
+    if config.label.negatives.popularity > 0:
+        raise ConfigError(
+            f"label.negatives.popularity is {config.label.negatives.popularity:g}, and no client knows how often an "
+            "item was drawn by it; set it to 0 for federated training")
     spec = federated_spec(config, FeatureSpec.read(out.encoding))
     samples = SamplesByUser(ExampleSet(out.examples("train"), spec))
     later = SamplesByUser(ExampleSet(out.examples("validation"), spec))
@@ -129,5 +134,5 @@ def pooled(folder: Path) -> Batch:
         FeatureBlock(torch.cat([block.ids for block in side]), torch.cat([block.dense for block in side]))
         for side in ([part.request for part in parts], [part.candidate for part in parts])
     ]
-    columns = [torch.cat(column) for column in zip(*(part[2:] for part in parts), strict=True)]
+    columns = [torch.cat(column) for column in zip(*(part[2:6] for part in parts), strict=True)]
     return Batch(*blocks, *columns)  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ from contracts.summaries.train import TrainSummary
 from federated.clients.networks import FederatedNetworks
 from federated.rounds.score_histograms import Histograms
 from models.evaluation import calibration
-from models.examples.batches import FeatureBlock
+from models.examples.batches import ExampleSet, FeatureBlock
 from models.jobs.retrieval_training import PRE_RANKER, TOWER
 from models.layers.embedding import item_slot
 from models.training import checkpoint
@@ -65,8 +65,9 @@ def write(
     _save(parts.model(TOWER), networks.towers)
     _save(parts.model(PRE_RANKER), networks.pre_ranker)
     curves = {"ranker": name, "pre_ranker": PRE_RANKER}
+    log_draws = _log_draws(source) if config.label.positives_only else 0.0
     for which, model in curves.items():
-        curve = calibration.fit(config.train.calibration, *histograms.as_rows(which))
+        curve = calibration.fit(config.train.calibration, *histograms.as_rows(which)).undrawn(log_draws)
         save_weights(parts.model(model) / CALIBRATION, curve.arrays())
     items = _items(source, spec, histograms)
     parts.online_items.mkdir(parents=True)
@@ -74,6 +75,11 @@ def write(
     _parity(config, parts, spec, items, networks)
     summary.write(parts.out / "models", TrainSummary(ranker=name))
     return parts
+
+
+def _log_draws(source: Artifacts) -> float:
+    """Of the rows that were drawn every item alike: nearly the same for all."""
+    return float(ExampleSet(source.examples("validation"), FeatureSpec.read(source.encoding)).log_draws().mean())
 
 
 def _save(folder: Path, network: torch.nn.Module) -> None:

@@ -11,6 +11,8 @@ ranking as it was.
                prediction equal the label rate
     identity   log-odds = logit + ln(w), what undoes keeping a share w of the negatives in training
 
+Of a log of positives alone, each negative stands for 1 / draws of its like, so that the curve speaks of all items.
+
 Probabilities lie in [SMALLEST, 1 - SMALLEST].
 """
 
@@ -44,13 +46,17 @@ class Calibration:
             raise DataError(f"a calibration of {self.logits.size} knots and slope {self.slope} does not increase; "
                             "fit it again with `sluice train`")
 
-    def apply(self, logits: np.ndarray) -> np.ndarray:
-        """Probabilities, float64, of the same shape."""
-        return _sigmoid(self._curve(np.asarray(logits, dtype=np.float64)))
+    def apply(self, logits: np.ndarray, log_draws: np.ndarray | float = 0.0) -> np.ndarray:
+        """Probabilities, float64, of the same shape; with `log_draws`, those among rows drawn for positives."""
+        return _sigmoid(self._curve(np.asarray(logits, dtype=np.float64)) - log_draws)
 
     def _curve(self, logits: np.ndarray) -> np.ndarray:
         beyond = logits - np.clip(logits, self.logits[0], self.logits[-1])
         return np.interp(logits, self.logits, self.log_odds) + self.slope * beyond
+
+    def undrawn(self, log_draws: float) -> Calibration:
+        """Of a network that learned from rows drawn for positives, every item alike: log odds among all items."""
+        return Calibration(self.logits, self.log_odds + log_draws, self.slope)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What `from_arrays` reads back; stored as calibration.safetensors."""
@@ -70,22 +76,29 @@ def identity(negative_rate: float = 1.0) -> Calibration:
     return Calibration(np.zeros(1), np.array([math.log(negative_rate)]), 1.0)
 
 
-def fit(kind: Literal["isotonic", "platt"], logits: np.ndarray, labels: np.ndarray) -> Calibration:
-    """Raises OneClassError on labels of one class; for platt also DataError when the logits rank backwards."""
+def fit(
+    kind: Literal["isotonic", "platt"], logits: np.ndarray, labels: np.ndarray, log_draws: np.ndarray | None = None
+) -> Calibration:
+    """`log_draws`: of rows drawn for positives, of which a negative stands for 1 / draws of its like.
+
+    Raises OneClassError on labels of one class; for platt also DataError when the logits rank backwards.
+    """
     labels, logits = checked(labels, logits)
     require_both_classes(labels, "calibration")
-    return _platt(logits, labels) if kind == "platt" else _isotonic(logits, labels)
+    weights = np.ones(len(labels)) if log_draws is None else np.where(labels > 0, 1.0, np.exp(-log_draws))
+    return _platt(logits, labels, weights) if kind == "platt" else _isotonic(logits, labels, weights)
 
 
-def _platt(logits: np.ndarray, labels: np.ndarray) -> Calibration:
+def _platt(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Calibration:
     """Targets are smoothed as Platt did: (P + 1) / (P + 2) and 1 / (N + 2), so that separable data have an answer."""
     from sklearn.linear_model import LogisticRegression
 
     positives, centre, spread = labels.sum(), logits.mean(), logits.std() or 1.0
-    target = np.where(labels == 1, (positives + 1) / (positives + 2), 1 / (len(labels) - positives + 2))
+    target = np.where(labels == 1, (positives + 1) / (positives + 2), 1 / (weights[labels == 0].sum() + 2))
     scaled = np.concatenate([logits, logits])[:, None]
     model = LogisticRegression(C=1e6).fit(
-        (scaled - centre) / spread, np.repeat([1, 0], len(labels)), sample_weight=np.concatenate([target, 1 - target])
+        (scaled - centre) / spread, np.repeat([1, 0], len(labels)),
+        sample_weight=np.concatenate([weights * target, weights * (1 - target)]),
     )
     slope = float(model.coef_[0, 0]) / spread
     if slope <= 0:
@@ -94,19 +107,19 @@ def _platt(logits: np.ndarray, labels: np.ndarray) -> Calibration:
     return Calibration(np.array([centre]), np.array([float(model.intercept_[0])]), slope)
 
 
-def _isotonic(logits: np.ndarray, labels: np.ndarray) -> Calibration:
+def _isotonic(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Calibration:
     from sklearn.isotonic import isotonic_regression
 
     order = np.argsort(logits, kind="stable")
-    logits, labels = logits[order], labels[order]
+    logits, labels, weights = logits[order], labels[order], weights[order]
     starts = _bins(logits, labels)
-    rows = np.diff(np.append(starts, len(logits)))
-    rate = isotonic_regression(np.add.reduceat(labels, starts) / rows, sample_weight=rows)
+    rows = np.add.reduceat(weights, starts)
+    rate = isotonic_regression(np.add.reduceat(labels * weights, starts) / rows, sample_weight=rows)
     _, block = np.unique(rate, return_inverse=True)
-    centres = np.bincount(block, weights=np.add.reduceat(logits, starts)) / np.bincount(block, weights=rows)
+    centres = np.bincount(block, weights=np.add.reduceat(logits * weights, starts)) / np.bincount(block, weights=rows)
     rate = np.bincount(block, weights=rate * rows) / np.bincount(block, weights=rows)
     curve = Calibration(centres, np.log(rate) - np.log1p(-rate), 1.0)
-    return Calibration(centres, curve.log_odds + _shift(curve._curve(logits), labels.mean()), 1.0)
+    return Calibration(centres, curve.log_odds + _shift(curve._curve(logits), weights, labels @ weights), 1.0)
 
 
 def _bins(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -127,12 +140,12 @@ def _bins(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
         ones_before, zeros_before = ones[last], zeros[last]
 
 
-def _shift(log_odds: np.ndarray, rate: float) -> float:
-    """b with mean(sigmoid(log_odds + b)) = rate, by bisection."""
+def _shift(log_odds: np.ndarray, weights: np.ndarray, positives: float) -> float:
+    """b with sum(weights sigmoid(log_odds + b)) = positives, by bisection."""
     low, high = -20.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _sigmoid(log_odds + middle).mean() < rate else (low, middle)
+        low, high = (middle, high) if _sigmoid(log_odds + middle) @ weights < positives else (low, middle)
     return (low + high) / 2
 
 

@@ -15,19 +15,20 @@ ROC_POINTS = 200
 
 def evaluate(
     logits: np.ndarray, labels: np.ndarray, users: np.ndarray | None, calibration: Calibration, *,
-    position_logit: np.ndarray | float = 0.0, where: str = "evaluation",
+    position_logit: np.ndarray | float = 0.0, log_draws: np.ndarray | float = 0.0, where: str = "evaluation",
 ) -> EvaluationFigures:
     """AUC, GAUC and NDCG@10 by user of the logits (the last two None without users, GAUC also without a user of both
     classes); log loss, ECE and predicted over observed of the calibrated probabilities; `curves` for plots.
 
     Logits are those of position 1, by which a server ranks. `position_logit` is what the slot a row was shown in adds;
-    probabilities include it, because the label was observed there.
+    probabilities include it, because the label was observed there. With the `log_draws` of rows that were drawn for
+    positives they are those of a positive among such rows.
 
     Raises OneClassError, naming `where` and the counts, when the labels are of one class.
     """
     labels, logits = checked(labels, logits)
     require_both_classes(labels, where)
-    probabilities = calibration.apply(logits + position_logit)
+    probabilities = calibration.apply(logits + position_logit, log_draws)
     per_user = gauc(labels, logits, users) if users is not None else None
     bins = reliability(labels, probabilities)
     return EvaluationFigures(

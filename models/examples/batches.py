@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from contracts.artifacts import FRESH, LABEL, POSITION, ROW, USER
+from contracts.artifacts import DRAWS, FRESH, LABEL, POSITION, ROW, USER
 from contracts.config.section import Side
 from contracts.errors import DataError, SchemaError
 from contracts.features.encoding import scale
@@ -38,7 +38,8 @@ class FeatureBlock(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """label [B] float32, position [B] int32 (1 where the log has none), user [B] and row [B] int64."""
+    """label [B] float32, position [B] int32 (1 where the log has none), user [B] and row [B] int64. `log_draws` [B]
+    float32: ln of DRAWS, which the log odds of rows drawn for positives are too low by; None where none were drawn."""
 
     request: FeatureBlock
     candidate: FeatureBlock
@@ -46,6 +47,7 @@ class Batch(NamedTuple):
     position: Tensor
     user: Tensor
     row: Tensor
+    log_draws: Tensor | None = None
 
     def take(self, rows: Tensor) -> Batch:
         """The given rows (indices) of every tensor."""
@@ -60,7 +62,9 @@ class Batch(NamedTuple):
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The same change to every tensor."""
         request, candidate = FeatureBlock(*map(change, self.request)), FeatureBlock(*map(change, self.candidate))
-        return Batch(request, candidate, change(self.label), change(self.position), change(self.user), change(self.row))
+        draws = None if self.log_draws is None else change(self.log_draws)
+        return Batch(request, candidate, change(self.label), change(self.position), change(self.user),
+                     change(self.row), draws)
 
 
 class ExampleSet(ExampleFiles):
@@ -70,6 +74,7 @@ class ExampleSet(ExampleFiles):
     or has another type or length than the spec says.
     """
 
+    drawn = False
     _held: dict[RowGroup, Batch] | None = None
 
     def __init__(self, folder: Path, spec: FeatureSpec, fresh: bool = False) -> None:
@@ -78,8 +83,8 @@ class ExampleSet(ExampleFiles):
         present = set(pq.read_schema(self.groups[0].path).names)
         self._source = {name: f"{name}{FRESH}" if fresh and f"{name}{FRESH}" in present else name
                         for name in _slot_names(spec)}
-        self._position, self._user = POSITION in present, USER in present
-        reserved = [LABEL, ROW, *([POSITION] if self._position else []), *([USER] if self._user else [])]
+        self._position, self._user, self.drawn = POSITION in present, USER in present, DRAWS in present
+        reserved = [LABEL, ROW, *(name for name in (POSITION, USER, DRAWS) if name in present)]
         self._columns = [*reserved, *self._source.values()]
         missing = [name for name in self._columns if name not in present]
         if missing:
@@ -117,6 +122,10 @@ class ExampleSet(ExampleFiles):
         columns = sum(self.spec.id_width(*sides) + len(self.spec.dense_slots(*sides)) for sides in BLOCK_SIDES.values())
         if self._held is None and sum(group.rows for group in self.groups) * (ROW_BYTES + 4 * columns) <= most:
             self._held = {}
+
+    def log_draws(self) -> np.ndarray:
+        """float64 [N], in file order; zeros where no rows were drawn."""
+        return np.log(self.column(DRAWS)) if self.drawn else np.zeros(self.rows)
 
     def _buffers(self, groups: list[RowGroup], batch_size: int, shuffle: bool) -> Iterator[Batch]:
         pending: list[Batch] = []
@@ -168,6 +177,7 @@ class ExampleSet(ExampleFiles):
             self._block(table, BLOCK_SIDES["request"], path), self._block(table, BLOCK_SIDES["candidate"], path), label,
             torch.from_numpy(position.astype(np.int32)), torch.from_numpy(user.astype(np.int64)),
             torch.from_numpy(row.astype(np.int64)),
+            torch.from_numpy(np.log(plain(table.column(DRAWS), DRAWS)).astype(np.float32)) if self.drawn else None,
         )
 
     def _block(self, table: pa.Table, sides: tuple[Side, ...], path: Path) -> FeatureBlock:
@@ -224,4 +234,5 @@ def _join(parts: list[Batch]) -> Batch:
         blocks([part.request for part in parts]), blocks([part.candidate for part in parts]),
         torch.cat([part.label for part in parts]), torch.cat([part.position for part in parts]),
         torch.cat([part.user for part in parts]), torch.cat([part.row for part in parts]),
+        None if parts[0].log_draws is None else torch.cat([part.log_draws for part in parts]),  # type: ignore[misc]
     )

@@ -1,7 +1,8 @@
 """Encoded examples as files, without torch: what they hold, and one column of them at a time.
 
 `FOLDER/day=D/*.parquet` as the pipelines write it: one int32 column (or list of fixed length) per id slot, one double
-column of raw values per dense slot, `_label`, `_row`, and `_user`, `_position` where the log has them.
+column of raw values per dense slot, `_label`, `_row`, and `_user`, `_position` where the log has them,
+`_draws` where it holds positives alone.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from contracts.artifacts import LABEL, POSITION, ROW, USER
+from contracts.artifacts import DRAWS, LABEL, POSITION, ROW, USER
 from contracts.features.encoding import radix_code, scale
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID, UNKNOWN, BlockName, FeatureField, FeatureSpec
 from models.examples.batches import Batch, ExampleSet, FeatureBlock
@@ -35,12 +35,13 @@ class ArrayExamples(ExampleSet):
 
     def __init__(self, folder: Path, spec: FeatureSpec, rows: Rows) -> None:
         self.folder, self.spec, self.groups, self.rows = folder, spec, [], len(rows)
-        self._rows = rows
+        self._rows, self.drawn = rows, DRAWS in rows.columns
         self._whole = Batch(
             self._values("request"), self._values("candidate"),
             torch.from_numpy(rows.columns[LABEL].astype(np.float32)),
             torch.from_numpy(rows.columns[POSITION].astype(np.int32)),
             torch.from_numpy(rows.columns[USER].astype(np.int64)), torch.from_numpy(rows.columns[ROW].astype(np.int64)),
+            torch.from_numpy(self.log_draws().astype(np.float32)) if self.drawn else None,
         )
 
     def _values(self, block: BlockName) -> FeatureBlock:
@@ -76,7 +77,8 @@ def rows_of(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> R
     if limit < examples.rows:
         kept = np.sort(np.random.default_rng(seed).choice(examples.rows, limit, replace=False))
     names = [slot.name for slot in spec.id_slots(*EVERY_SIDE)] + [slot.name for slot in spec.dense_slots(*EVERY_SIDE)]
-    columns = {name: examples.column(name)[kept] for name in dict.fromkeys([*names, LABEL, ROW])}
+    columns = {name: examples.column(name)[kept] for name in dict.fromkeys(
+        [*names, LABEL, ROW, *([DRAWS] if examples.drawn else [])])}
     columns[POSITION] = examples.column(POSITION)[kept] if spec.has_position else np.ones(len(kept), dtype=np.int32)
     columns[USER] = examples.column(USER)[kept] if spec.has_users else np.zeros(len(kept), dtype=np.int64)
     return Rows(columns)

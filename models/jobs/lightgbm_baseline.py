@@ -55,6 +55,7 @@ def _fitted(task: TrainingTask) -> LightgbmSummary:
     (train, categories), (validation, _), (test, _) = (tables[window] for window in WINDOWS)
     logits, validation_auc = boosted_trees.fit_and_predict(
         (train, label["train"]), (validation, label["validation"]), test, categories, task.seed)
+    logits = logits + rows["test"].log_draws()
     users = rows["test"].column(USER) if task.spec.has_users else None
     return LightgbmSummary(
         name=NAME, auc=auc(label["test"], logits),

@@ -36,7 +36,8 @@ def calibrate(
     logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
     half = halves(validation) == 1
     shown = logits + position_logit(validation, position_bias)
-    curve = calibration.fit(task.config.train.calibration, shown[half], labels[half])
+    draws = validation.log_draws()[half] if validation.drawn else None
+    curve = calibration.fit(task.config.train.calibration, shown[half], labels[half], draws)
     return Calibrated(curve, auc(labels, logits), logits)
 
 

@@ -112,8 +112,10 @@ def _evaluated(
     logits, labels = training_loop.predict(model.network, test), test.column(LABEL)
     users = test.column(USER) if task.spec.has_users else None
     at_position = position_logit(test, bias)
-    figures = evaluate(logits, labels, users, curve, position_logit=at_position, where=str(test.folder))
-    as_trained = calibration.identity(task.config.features.negative_rate).apply(logits + at_position)
+    draws = test.log_draws()
+    figures = evaluate(logits, labels, users, curve, position_logit=at_position, log_draws=draws,
+                       where=str(test.folder))
+    as_trained = calibration.identity(task.config.features.negative_rate).apply(logits + at_position, draws)
     groups = users if users is not None else np.arange(test.rows)
     save_array(folder / VALIDATION_LOGITS, validation_logits)
     save_array(folder / TEST_LOGITS, logits)
@@ -123,7 +125,7 @@ def _evaluated(
         **dict(figures), **dict(model.figures(digest(task, model.name))),
         auc_standard_error=auc_bootstrap(labels, logits, groups, draws=DRAWS, seed=task.seed).standard_error,
         ece_uncalibrated=ece(labels, as_trained), validation_auc=validation_auc, position_bias=tuple(bias),
-        by_position=_by_position(test, curve.apply(logits + at_position)) if task.spec.has_position else None,
+        by_position=_by_position(test, curve.apply(logits + at_position, draws)) if task.spec.has_position else None,
         by_novelty=by_novelty(task.examples("train", fresh), test, logits),
     )
 

@@ -144,7 +144,8 @@ def _calibrated(
     save_weights(task.out.model(name) / CALIBRATION, curve.arrays())
     test = task.examples("test")
     shown = position_logit(test, position_bias)
-    figures = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown)
+    figures = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown,
+                       log_draws=test.log_draws())
     return CalibratedFigures(**{name: getattr(figures, name) for name in CalibratedFigures.model_fields})
 
 

@@ -4,7 +4,8 @@
 
 over the training window; r the overall click rate, expected_i what rows shown in the item's positions get on average
 (n_i r in a log without positions), so that an item is not held to be bad for having been shown low. An item never
-seen has the rate of the rows whose item is unknown, and 0 where there are none.
+seen has the rate of the rows whose item is unknown, and 0 where there are none. What popular items were drawn more
+often for positives is added again.
 
 Where a counter of the item's side is among the fields the prior stays 0: a counter says what was known of the item at
 the time, while the whole window's count contains the row's own label and is stale when the window has ended.
@@ -22,6 +23,12 @@ from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import item_slot
 
 STRENGTH = 20.0  # impressions at the expected rate
+
+
+def item_log_draws(examples: ExampleSet, ids: np.ndarray, size: int) -> np.ndarray:
+    """float64 [size]: the mean ln(draws) of an item's rows over that of all rows; 0 of an item without rows."""
+    draws = examples.log_draws()
+    return np.bincount(ids, draws - draws.mean(), size) / np.maximum(np.bincount(ids, minlength=size), 1)
 
 
 class ItemPrior(nn.Module):
@@ -45,7 +52,8 @@ class ItemPrior(nn.Module):
         shown, clicks, expected = (np.bincount(ids, weights=weights, minlength=len(self.logit))
                                    for weights in (None, labels, self._expected(examples, labels)))
         rate, usual = ((counts + STRENGTH * labels.mean()) / (shown + STRENGTH) for counts in (clicks, expected))
-        self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate) - np.log(usual) + np.log1p(-usual)))
+        drawn = item_log_draws(examples, ids, len(shown))
+        self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate) - np.log(usual) + np.log1p(-usual) + drawn))
 
     def _expected(self, examples: ExampleSet, labels: np.ndarray) -> np.ndarray:
         """[N] the mean label of each row's position."""

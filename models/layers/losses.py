@@ -1,6 +1,7 @@
 """What is minimised, as modules from a batch to (sum of losses, number of terms), so that means over batches are exact.
 
-A position bias enters the loss and never the network: serving is at position 1, where it is 0.
+A position bias enters the loss and never the network: serving is at position 1, where it is 0. So do the draws of a log
+of positives alone (models/examples/batches.py): the network learns log odds among all items from those that were drawn.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from models.examples.batches import Batch, ExampleSet
 
 
 def prior_logit(examples: ExampleSet) -> float:
-    """Log odds of the mean label. Raises OneClassError when all labels are equal."""
+    """Log odds of the mean label, undrawn. Raises OneClassError when all labels are equal."""
     labels = examples.column(LABEL)
     rate = float(labels.mean(dtype=np.float64))
     if not 0.0 < rate < 1.0:
         raise OneClassError(f"{examples.folder}: all {len(labels)} labels are {rate:g}; widen the window to have both")
-    return float(np.log(rate / (1.0 - rate)))
+    return float(np.log(rate / (1.0 - rate)) + examples.log_draws().mean())
+
+
+def as_drawn(logits: Tensor, batch: Batch) -> Tensor:
+    """Log odds among all items -> those among rows that were drawn for positives; the same where none were."""
+    return logits if batch.log_draws is None else logits - batch.log_draws
 
 
 def log_loss_sum(logits: Tensor, labels: Tensor) -> Tensor:
@@ -57,7 +63,7 @@ class ClickLoss(nn.Module):
         self.logits, label = logits.detach().float(), batch.label
         if self.training and self.smoothing:
             label = label * (1 - 2 * self.smoothing) + self.smoothing
-        return log_loss_sum(logits, label), len(label)
+        return log_loss_sum(as_drawn(logits, batch), label), len(label)
 
 
 class RetrievalLoss(nn.Module):
@@ -91,4 +97,4 @@ class PreRankLoss(nn.Module):
         with torch.no_grad():
             users, items = towers.user_vector(batch.request), towers.item_vector(batch.candidate)  # type: ignore[operator]
         logits = self.pre_ranker(users, items) + self.position_bias(batch.position)
-        return log_loss_sum(logits, batch.label), len(batch.label)
+        return log_loss_sum(as_drawn(logits, batch), batch.label), len(batch.label)

@@ -14,6 +14,7 @@ from contracts.errors import OneClassError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import item_slot
+from models.layers.item_prior import item_log_draws
 
 STRENGTH = 20.0
 
@@ -38,7 +39,8 @@ class Popularity(nn.Module):
         shown = np.bincount(ids, minlength=len(self.logit))
         clicked = np.bincount(ids, weights=labels, minlength=len(self.logit))
         rate = (clicked + STRENGTH * overall) / (shown + STRENGTH)
-        self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate)))
+        drawn = examples.log_draws().mean() + item_log_draws(examples, ids, len(shown))
+        self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate) + drawn))
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""

@@ -20,6 +20,7 @@ from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
 from models.examples.batches import Batch
 from models.examples.in_memory import ArrayExamples
+from models.layers.losses import as_drawn
 from models.layers.position_bias import PositionBias
 from models.networks.concrete_gates import Gates
 from models.networks.fscd import Fscd
@@ -101,7 +102,7 @@ class Trainer:
         if settings.click_loss_weight and self.sources.impressions:
             shown = next(self._clicks)
             logits = self.network(shown.request, shown.candidate, self._mask(len(shown.label)))
-            logits = logits + self.bias(shown.position)
+            logits = as_drawn(logits + self.bias(shown.position), shown)
             loss = loss + settings.click_loss_weight * F.binary_cross_entropy_with_logits(logits, shown.label)
         return loss
 

@@ -103,7 +103,8 @@ def _frontier_point(point: Point, shown: ArrayExamples, chosen: Point) -> Fronti
 def calibrated(config: Config, validation: ExampleSet, network: nn.Module) -> Calibration:
     """Fitted at position 1 on the half of the validation window that the rankers are calibrated on."""
     logits, labels, half = training_loop.predict(network, validation), validation.column(LABEL), halves(validation) == 1
-    return calibration.fit(config.train.calibration, logits[half], labels[half])
+    draws = validation.log_draws()[half] if validation.drawn else None
+    return calibration.fit(config.train.calibration, logits[half], labels[half], draws)
 
 
 def _log_odds(logits: np.ndarray, curve: Calibration) -> np.ndarray:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from contracts.artifacts import FRESH, ID_PREFIX, LABEL, POSITION, ROW, TIME, USER
+from contracts.artifacts import DRAWS, FRESH, ID_PREFIX, LABEL, POSITION, ROW, TIME, USER
 from contracts.config.section import Side
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
@@ -28,7 +28,8 @@ def encode(
 ) -> DataFrame:
     """Per row the columns
 
-        `keep`, then _label float, _position int, _user bigint (a hash, to group by), _row, _time, where `df` has them
+        `keep`, then _label float, _position int, _user bigint (a hash, to group by), _row, _time, _draws, where `df`
+                      has them
         SLOT          per id slot: int, or array<int> of the field's length
         NAME          per dense slot: the raw value as double
         SLOT@fresh, NAME@fresh        where any raw column has an event-fresh twin
@@ -137,7 +138,7 @@ def twin_fields(df: DataFrame, spec: FeatureSpec) -> frozenset[str]:
 def _reserved(df: DataFrame) -> dict[str, Column]:
     made = {
         LABEL: F.col(LABEL).cast("float"), POSITION: F.col(POSITION).cast("int"), USER: F.xxhash64(F.col(USER)),
-        ROW: F.col(ROW), TIME: F.col(TIME),
+        ROW: F.col(ROW), TIME: F.col(TIME), DRAWS: F.col(DRAWS),
     }
     return {name: column for name, column in made.items() if name in df.columns}
 

@@ -30,20 +30,20 @@ class Tables:
     users: DataFrame | None
     items: DataFrame | None
 
-    @property
-    def reserved(self) -> list[str]:
-        """Reserved columns that the events have."""
-        return [name for name in RESERVED if name in self.events.columns]
-
     def columns(self, config: Config) -> SourceColumns:
         users, items = (table.schema if table is not None else None for table in (self.users, self.items))
         return SourceColumns(config, self.events.schema, users, items)
 
     def impressions(self, needed: Iterable[Located], label_window: int) -> DataFrame:
         """Events with the needed columns of log and tables, and the two clocks' times."""
+        return self.timed(self.events, needed, label_window)
+
+    def timed(self, rows: DataFrame, needed: Iterable[Located], label_window: int) -> DataFrame:
+        """As `impressions`, of other rows with the columns of events: those drawn for a log of positives alone."""
         needed = list(needed)
-        events = self.events.select(*dict.fromkeys([*self.reserved, *(c.name for c in needed if c.origin == "log")]))
-        return with_times(self.attributes(events, needed), label_window)
+        reserved = [name for name in RESERVED if name in rows.columns]
+        narrow = rows.select(*dict.fromkeys([*reserved, *(c.name for c in needed if c.origin == "log")]))
+        return with_times(self.attributes(narrow, needed), label_window)
 
     def attributes(self, events: DataFrame, needed: Iterable[Located]) -> DataFrame:
         """Events with the needed columns of the users' and the items' table."""

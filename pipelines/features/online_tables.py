@@ -2,7 +2,8 @@
 
 One row per key that a table or the log knows at P: the side's raw features, `_published_at`, and
 
-    items   _bid (the latest), _shown and _clicks (closed impressions and their clicks of all time), filter columns
+    items   _bid (the latest), _shown and _clicks (closed impressions and their clicks of all time; of a log of
+            positives alone all takes and the item's), filter columns
     users   _recent_items (the last 50 clicked items, newest first)
 
 Attributes that only the log has are the latest value present in a row known at P. P is a point of the publish grid.
@@ -107,8 +108,8 @@ class _SideTable:
         keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
         wide = self.history.add_at(keyed, known, clock, moment)
         if self.side == "item" or ITEM in self.columns.log.names:
-            wide = _totals(wide, known, moment) if self.side == "item" else _recent_items(
-                wide, keyed, known, clock, self.history.most)
+            wide = (_totals(wide, known, moment, self.config.label.positives_only) if self.side == "item"
+                    else _recent_items(wide, keyed, known, clock, self.history.most))
         static = [column.alias(name) for name, column in self._static().items()]
         extra = [name for name in (RECENT_ITEMS, *TOTALS) if name in wide.columns]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
@@ -132,11 +133,13 @@ def _recent_items(
     return found.join(wide, USER, "right").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
 
 
-def _totals(items: DataFrame, known: DataFrame, moment: int) -> DataFrame:
+def _totals(items: DataFrame, known: DataFrame, moment: int, positives_only: bool) -> DataFrame:
+    """Of a log of positives alone every item counts as shown at every take."""
     counts = counts_at(known, [ITEM], list(TOTALS.values()), moment)
     totals = counts.select(ITEM, *[F.col(measure.column).alias(name) for name, measure in TOTALS.items()])
     joined = totals.join(items, ITEM, "right")
-    return joined.withColumns({name: F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in TOTALS})
+    filled = joined.withColumns({name: F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in TOTALS})
+    return filled.withColumn(SHOWN, F.lit(known.count()).cast("bigint")) if positives_only else filled
 
 
 def _next_publish(impressions: DataFrame, clock: PublishClock) -> int:

@@ -1,4 +1,5 @@
-"""features/day=D: one row per event with its reserved columns and one column per feature, as known at its time.
+"""features/day=D: one row per event with its reserved columns and one column per feature, as known at its time. Of a
+log of positives alone the rows are its examples (pipelines/negatives/drawn_rows.py).
 
     categorical   string, bigint or boolean, by key_type
     numeric       double
@@ -22,12 +23,12 @@ from contracts.artifacts import CLICK_TIME, DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
-from pipelines.engine.day_partitions import days_in, drop_days, rows_in, write_days
+from pipelines.engine.day_partitions import days_in, drop_days, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Tables, read_tables
 from pipelines.features.prior_rate import prior_of_run
-from pipelines.features.source_columns import Located, SourceColumns, typed
+from pipelines.features.source_columns import RESERVED, Located, SourceColumns, typed
 from pipelines.windows.publish_clock import clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
@@ -43,7 +44,7 @@ def build_features(
     Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
     rate counters have no statistics window to take their prior from.
     """
-    rows_of_day = _rows_of_day(out, days)
+    rows_of_day = _rows_of_day(config, out, days)
     prior = prior_of_run(spark, config, out, refit=days is None)
     passes = day_groups(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
     if days is None and len(passes) == 1:
@@ -80,6 +81,8 @@ def _write(
     impressions = tables.impressions(needed, config.label_window).persist()
     try:
         rows = impressions.filter(F.col(DAY).isin(list(days))) if days else impressions
+        if config.label.positives_only:
+            rows = tables.timed(read_days(spark, out.drawn, days or days_in(out.drawn)), needed, config.label_window)
         return write_days(point_in_time(rows, impressions, history, tables), out.features, only=days)
     finally:
         impressions.unpersist()
@@ -105,16 +108,17 @@ def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatu
         rows = history.add(rows, impressions, clock)
     wide = tables.attributes(rows, static_sources(config, columns))
     static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
-    reserved = [name for name in tables.reserved if name != CLICK_TIME]
+    reserved = [name for name in RESERVED if name in wide.columns and name != CLICK_TIME]
     return wide.select(*reserved, *static, *(n for clock in clocks(config.features) for n in history.names(clock)))
 
 
-def _rows_of_day(out: Artifacts, days: list[str] | None) -> dict[str, int]:
+def _rows_of_day(config: Config, out: Artifacts, days: list[str] | None) -> dict[str, int]:
     """Raises EmptyLogError on an asked-for day without events."""
-    there = days_in(out.events)
+    folder = out.drawn if config.label.positives_only else out.events
+    there = days_in(folder)
     missing = sorted(set(days or []) - set(there))
     if missing:
         raise EmptyLogError(f"there are no events on {', '.join(missing)}; ingest that day first, or name another")
     if not there:
         raise EmptyLogError("there are no events to make features of; ingest a log first")
-    return {day: rows_in(out.events / f"{DAY}={day}") for day in there if days is None or day in days}
+    return {day: rows_in(folder / f"{DAY}={day}") for day in there if days is None or day in days}

@@ -22,6 +22,7 @@ from contracts.artifacts import (
     BID,
     CLICK_TIME,
     DAY,
+    DRAWS,
     ITEM,
     KNOWN,
     LABEL,
@@ -40,7 +41,8 @@ from contracts.errors import SchemaError
 from pipelines.engine.key_types import SPARK_TYPES
 from pipelines.engine.step import nearest
 
-RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, CLICK_TIME, POSITION, BID, TEST_ROW, DAY)
+RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, CLICK_TIME, POSITION, BID, TEST_ROW, DRAWS,
+            DAY)
 Origin = Literal["log", "users", "items"]
 INEXACT = (T.FloatType, T.DoubleType, T.DecimalType)
 NESTED = (T.ArrayType, T.MapType, T.StructType, T.BinaryType)

@@ -59,11 +59,13 @@ def figures_of_days(events: DataFrame, config: Config) -> dict[str, DayFigures]:
 
 
 def check_classes(config: Config, days: Mapping[str, DayFigures]) -> None:
-    """Raises OneClassError when all labels are equal, or all events are of one user."""
+    """Raises OneClassError when all labels are equal, unless that is as it should be, or all events of one user."""
     rows, positives = sum(day.events for day in days.values()), sum(day.positives for day in days.values())
-    if positives in (0, rows):
+    if positives in (0, rows) and not config.label.positives_only:
+        alone = "; where the log holds nothing but positives, set label.positives_only = true" if positives else ""
         raise OneClassError(
-            f"log: all {rows} events have label {int(positives > 0)}; check the label's expression, clicks and window"
+            f"log: all {rows} events have label {int(positives > 0)}; check the label's expression, clicks and "
+            f"window{alone}"
         )
     users = {user for day in days.values() if day.users for user in day.users}
     if config.log.user_id is not None and len(users) == 1:

@@ -150,7 +150,9 @@ def _marked(config: Config, raw: DataFrame) -> DataFrame:
     if config.windows.test_where is not None:
         frame = add_test_rows(frame, config.windows.test_where)
     rules = roles.rules(frame, config.log)
-    if config.label.expression is not None:
+    if config.label.positives_only:
+        frame = frame.withColumn(LABEL, F.lit(1.0).cast("float"))
+    elif config.label.expression is not None:
         frame = labels.add_expression(frame, config.label.expression)
         rules += labels.expression_rules()
     elif config.log.event_time is None:

@@ -1,4 +1,5 @@
-"""The job `sluice features`: ingest ▶ windows ▶ features ▶ fit ▶ examples ▶ parity sample ▶ online tables.
+"""The job `sluice features`: ingest ▶ windows ▶ features ▶ fit ▶ examples ▶ parity sample ▶ online tables. For a log of
+positives alone negatives are drawn before features are made.
 
 Crosses that a search has found (OUT/crosses/crosses.json) are fields like the configured ones. `encode_again` takes
 them in after the search: it fits their vocabularies and writes examples and parity rows anew, and nothing else.
@@ -34,6 +35,7 @@ from pipelines.engine.session import session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
+from pipelines.negatives.drawn_rows import draw_rows
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 
@@ -84,13 +86,16 @@ def make_features(
     with session(config.spark, f"sluice features {config.name}") as spark:
         ingested = times.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         resolved = times.run("windows", lambda: _resolve(spark, config, out)) if day is None else None
-        features = times.run("features", lambda: build_features(spark, config, out, [day] if day else None))
+        days = [day] if day else None
+        alone = config.label.positives_only
+        drawn = times.run("draw", lambda: draw_rows(spark, config, out, days)) if alone else None
+        features = times.run("features", lambda: build_features(spark, config, out, days))
         encoded = _encode(spark, config, out, day, times)
         keyed = config.log.user_id or config.log.item_id
         online = times.run("online", lambda: write_online(spark, config, out)) if keyed else None
     made = FeaturesSummary(
-        name=config.name, day=day, until=until, ingest=ingested, windows=resolved, features=features, online=online,
-        seconds=times.seconds, **encoded._asdict(),
+        name=config.name, day=day, until=until, ingest=ingested, windows=resolved, drawn=drawn, features=features,
+        online=online, seconds=times.seconds, **encoded._asdict(),
     )
     summary.write(out.features, made)
     return made

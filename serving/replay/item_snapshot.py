@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from contracts.artifacts import CLICKS, ITEM, LABEL, SHOWN, TIME, Artifacts
+from contracts.artifacts import CLICKS, DRAWS, ITEM, LABEL, SHOWN, TIME, Artifacts
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.windows import read_timed
@@ -64,7 +64,10 @@ def write(out: Artifacts, spec: FeatureSpec) -> None:
             values = pc.if_else(pa.array(last >= 0), values, table[name])
         table = table.set_column(table.schema.get_field_index(name), name, values)
     clicks = np.bincount(at, weights=shown[LABEL].to_numpy()[real], minlength=table.num_rows)
-    for name, values in ((SHOWN, np.bincount(at, minlength=table.num_rows)), (CLICKS, clicks.astype(np.int64))):
+    counts = np.bincount(at, minlength=table.num_rows)
+    if DRAWS in pq.read_schema(next(out.features.glob("*/*.parquet"))).names:
+        counts = np.full(table.num_rows, clicks.sum()).astype(np.int64)  # as in the online table of positives alone
+    for name, values in ((SHOWN, counts), (CLICKS, clicks.astype(np.int64))):
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, type=pa.int64()))
     target = SnapshotArtifacts(out.out).online_items
     target.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
     _show(guessed, config, console)
     console.print(f"wrote {target}; next: sluice run {target} --out out/{name}", highlight=False, markup=False)
     return WrittenConfig(
-        config=str(target), rows=sample.rows, label=config.label.expression,
+        config=str(target), rows=sample.rows, label=_label(config),
         fields={field.name: field.kind for field in config.fields}, left_out=guessed.left_out,
         roles={role: getattr(config.log, role) for role in ("user_id", "item_id", "event_time", "position")},
     )
@@ -64,8 +64,12 @@ def _check(sample: TableSample, guessed: Guess) -> None:
         )
 
 
+def _label(config: Config) -> str:
+    return config.label.expression or "every row is a positive"
+
+
 def _show(guessed: Guess, config: Config, console: Console) -> None:
-    table = Table("column", "taken as", "because", title=f"label: {config.label.expression}  ({guessed.label.why})")
+    table = Table("column", "taken as", "because", title=f"label: {_label(config)}  ({guessed.label.why})")
     for role, column in (("time", guessed.time), ("position", guessed.position)):
         if column is not None:
             table.add_row(column.name, role, guessed.notes["event_time" if role == "time" else role])

@@ -16,7 +16,7 @@ BINS = (10, 100)
 def config_text(name: str, sample: TableSample, guess: Guess) -> str:
     """Paths are relative to `data`, the file's own folder."""
     parts = [_head(name, sample), _log(sample, guess), _label(guess), _windows(guess), *map(_field, guess.fields),
-             _clock_fields(guess), _left_out(guess)]
+             _histories(guess), _clock_fields(guess), _left_out(guess)]
     return "\n".join(part for part in parts if part)
 
 
@@ -117,6 +117,9 @@ def _has_clock(time: Column) -> bool:
 
 def _label(guess: Guess) -> str:
     rate = "" if guess.label.rate is None else f"; {guess.label.rate:.1%} of the sampled rows are positive"
+    if guess.label.expression is None:
+        repeat = str(guess.label.repeat).lower()
+        return _comment(guess.notes["label"]) + f"[label]\npositives_only = true\nrepeat = {repeat}\n"
     return _comment(guess.notes["label"] + rate) + f"[label]\nexpression = {_text(guess.label.expression)}\n"
 
 
@@ -140,6 +143,19 @@ def _field(field: GuessedField) -> str:
     if field.log:
         lines.append("log = true")
     return _comment(field.why) + "[[fields]]\n" + "\n".join(lines) + "\n"
+
+
+def _histories(guess: Guess) -> str:
+    """Of positives alone: what the user took last, and how often the item was taken."""
+    if guess.label.expression is not None or guess.item is None:
+        return ""
+    item, names = guess.item.plain, {column.plain for column in guess.columns}
+    last, taken = (next(name for name in (wanted, f"{wanted}_derived") if name not in names)
+                   for wanted in ("last_taken", "times_taken"))
+    return _comment("What the user took last, and how often the item was taken, both as of the last midnight.") + (
+        f'[[fields]]\nname = "{last}"\nkind = "sequence"\nside = "user"\nof = {_text(item)}\nlength = 50\n'
+        f'[[fields]]\nname = "{taken}"\nkind = "counter"\nside = "item"\nby = [{_text(item)}]\n'
+        'windows = ["7d", "30d"]\nstatistics = ["count"]\n')
 
 
 def _clock_fields(guess: Guess) -> str:

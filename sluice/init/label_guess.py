@@ -1,4 +1,7 @@
-"""Which column is the label, and which of its values is the positive: guessed from names and values, or as asked."""
+"""Which column is the label, and which of its values is the positive: guessed from names and values, or as asked.
+
+A log of who took what and when, without a column that is named like a label or a rating, holds positives alone.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,27 @@ NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|convert
 RATING = re.compile(r"rating|stars|score|grade", re.I)
 YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
 MOST_RATINGS, RATING_SHARE = 11, 0.75
+OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
 CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
 
 
 @dataclass(frozen=True)
 class Label:
-    """`columns`: what the expression reads, left out of the fields; `rate` of positives in the sample, None unknown."""
+    """`columns`: what the expression reads, left out of the fields; `rate` of positives in the sample, None unknown.
+    Without an expression every row is a positive; `repeat`: users take the same item again."""
 
-    expression: str
+    expression: str | None
     columns: frozenset[str]
     rate: float | None
     why: str
+    repeat: bool = False
 
 
-def guess_label(columns: Sequence[Column], wanted: str | None) -> Label:
-    """Raises DataError where no column is a label, or several might be."""
+def guess_label(columns: Sequence[Column], wanted: str | None, takes: tuple[Column, Column] | None = None) -> Label:
+    """`takes`: the columns of user and item, where the rows tell times, too.
+
+    Raises DataError where no column is a label, or several might be.
+    """
     if wanted is not None:
         return _as_asked(columns, wanted)
     two = [column for column in columns if _two_valued(column)]
@@ -40,6 +49,8 @@ def guess_label(columns: Sequence[Column], wanted: str | None) -> Label:
     ratings = [column for column in columns if RATING.search(column.plain) and _rating(column)]
     if ratings:
         return _threshold(ratings[0])
+    if takes is not None:
+        return _positives_alone(*takes)
     ends = [column for column in two if column in (columns[-1], columns[0])]
     if ends:
         place = "last" if ends[-1] is columns[-1] else "first"
@@ -51,6 +62,14 @@ def guess_label(columns: Sequence[Column], wanted: str | None) -> Label:
         raise DataError(f"several columns have two values ({', '.join(c.name for c in two)}) and none is named like a "
                         f"label; {example}")
     raise DataError(f"there is no label: no column has exactly two values, and none is named like a rating; {example}")
+
+
+def _positives_alone(user: Column, item: Column) -> Label:
+    pairs = list(zip(user.values, item.values, strict=True))
+    again = 1 - len(set(pairs)) / len(pairs)
+    why = ("users, items and times, and no column named like a label or a rating: every row is taken as a positive; "
+           f"{again:.1%} of the sampled rows are of an item that the user has in another row, too")
+    return Label(None, frozenset(), None, why, repeat=again >= OFTEN)
 
 
 def _as_asked(columns: Sequence[Column], wanted: str) -> Label:

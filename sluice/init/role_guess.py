@@ -54,14 +54,21 @@ class Guess:
     notes: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
+def _takes(columns: Sequence[Column]) -> tuple[Column, Column] | None:
+    """User and item, where there is a time of the event, too."""
+    notes: dict[str, str] = {}
+    user, item = _named(columns, USER, "user_id", notes), _named(columns, ITEM, "item_id", notes)
+    return (user, item) if user and item and _time(columns, notes) else None
+
+
 def guess(columns: Sequence[Column], wanted: str | None) -> Guess:
     """`wanted`: the label's column or expression as the user gave it. Raises DataError with what is missing."""
-    label = guess_label(columns, wanted)
+    label = guess_label(columns, wanted, _takes(columns))
     rest = [column for column in columns if column.plain not in label.columns and column.name not in label.columns]
     notes = {"label": label.why}
     time = _time(rest, notes)
     user, item = (_named(rest, pattern, what, notes) for pattern, what in ((USER, "user_id"), (ITEM, "item_id")))
-    position = _position(rest, notes) if item else None
+    position = _position(rest, notes) if item and label.expression is not None else None
     roles = [column for column in (time, position) if column is not None]
     left_out: dict[str, str] = {}
     taken = [_field(column, user, item, left_out) for column in rest if column not in roles]

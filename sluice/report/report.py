@@ -14,6 +14,7 @@ from contracts.summaries.run import EvaluatedCrosses, RunSummary
 from contracts.summaries.train import ReliabilityCurve
 from sluice.report import plots
 from sluice.report.gathered import gathered, missing, reliability_of
+from sluice.report.positives_alone import meaning
 from sluice.report.tables import MODEL_COLUMNS, figure, novelty_slices
 
 PAGE = "report.html"
@@ -34,6 +35,7 @@ def write_report(folder: Path) -> Path:
         columns=MODEL_COLUMNS,
         slices=novelty_slices(run.models or {}),
         missing=missing(run),
+        positives_alone=meaning(run.features.drawn) if run.features and run.features.drawn else None,
         planted=run.crosses if isinstance(run.crosses, EvaluatedCrosses) else None,
         plots=drawn(run, reliability_of(folder, run.ranker)),
         leak_plots=leak_plots(run.leaks),

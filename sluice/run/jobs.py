@@ -21,6 +21,7 @@ from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import RunSummary
 from contracts.summaries.train import TrainSummary, TuneSummary
+from sluice.report.positives_alone import meaning
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
 from sluice.run.progress import show_progress
@@ -46,6 +47,8 @@ def run_features(
 
     with show_progress(console, "features") as progress:
         made = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until)
+    if made.drawn is not None:
+        console.print(meaning(made.drawn), highlight=False, markup=False)
     return made, None if day else check_leaks(config, out, console)
 
 

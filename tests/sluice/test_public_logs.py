@@ -92,7 +92,7 @@ def test_taobaos_format(tmp_path: Path) -> None:
     assert run.bundle.parity.mismatches == 0
 
 
-@pytest.mark.parametrize("example", ["criteo", "avazu", "taobao_ads"])
+@pytest.mark.parametrize("example", ["amazon_beauty", "criteo", "avazu", "taobao_ads"])
 def test_the_files_fit_the_configuration(example: str) -> None:
     """Every field reads a column of its table or one that is derived."""
     config = load(EXAMPLES / f"{example}.toml")

@@ -208,3 +208,24 @@ def test_test_rows_need_a_table_without_times():
     text = "[windows]\ntest_where = 'x'\nstatistics = 0\ntrain = 0.8\nvalidation = 0.2"
     assert parse(PLAIN + text).windows.test_where == "x"
     assert "windows.test_where is for tables without times" in problems(MINIMAL + text)
+
+
+ALONE = MINIMAL.replace('expression = "clicked"', "positives_only = true")
+TAKEN = '[[fields]]\nname = "taken"\nkind = "counter"\nside = "item"\nby = ["item"]\nwindows = ["7d"]\n'
+
+
+@pytest.mark.parametrize(("text", "sentence"), [
+    (ALONE.replace('user_id = "user"\n', ""), "set log.user_id"),
+    (ALONE.replace('item_id = "item"\n', ""), "set log.item_id"),
+    (ALONE.replace('event_time = "time"\n', ""), "set log.event_time"),
+    (ALONE.replace("[log]", '[log]\nposition = "rank"'), "log.position is about what was shown"),
+    (ALONE.replace("[log]", '[log]\nbid = "price"'), "log.bid is about what was shown"),
+    (ALONE + "[features]\nnegative_rate = 0.5\n", "draw fewer with label.negatives.per_positive"),
+    (ALONE + TAKEN, "a rate of positives alone is always 1; set statistics = ['count']"),
+])
+def test_what_says_nothing_of_positives_alone_is_refused_with_the_cure(text, sentence):
+    assert sentence in problems(text)
+
+
+def test_a_log_of_positives_alone_needs_no_more_than_users_items_and_times():
+    assert parse(ALONE + TAKEN + 'statistics = ["count"]\n').label.positives_only

@@ -29,3 +29,21 @@ def test_durations_are_seconds() -> None:
 def test_the_share_of_bad_rows_lies_between_none_and_all(share: float) -> None:
     with pytest.raises(ValidationError, match="max_bad_share"):
         Log(path="p", max_bad_share=share)
+
+
+@pytest.mark.parametrize(("label", "sentence"), [
+    ({"positives_only": True, "expression": "y"}, r"label\.expression says which rows are; leave one of them out"),
+    ({"positives_only": True, "clicks": CLICKS}, r"label\.clicks says which rows are"),
+    ({"expression": "y", "repeat": True}, r"label\.repeat and label\.negatives .* set label\.positives_only"),
+    ({"expression": "y", "negatives": {"popularity": 0.5}}, r"set label\.positives_only"),
+    ({"positives_only": True, "negatives": {"popularity": 1.5}}, "less than or equal to 1"),
+    ({"positives_only": True, "negatives": {"per_positive": 0}}, "greater than or equal to 1"),
+])
+def test_positives_alone_have_no_other_label(label: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        Label.model_validate(label)
+
+
+def test_a_label_of_positives_alone_comes_back_from_its_text() -> None:
+    for label in (Label(positives_only=True, repeat=True), Label(expression="y")):
+        assert Label.model_validate_json(label.model_dump_json()) == label

@@ -127,3 +127,28 @@ def test_a_stored_curve_that_does_not_increase_is_refused(arrays) -> None:
 def test_a_missing_array_is_named() -> None:
     with pytest.raises(DataError, match="'slope'"):
         Calibration.from_arrays({"logits": np.zeros(1), "log_odds": np.zeros(1)})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_drawn_rows_the_probability_is_that_among_all(kind) -> None:
+    """200,000 rows of which positives and some negatives are there, popular ones ten times as often as the others."""
+    random = np.random.default_rng(3)
+    truth = random.normal(-4.0, 1.0, 200_000)
+    positive = random.random(len(truth)) < 1 / (1 + np.exp(-truth))
+    draws = np.where(truth > -4.0, 0.2, 0.02)
+    there = positive | (random.random(len(truth)) < draws)
+    logits = 2.0 * truth[there] + 3.0
+    curve = fit(kind, logits, positive[there].astype(float), np.log(draws[there]))
+    found = curve.apply(2.0 * truth + 3.0)
+    assert found.sum() / positive.sum() == pytest.approx(1, abs=0.06)
+    for part in (truth < -4.5, truth > -3.5):
+        assert found[part].sum() / positive[part].sum() == pytest.approx(1, abs=0.1)
+    among_drawn = curve.apply(logits, np.log(draws[there]))
+    assert among_drawn.sum() / positive.sum() == pytest.approx(1, abs=0.06)
+
+
+def test_a_network_of_rows_drawn_alike_is_undrawn_by_one_shift() -> None:
+    logits, labels, _ = overconfident(3000)
+    curve = fit("platt", logits, labels)
+    odds = [p / (1 - p) for p in (curve.apply(logits), curve.undrawn(np.log(0.1)).apply(logits))]
+    np.testing.assert_allclose(odds[1], 0.1 * odds[0])

@@ -45,8 +45,9 @@ def day(number: int) -> str:
 def test_only_configured_tables_are_read(tables: Tables) -> None:
     assert tables.items is None
     assert tables.users is not None
-    assert "_bid" in tables.reserved
-    assert "_request" not in tables.reserved
+    columns = tables.impressions([], 3600).columns
+    assert "_bid" in columns
+    assert "_request" not in columns
 
 
 def test_impressions_bring_the_tables_columns_and_null_for_a_key_that_it_does_not_know(tables: Tables) -> None:

@@ -91,3 +91,35 @@ def test_times_of_too_few_moments_make_no_windows() -> None:
 def test_a_table_of_a_label_alone_is_refused_with_what_was_left_out() -> None:
     with pytest.raises(DataError, match=r"x: every row.*at least one feature"):
         log(column("x", ["same"] * ROWS))
+
+
+TIMES = column("bought_at", [f"2026-01-{1 + row // 20:02d}" for row in range(ROWS)], "time")
+TAKES = [column("customer_id", USERS), column("product_id", ITEMS, "integer"), TIMES]
+
+
+def test_who_took_what_and_when_without_a_label_is_a_log_of_positives_alone() -> None:
+    found = guess([*TAKES, column("rank", [1 + row % 5 for row in range(ROWS)], "integer"),
+                   column("channel", ["web", "app"] * (ROWS // 2))], None)
+    assert found.label.expression is None
+    assert found.label.repeat
+    assert found.position is None
+    assert {"customer_id", "product_id", "channel"} <= fields(found).keys()
+
+
+def test_takes_that_do_not_repeat_are_told() -> None:
+    once = [column("customer_id", [f"u{row // 20}" for row in range(ROWS)]),
+            column("product_id", [row % 20 for row in range(ROWS)], "integer"), TIMES]
+    assert not guess(once, None).label.repeat
+
+
+@pytest.mark.parametrize("more", [
+    [column("clicked", [0, 1] * (ROWS // 2), "integer")], [column("stars", [1, 2, 3, 4, 5] * (ROWS // 5), "integer")],
+])
+def test_a_label_or_a_rating_comes_before_positives_alone(more: list[Column]) -> None:
+    assert guess([*TAKES, *more], None).label.expression is not None
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_without_user_item_or_time_a_label_is_needed(missing: int) -> None:
+    with pytest.raises(DataError, match="there is no label"):
+        guess([one for place, one in enumerate(TAKES) if place != missing], None)

@@ -21,6 +21,7 @@ from contracts.summaries.demo import (
     SlateShares,
     StageLosses,
 )
+from contracts.summaries.features import DrawnRows
 from contracts.summaries.run import EvaluatedCrosses, EvaluatedRanker, RunSummary
 from sluice.report.gathered import JOBS
 from sluice.report.report import write_report
@@ -52,6 +53,19 @@ DEMO = RunSummary(
 
 def text_of(folder: Path) -> str:
     return write_report(folder).read_text(encoding="utf-8")
+
+
+def test_a_log_of_positives_alone_is_explained(tmp_path: Path) -> None:
+    drawn = DrawnRows(positives=9, negatives=36, newcomers=1, repeats=0, exhausted=0, items=5, per_positive=4,
+                      popularity=0.0, written=())
+    assert "positives alone" not in text_of_run(tmp_path, DEMO)
+    assert "against those drawn rows" in text_of_run(
+        tmp_path, DEMO.model_copy(update={"features": records.features(drawn=drawn)}))
+
+
+def text_of_run(folder: Path, run: RunSummary) -> str:
+    summary.write(folder, run)
+    return text_of(folder)
 
 
 @pytest.fixture
