@@ -107,10 +107,11 @@ def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float)
             "megabytes": resident_megabytes(server.process.pid)}
 
 
-def swapped(folder: Path, swaps: int, rate: float, workers: int) -> dict[str, float]:
-    """Failed requests, p99 during changes over that between them, and p99 in milliseconds."""
+def swapped(folder: Path, swaps: int, rate: float, workers: int) -> dict[str, Any]:
+    """Failed requests and what all ended in, p99 during changes over that between them, and p99 in milliseconds."""
     found = measure_swaps(folder, swaps, rate, SWAP_CONNECTION_SECONDS, SWAP_CONNECTION_SECONDS, workers)
-    return {"failed": found["failed"], "p99_ratio": found["p99_ratio"], "p99_ms": found["during"]["p99"]}
+    return {"failed": found["failed"], "codes": found["codes"], "p99_ratio": found["p99_ratio"],
+            "p99_ms": found["during"]["p99"]}
 
 
 def served(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any]:
@@ -182,14 +183,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             found.append(served(folder, Path(place) / "server.log", workers, chosen.seconds, chosen.requests))
             show(found[-1])
         swap = swapped(folder, chosen.swaps, SWAP_SHARE * found[-1]["capacity_per_second"], chosen.workers[-1])
-    print(f"{chosen.swaps} changes of bundles: {swap['failed']} failed, p99 {swap['p99_ms']:.1f} ms, "
+        codes = swap.pop("codes")
+    print(f"{chosen.swaps} changes of bundles: {swap['failed']} failed {codes}, p99 {swap['p99_ms']:.1f} ms, "
           f"{swap['p99_ratio']:.2f} of steady")
     if chosen.json:
         print(json.dumps({"load": summary(inside, found, swap), "date": datetime.now(UTC).date().isoformat(),
-                          "items": chosen.items, "ranker": chosen.ranker, "runs": found}))
+                          "items": chosen.items, "ranker": chosen.ranker, "runs": found, "swap_codes": codes}))
 
 
-def summary(inside: dict[str, float], found: list[dict[str, Any]], swap: dict[str, float]) -> dict[str, Any]:
+def summary(inside: dict[str, float], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
     """One caller and overload of the first run, capacity and 300 a second of the last."""
     first, last = found[0], found[-1]
     return {
