@@ -1,4 +1,4 @@
-"""Fenced blocks of docs/*.md, so that what the pages show is run by tests."""
+"""Fenced blocks of the pages below docs/, so that what the pages show is run by tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 
 
 def blocks(page: str, language: str) -> list[str]:

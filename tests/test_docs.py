@@ -17,8 +17,8 @@ from sluice.cli import app, benchmarks
 from sluice.dev.config_reference import PAGE, page
 from tests.docs_blocks import DOCS, PAGES, blocks, run
 
-WITHOUT_A_SERVER = [name for name in PAGES if blocks(name, "python") and name != "grpc.md"]
-TO_BE_WRITTEN = {"models/networks/wide_and_deep.py"}  # by a reader of docs/add_a_model.md
+WITHOUT_A_SERVER = [name for name in PAGES if blocks(name, "python") and name != "reference/grpc.md"]
+TO_BE_WRITTEN = {"models/networks/wide_and_deep.py"}  # by a reader of docs/how-to/add_a_model.md
 WRITTEN = "python -m sluice.dev.config_reference"
 
 

@@ -1,4 +1,4 @@
-"""docs/ways.md: each way is short, its files hold what it says, and each is reached from one before it."""
+"""docs/concepts/ways.md: each way is short, its files hold what it says, and each is reached from one before it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stop(NamedTuple):
 
 def ways() -> dict[str, list[Stop]]:
     found: dict[str, list[Stop]] = {}
-    for line in (ROOT / "docs" / "ways.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs" / "concepts" / "ways.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             found[line[3:]] = []
         row = re.match(r"\| \d+ \| `(\S+)` \| `(\w+)` \|\s*(\S*)\s*\|", line)

@@ -2,7 +2,7 @@
 
     run(plan)       plan: a JSON file, written by `plan_of` of benchmarks/pipelines/feature_peers.py
 
-The same tables by the same definitions (docs/clocks.md), in SQL of its own: events with labels, counters and sequences
+The same tables by the same definitions (docs/concepts/two_clocks.md), in SQL of its own: events with labels, counters and sequences
 as of the last daily publish, vocabularies and bins of the training window, encoded examples, online tables. It leaves
 out row hashes, quarantine, parity rows, unchanged days, and whatever else makes it more than a script.
 

@@ -196,7 +196,7 @@ def _arrived(path: Path) -> Vocabulary:
     """Raises DataError where the files are not on this machine."""
     if not path.exists():
         raise DataError(f"vocabulary {path} is not there on {node()}; OUT must be a folder that every executor has "
-                        "under the same path (docs/clusters.md)")
+                        "under the same path (docs/how-to/clusters.md)")
     return _read(path)
 
 

@@ -72,7 +72,7 @@ def said_by_workers(error: Exception) -> SluiceError | None:
     missing = re.search(r"No module named '(?:pipelines|contracts|pyarrow|numpy)[.\w]*'", text)
     if missing:
         return SluiceError(f"the engine's Python workers have no Sluice ({missing[0]}); install the same wheel on "
-                           "every machine, or ship an environment with spark.archives (docs/clusters.md)")
+                           "every machine, or ship an environment with spark.archives (docs/how-to/clusters.md)")
     told = re.search(r"contracts\.errors\.\w+: ([^\n]+)", text)
     return DataError(told[1]) if told else None
 

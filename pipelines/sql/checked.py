@@ -68,7 +68,7 @@ def checked(expression: str, engine: Engine, where: str = "", types: Mapping[str
 
 
 def _notice(where: str, name: str) -> str:
-    return (f"{where}calls {name}, which is not among the functions compared on both engines (docs/sql_functions.md); "
+    return (f"{where}calls {name}, which is not among the functions compared on both engines (docs/reference/sql_functions.md); "
             "`sluice features --compare-engines ROWS` compares it on your data")
 
 

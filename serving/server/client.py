@@ -86,7 +86,7 @@ class RankingClient:
         seconds: float = 1.0,
     ) -> pb.RankResponse:
         """`seconds` is the deadline, `tenant` whose share of the server this is; `features` and `bids` describe
-        candidates that the bundle does not know; the other arguments are the request's (docs/grpc.md). Raises
+        candidates that the bundle does not know; the other arguments are the request's (docs/reference/grpc.md). Raises
         RankingFailed."""
         request = pb.RankRequest(
             user_id=user,

@@ -1,4 +1,4 @@
-"""docs/configuration.md, written from the configuration's own models: `python -m sluice.dev.config_reference`."""
+"""docs/reference/configuration.md, written from the configuration's own models: `python -m sluice.dev.config_reference`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from contracts.config.section import Section
 from contracts.duration import Duration, label
 
 DURATION = "duration"
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 HEAD = """# The configuration
 
 One TOML file per run. Unknown keys are refused with the nearest right one, and all errors come in one message.

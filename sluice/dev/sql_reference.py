@@ -1,4 +1,4 @@
-"""docs/sql_functions.md, written from the lists that check expressions: `python -m sluice.dev.sql_reference`."""
+"""docs/reference/sql_functions.md, written from the lists that check expressions: `python -m sluice.dev.sql_reference`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from pipelines.sql.differences import REFUSED, REWRITTEN
 from pipelines.sql.functions import EQUAL, SYNTAX
 
-PAGE = Path(__file__).parents[2] / "docs" / "sql_functions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sql_functions.md"
 HEAD = f"""# SQL functions
 
 `derive`, `label.expression` and `windows.test_where` are Spark SQL. On Apache Spark they run as they are. The embedded

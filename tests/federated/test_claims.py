@@ -1,4 +1,4 @@
-"""docs/federated.md: no claim without its code and its test."""
+"""docs/concepts/federated.md: no claim without its code and its test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_claim_names_code_and_a_test_that_are_there():
-    text = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "concepts" / "federated.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.split("## Claims")[1].splitlines() if line.startswith("| ")]
     claims = [row for row in rows if "`" in row[1]]
     assert len(claims) > 15

@@ -1,4 +1,4 @@
-"""docs/grpc.md against a real server."""
+"""docs/reference/grpc.md against a real server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_client_code_of_the_page_runs(
 ) -> None:
     server = ServerProcess(bundle_folder, tmp_path / "server.log")
     try:
-        run("grpc.md", TARGET=server.target, USER=loaded.users.key(0))
+        run("reference/grpc.md", TARGET=server.target, USER=loaded.users.key(0))
     finally:
         assert server.stop() == 0
     assert loaded.manifest.version in capsys.readouterr().out

@@ -46,7 +46,7 @@ def test_odds_of_a_league_are_those_of_drawn_orders():
     (40, 100, 2.7e11, 3.0e8), (40, 200, 3.3e5, 420), (40, 300, 500, 1), (60, 100, 8.0e16, 8.8e13),
     (100, 200, 5.7e12, 7.1e9)])
 def test_odds_are_those_that_the_documentation_gives(neighbours, in_league, one_in, any_one_in):
-    """docs/federated.md: of 1,000 clients a round."""
+    """docs/concepts/federated.md: of 1,000 clients a round."""
     one, anybody = uncovered_odds(1000, neighbours, in_league)
     assert 1 / one == pytest.approx(one_in, rel=0.02)
     assert 1 / anybody == pytest.approx(any_one_in, rel=0.02)

@@ -17,7 +17,7 @@ from sluice.cli import app
 from sluice.engines.comparison import compare_engines, lines, measure_of
 from sluice.engines.records import ColumnDifference, EngineComparison, TableComparison
 
-# Time zones change their clocks alike on both engines until 2037 (docs/sql_functions.md).
+# Time zones change their clocks alike on both engines until 2037 (docs/reference/sql_functions.md).
 SUMMER_OF_2136 = "string(hour(from_utc_timestamp(at + INTERVAL 1326 MONTHS, 'Europe/Berlin')))"
 CONFIG = """
 name = "shop"
