@@ -68,8 +68,8 @@ def checked(expression: str, engine: Engine, where: str = "", types: Mapping[str
 
 
 def _notice(where: str, name: str) -> str:
-    return (f"{where}calls {name}, which is not among the functions compared on both engines (docs/reference/sql_functions.md); "
-            "`sluice features --compare-engines ROWS` compares it on your data")
+    return (f"{where}calls {name}, which is not among the functions compared on both engines "
+            "(docs/reference/sql_functions.md); `sluice features --compare-engines ROWS` compares it on your data")
 
 
 def _refuse(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""docs/reference/configuration.md, written from the configuration's own models: `python -m sluice.dev.config_reference`."""
+"""docs/reference/configuration.md, written from the configuration's models: `python -m sluice.dev.config_reference`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reference/sql_functions.md, written from the lists that check expressions: `python -m sluice.dev.sql_reference`."""
+"""docs/reference/sql_functions.md, written from the lists of the check: `python -m sluice.dev.sql_reference`."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_epsilon_of_the_noise_is_that_of_all_rounds_with_the_smallest_one(tmp_pa
 
 @pytest.mark.parametrize(("clients", "epsilon"), [(20, 15_800), (200, 161), (2000, 6.0), (20_000, 0.47)])
 def test_what_a_hundred_rounds_cost_is_what_the_documentation_says(clients, epsilon):
-    """docs/concepts/federated.md: noise of the mean of 60 thousand words as long as the longest update, at delta 1e-5."""
+    """docs/concepts/federated.md: noise of the mean of 60 thousand words, as long as the longest update, delta 1e-5."""
     words, norm = 60_000, 2000.0
     variance = norm**2 * clients / words
     found = skellam.epsilon((clients - 1) * variance, norm, norm * words**0.5, 100, 1e-5)
