@@ -3,8 +3,9 @@
     run(plan)       plan: a JSON file, written by `plan_of` of benchmarks/pipelines/feature_peers.py
 
 The same tables by the same definitions (docs/concepts/two_clocks.md), in SQL of its own: events with labels, counters
-and sequences as of the last daily publish, vocabularies and bins of the training window, encoded examples, online tables. It leaves
-out row hashes, quarantine, parity rows, unchanged days, and whatever else makes it more than a script.
+and sequences as of the last daily publish, vocabularies and bins of the training window, encoded examples, online
+tables. It leaves out row hashes, quarantine, parity rows, unchanged days, and whatever else makes it more than
+a script.
 
 Days are whole numbers since 1970. A row shown on day t and visible from day v on counts in a window of w days at the
 publish of day p when v <= p < exit, where exit is its event time + w days, up to the next midnight.
