@@ -20,6 +20,9 @@ class Retrieve(Section):
     flat_below: int = Field(100_000, ge=0, description="exact search up to this many items, IVF beyond")
     max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
     filter_fields: tuple[str, ...] = Field((), description="item columns a request may filter by")
+    repeat: bool | None = Field(
+        None, description="whether a user's recent items are retrieved again; none given: as label.repeat says"
+    )
 
 
 class Prerank(Section):

@@ -29,10 +29,13 @@ class BundleSettings(Section):
 
     @classmethod
     def of(cls, config: Config, spec: FeatureSpec, ranker: str) -> BundleSettings:
-        """The run's sections, with the pre-ranker's kind decided; `ranker` is the model that training chose."""
+        """The run's sections, with the pre-ranker's kind decided, and whether recent items come again; `ranker` is the
+        model that training chose."""
         auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
         prerank = config.prerank.model_copy(update={"kind": config.prerank_kind})
-        return cls(ranker=ranker, auction=auction, train=config.train, retrieve=config.retrieve, prerank=prerank,
+        again = config.label.repeat if config.retrieve.repeat is None else config.retrieve.repeat
+        retrieve = config.retrieve.model_copy(update={"repeat": again})
+        return cls(ranker=ranker, auction=auction, train=config.train, retrieve=retrieve, prerank=prerank,
                    rerank=config.rerank, serve=config.serve)
 
     def write(self, folder: Path) -> None:

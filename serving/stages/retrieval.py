@@ -5,8 +5,9 @@
     popularity     most popular items; fills what the other channels leave free
 
 A channel adds up to its quota of items that no earlier one brought. Filters hold for every channel and for explicit
-candidates; recent items are not shown again unless asked for explicitly. A requester of whom nothing is known (no
-stored row, no recent items) gets the popular items alone: a tower that saw no user has nothing to say.
+candidates; recent items are not shown again unless asked for explicitly, or users take items again (`repeat`). A
+requester of whom nothing is known (no stored row, no recent items) gets the popular items alone: a tower that saw no
+user has nothing to say.
 """
 
 from __future__ import annotations
@@ -160,11 +161,12 @@ class RetrievalStage:
         return items.take(self._popularity[:scan], max(quota, 0))
 
     def _seen(self, query: RankQuery, requester: Requester) -> np.ndarray:
-        """Rows that are not shown: recent items, and what other slates of the request show."""
+        """Rows that are not shown: recent items unless they come again, and what other slates of the request show."""
+        recent = requester.recent[:0] if self._settings.repeat else requester.recent
         if not query.shown:
-            return requester.recent
+            return recent
         rows = self._bundle.items.rows(query.shown)
-        return np.concatenate([requester.recent, rows[rows >= 0]])
+        return np.concatenate([recent, rows[rows >= 0]])
 
     def _listed(self, query: RankQuery, keys: tuple[str, ...], allowed: ItemSet | None) -> Retrieved:
         found, given = self._describer.rows(keys, query.features, query.bids)

@@ -14,7 +14,7 @@ from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.retrieval import RetrievalStage, Retrieved, distinct
 
 
-def with_quotas(bundle: LoadedBundle, **quotas: int) -> LoadedBundle:
+def with_quotas(bundle: LoadedBundle, **quotas: int | bool) -> LoadedBundle:
     retrieve = Retrieve.model_validate({**bundle.settings.retrieve.model_dump(), **quotas})
     return replace(bundle, settings=bundle.settings.model_copy(update={"retrieve": retrieve}))
 
@@ -125,3 +125,12 @@ def test_every_candidate_has_its_tower_score(loaded: LoadedBundle) -> None:
     _, vector, found = retrieve(loaded)
     expected = [float(loaded.item_vectors[row] @ vector) for row in found.candidates.rows]
     assert found.candidates.scores["retrieve"] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_recent_items_come_again_where_users_take_items_again(loaded: LoadedBundle, again: bool) -> None:
+    count = len(loaded.item_vectors)
+    bundle = with_quotas(loaded, two_tower=count, candidates=count, repeat=again)
+    requester, _, found = retrieve(bundle, recent_items=("i10", "i33"))
+    assert len(requester.recent) == 2
+    assert np.isin(requester.recent, found.candidates.rows).all() == again
