@@ -5,8 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 64  # letters of words that are compared, which takes the product of their lengths
+
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Returns "; did you mean 'x'?" with the nearest known word, or "" where none is near: the end of a sentence."""
-    close = difflib.get_close_matches(word, sorted(known), n=1)
+    if len(word) > LONGEST:
+        return ""
+    close = difflib.get_close_matches(word, sorted(one for one in known if len(one) <= LONGEST), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

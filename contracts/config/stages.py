@@ -91,6 +91,12 @@ class Serve(Section):
     max_limit: int = Field(100, ge=1, description="most items of one answer")
     max_candidates: int = Field(2000, ge=1, description="most explicit candidates of one request")
     max_placements: int = Field(8, ge=1, description="most placements of one request")
+    max_fields: int = Field(256, ge=1, description="most context values, filters, or values that describe one item")
+    max_values: int = Field(
+        200, ge=1, description="most values of one filter or list, and most recent items, of one request"
+    )
+    max_text: int = Field(512, ge=1, description="most characters of one id, name or value in a request")
+    max_request_kb: int = Field(1024, ge=1, le=65_536, description="most kibibytes of one request; it is not read else")
     deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")
     max_deadline_ms: int = Field(5000, ge=1, description="a longer deadline of a caller counts as this one")
     reserve_ms: float = Field(

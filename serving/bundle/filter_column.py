@@ -37,7 +37,8 @@ class FilterColumn:
 
     def items(self, wanted: Sequence[str]) -> ItemSet:
         """Those whose value is one of `wanted`; a value that no item has matches nothing."""
-        keys = [value.encode() for value in wanted if "\0" not in value]
+        texts = (value.encode() for value in wanted if "\0" not in value)
+        keys = [text for text in texts if len(text) <= self.values.dtype.itemsize]  # of one width, the longest one's
         found = [int(place) for key, place in zip(keys, np.searchsorted(self.values, np.array(keys, dtype=np.bytes_)),
                                                   strict=True)
                  if place < len(self.values) and self.values[place] == key]

@@ -14,6 +14,7 @@ import torch
 
 from contracts.errors import DataError, RequestError
 from contracts.features.encoding import Encoded
+from contracts.shown import short
 from models.examples.batches import FeatureBlock
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.filter_column import as_text
@@ -89,7 +90,7 @@ class ItemDescriber:
         try:
             inputs = self._encoder.encode(columns, "item")
         except (DataError, TypeError, ValueError) as error:
-            raise RequestError("features", f"cannot be encoded: {error}") from None
+            raise RequestError("features", f"cannot be encoded: {short(str(error))}") from None
         with torch.inference_mode():
             read = FeatureBlock(torch.from_numpy(inputs.ids), torch.from_numpy(inputs.dense))
             vectors = self._towers.item_vector(read).numpy()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from serving.request.deadline import Deadline
 from serving.request.query import PageAnswer, PageQuery, RankAnswer, RankQuery
@@ -23,9 +22,9 @@ class PageRun:
     Raises RequestError when a query cannot be answered as asked, DeadlineExpired when no time is left at entry.
     """
 
-    def __init__(self, funnel: Funnel, page: PageQuery, serve: Serve, deadline: Deadline) -> None:
+    def __init__(self, funnel: Funnel, page: PageQuery, deadline: Deadline) -> None:
         self._funnel, self._page, self.deadline = funnel, page, deadline
-        check_page(page, serve)
+        check_page(page)
         for number, query in enumerate(page.queries):
             try:
                 funnel.check(query, deadline)

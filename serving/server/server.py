@@ -20,6 +20,7 @@ from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request import message_bounds
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.server.bundle_health import BundleHealth, bundle_age
@@ -83,7 +84,8 @@ class Server:
     def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None) -> None:
         self._settings = settings
         most = MOST_CALLS * bundle.settings.serve.max_queue
-        options = [*settings.channel_options, ("grpc.max_concurrent_streams", round(MOST_OF_ONE * most))]
+        options = [*settings.channel_options, *message_bounds.channel_options(bundle.settings.serve),
+                   ("grpc.max_concurrent_streams", round(MOST_OF_ONE * most))]
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)

@@ -19,9 +19,11 @@ from grpc_status import rpc_status
 from contracts.bundle.bundle import Manifest
 from contracts.config.stages import Serve
 from contracts.errors import RequestError, SluiceError
+from contracts.shown import short, shown
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.message_bounds import OutOfBounds
 from serving.request.query import PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
 from serving.server.admission import Overloaded
@@ -97,7 +99,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             return pb.RankResponse()
         except Exception as error:
             status = _status(error, request_id)
-            self._recorder.record(request, request_id, code_pb2.Code.Name(status.code), None, began)
+            request = _outline(request) if isinstance(error, OutOfBounds) else request
+            self._recorder.record(request, short(request_id), code_pb2.Code.Name(status.code), None, began)
             await context.abort_with_status(rpc_status.to_status(status))
         written = time.perf_counter()
         self._recorder.record(request, request_id, "OK", answer, began)
@@ -111,7 +114,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         try:
             if self.refusing:
                 raise Stopping("the server is stopping; ask another one")
-            run = self._funnel.begin_score(to_score_query(request), self._deadline(context))
+            run = self._funnel.begin_score(to_score_query(request, self._serve), self._deadline(context))
             answer = await self._engine.submit(run, tenant_of(context))
         except Exception as error:
             await context.abort_with_status(rpc_status.to_status(_status(error, request_id)))
@@ -130,9 +133,9 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         if self.refusing:
             raise Stopping("the server is stopping; ask another one")
         if request.placements:
-            page = to_page_query(request, self._serve.default_limit)
-            return await self._engine.submit(PageRun(self._funnel, page, self._serve, deadline), tenant)
-        run = self._funnel.begin(to_query(request, self._serve.default_limit), deadline)
+            page = to_page_query(request, self._serve)
+            return await self._engine.submit(PageRun(self._funnel, page, deadline), tenant)
+        run = self._funnel.begin(to_query(request, self._serve), deadline)
         return await self._engine.submit(run, tenant)
 
     def close(self) -> None:
@@ -146,6 +149,11 @@ def tenant_of(context: grpc.aio.ServicerContext) -> str:
     return next((str(value) for key, value in metadata if key == TENANT), "")
 
 
+def _outline(request: pb.RankRequest) -> pb.RankRequest:
+    """What is kept of a request that holds too much."""
+    return pb.RankRequest(user_id=short(request.user_id))
+
+
 def _status(error: Exception, request_id: str) -> status_pb2.Status:
     """What the caller is told."""
     if isinstance(error, RequestError):
@@ -156,7 +164,7 @@ def _status(error: Exception, request_id: str) -> status_pb2.Status:
         return status_pb2.Status(code=code_pb2.RESOURCE_EXHAUSTED, message=str(error))
     if isinstance(error, Stopping):
         return status_pb2.Status(code=code_pb2.UNAVAILABLE, message=str(error))
-    log.error("request %s failed", request_id, exc_info=error)
+    log.error("request %s failed", shown(request_id), exc_info=error)
     return status_pb2.Status(code=code_pb2.INTERNAL, message="the ranking failed; the server's log has the cause")
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from contracts.config.stages import Serve
 from contracts.errors import RequestError
+from contracts.shown import short
 from serving.proto import sluice_pb2 as pb
+from serving.request.message_bounds import at_most, check_rank_counts, check_score_counts, text, texts
 from serving.request.query import (
     ContextValue,
     Fallback,
@@ -37,72 +40,92 @@ FALLBACK = {
 }
 
 
-def to_query(request: pb.RankRequest, default_limit: int) -> RankQuery:
-    """Raises RequestError for an empty user id or an empty context value."""
+def to_query(request: pb.RankRequest, serve: Serve) -> RankQuery:
+    """Raises RequestError for an empty user id or an empty context value, OutOfBounds for too much of anything."""
+    check_rank_counts(request, serve)
     if not request.user_id:
         raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
     return RankQuery(
         user=request.user_id,
-        limit=request.limit if request.HasField("limit") else default_limit,
-        context={name: _value(f"context[{name}]", value) for name, value in request.context.items()},
-        candidates=_candidates(request),
-        filters={name: tuple(values.values) for name, values in request.filters.items()},
-        recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
+        limit=request.limit if request.HasField("limit") else serve.default_limit,
+        context=_values("context", request.context, serve),
+        candidates=_candidates(request, serve),
+        filters=_filters("filters", request.filters, serve),
+        recent_items=_recent(request, serve),
         rerank=not request.skip_rerank,
         explain=request.reasons,
         partial_ok=request.partial_ok if request.HasField("partial_ok") else True,
-        features=_features(request.features),
+        features=_features(request.features, serve),
         bids={item: given.bid for item, given in request.features.items() if given.HasField("bid")},
     )
 
 
-def to_page_query(request: pb.RankRequest, default_limit: int) -> PageQuery:
-    """A query per placement. Raises RequestError as `to_query` does, and for what placements say themselves."""
+def to_page_query(request: pb.RankRequest, serve: Serve) -> PageQuery:
+    """A query per placement. Raises what `to_query` does, and RequestError for what placements say themselves."""
+    whole = to_query(request, serve)
     for field in ("limit", "candidates", "candidate_list", "filters"):
         if any(set_.name == field for set_, _ in request.ListFields()):
             raise RequestError(field, "is set beside placements, each of which says its own; leave it out")
-    whole = to_query(request, default_limit)
     listed = {item for placement in request.placements for item in placement.candidate_list.item_ids}
     for item in whole.features:
         if item not in listed:
-            raise RequestError(f"features[{item}]", "describes an item that is no placement's candidate; name it in "
-                                                    "the `candidate_list` of one as well")
-    queries = tuple(_placed(whole, placement, f"placements[{number}]", default_limit)
+            raise RequestError(f"features[{short(item)}]", "describes an item that is no placement's candidate; name "
+                                                           "it in the `candidate_list` of one as well")
+    queries = tuple(_placed(whole, placement, f"placements[{number}]", serve)
                     for number, placement in enumerate(request.placements))
     return PageQuery(tuple(placement.name for placement in request.placements), queries)
 
 
-def _placed(whole: RankQuery, placement: pb.Placement, where: str, default_limit: int) -> RankQuery:
-    listed = tuple(placement.candidate_list.item_ids) if placement.HasField("candidate_list") else None
-    own = {name: _value(f"{where}.context[{name}]", value) for name, value in placement.context.items()}
+def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve) -> RankQuery:
+    text(f"{where}.name", placement.name, serve)
+    has_list = placement.HasField("candidate_list")
+    listed = texts(f"{where}.candidate_list", placement.candidate_list.item_ids, serve) if has_list else None
     return replace(
-        whole, limit=placement.limit if placement.HasField("limit") else default_limit, candidates=listed,
-        filters={name: tuple(values.values) for name, values in placement.filters.items()},
-        context={**whole.context, **own},
+        whole, limit=placement.limit if placement.HasField("limit") else serve.default_limit, candidates=listed,
+        filters=_filters(f"{where}.filters", placement.filters, serve),
+        context={**whole.context, **_values(f"{where}.context", placement.context, serve)},
         features={item: whole.features[item] for item in listed or () if item in whole.features})
 
 
-def _candidates(request: pb.RankRequest) -> tuple[str, ...] | None:
+def _candidates(request: pb.RankRequest, serve: Serve) -> tuple[str, ...] | None:
     """None asks for retrieval; an empty list does not."""
     if request.HasField("candidate_list"):
-        return tuple(request.candidate_list.item_ids)
-    return tuple(request.candidates) or None
+        return texts("candidate_list", request.candidate_list.item_ids, serve)
+    return texts("candidates", request.candidates, serve) or None
 
 
-def _features(described: Mapping[str, pb.Features]) -> dict[str, dict[str, ContextValue]]:
-    return {item: {name: _value(f"features[{item}][{name}]", value) for name, value in given.values.items()}
-            for item, given in described.items()}
+def _recent(request: pb.RankRequest | pb.ScoreRequest, serve: Serve) -> tuple[str, ...] | None:
+    has_list = request.HasField("recent_items")
+    return texts("recent_items", request.recent_items.item_ids, serve) if has_list else None
 
 
-def to_score_query(request: pb.ScoreRequest) -> ScoreQuery:
-    """Raises RequestError as `to_query` does."""
+def _filters(where: str, filters: Mapping[str, pb.Values], serve: Serve) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for name, given in filters.items():
+        here = f"{where}[{short(name)}]"
+        at_most(here, given.values, serve.max_values, "max_values")
+        found[text(where, name, serve)] = texts(here, given.values, serve)
+    return found
+
+
+def _features(described: Mapping[str, pb.Features], serve: Serve) -> dict[str, dict[str, ContextValue]]:
+    found = {}
+    for item, given in described.items():
+        here = f"features[{short(item)}]"
+        at_most(here, given.values, serve.max_fields, "max_fields")
+        found[text("features", item, serve)] = _values(here, given.values, serve)
+    return found
+
+
+def to_score_query(request: pb.ScoreRequest, serve: Serve) -> ScoreQuery:
+    """Raises what `to_query` does."""
+    check_score_counts(request, serve)
     if not request.user_id:
         raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
     return ScoreQuery(
-        user=request.user_id, items=tuple(request.item_ids),
-        context={name: _value(f"context[{name}]", value) for name, value in request.context.items()},
-        features=_features(request.features),
-        recent_items=tuple(request.recent_items.item_ids) if request.HasField("recent_items") else None,
+        user=request.user_id, items=texts("item_ids", request.item_ids, serve),
+        context=_values("context", request.context, serve), features=_features(request.features, serve),
+        recent_items=_recent(request, serve),
     )
 
 
@@ -112,23 +135,32 @@ def to_score_response(answer: ScoreAnswer, request_id: str) -> pb.ScoreResponse:
         unknown_items=answer.unknown, known_user=answer.known_user)
 
 
-def _value(where: str, value: pb.Value) -> ContextValue:
+def _values(where: str, given: Mapping[str, pb.Value], serve: Serve) -> dict[str, ContextValue]:
+    return {text(where, name, serve): _value(where, name, value, serve) for name, value in given.items()}
+
+
+def _value(where: str, name: str, value: pb.Value, serve: Serve) -> ContextValue:
     kind = value.WhichOneof("kind")
+    if kind in ("integer", "number", "flag"):
+        plain: Scalar = getattr(value, kind)
+        return plain
+    where = f"{where}[{short(name)}]"
     if kind is None:
         raise RequestError(
             where, "holds no value; set text, integer, number or flag, or leave the field out"
         )
     if kind == "list":
-        return tuple(_scalar(f"{where}[{place}]", one) for place, one in enumerate(value.list.values))
-    return _scalar(where, value)
+        at_most(where, value.list.values, serve.max_values, "max_values")
+        return tuple(_scalar(f"{where}[{place}]", one, serve) for place, one in enumerate(value.list.values))
+    return text(where, value.text, serve)
 
 
-def _scalar(where: str, value: pb.Value) -> Scalar:
+def _scalar(where: str, value: pb.Value, serve: Serve) -> Scalar:
     kind = value.WhichOneof("kind")
     if kind is None or kind == "list":
         raise RequestError(where, f"holds {'a list' if kind else 'no value'} within a list; give one value each")
     result: Scalar = getattr(value, kind)
-    return result
+    return text(where, result, serve) if isinstance(result, str) else result
 
 
 def to_value(value: ContextValue) -> pb.Value:

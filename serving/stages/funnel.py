@@ -73,7 +73,7 @@ class Funnel:
 
     def begin_score(self, query: ScoreQuery, deadline: Deadline) -> ScoreRun:
         """Given items, scored and nothing else. Raises RequestError, DeadlineExpired."""
-        check_score(query, self._bundle.settings.serve, self._bundle.spec)
+        check_score(query, self._bundle.spec)
         if deadline.expired:
             raise DeadlineExpired("the deadline had passed before the first item; send the request with more time")
         return ScoreRun(self._bundle, self._stages.features, self._stages.rank, query, deadline)

@@ -16,3 +16,8 @@ def test_nothing_near_says_nothing():
 
 def test_the_order_of_the_known_words_does_not_matter():
     assert did_you_mean("ab", ["abc", "abd"]) == did_you_mean("ab", ["abd", "abc"])
+
+
+def test_long_words_are_not_compared() -> None:
+    assert did_you_mean("windows" * 20, ["windows" * 20 + "x"]) == ""
+    assert did_you_mean("windws", ["windows", "windws" * 1_000_000]) == "; did you mean 'windows'?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 
 import grpc
@@ -18,8 +19,11 @@ from serving.server.servicer import RankingServicer
 class InProcessServer:
     """`with InProcessServer(servicer, health) as server: ... server.target`. The health is watched while it runs."""
 
-    def __init__(self, servicer: sluice_pb2_grpc.RankingServicer, health: BundleHealth | None = None) -> None:
-        self._servicer, self._health = servicer, health
+    def __init__(
+        self, servicer: sluice_pb2_grpc.RankingServicer, health: BundleHealth | None = None,
+        options: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        self._servicer, self._health, self._options = servicer, health, options
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.target = ""
@@ -38,7 +42,7 @@ class InProcessServer:
         self._loop.close()
 
     async def _start(self) -> None:
-        self._server = grpc.aio.server()
+        self._server = grpc.aio.server(options=self._options)
         if isinstance(self._servicer, RankingServicer):
             add_to_server(self._servicer, self._server)
         else:

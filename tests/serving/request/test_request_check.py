@@ -9,7 +9,7 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from serving.request.query import ContextValue, PageQuery, RankQuery
-from serving.request.request_check import MAX_RECENT, MAX_VALUES, check, check_features, check_page
+from serving.request.request_check import check, check_features, check_page
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),
@@ -41,18 +41,6 @@ def test_the_limit_has_bounds(limit: int) -> None:
     assert "10" in message
 
 
-def test_too_many_candidates() -> None:
-    assert "has 4 entries, at most 3" in refused("candidates", candidates=("a", "b", "c", "d"))
-
-
-def test_too_many_recent_items() -> None:
-    assert str(MAX_RECENT) in refused("recent_items", recent_items=("a",) * (MAX_RECENT + 1))
-
-
-def test_too_many_values_of_a_filter() -> None:
-    assert str(MAX_VALUES) in refused("filters[brand]", filters={"brand": ("x",) * (MAX_VALUES + 1)})
-
-
 def test_unknown_context_field_names_the_nearest() -> None:
     assert "did you mean 'device'?" in refused("context[devise]", context={"devise": "phone"})
 
@@ -78,7 +66,6 @@ def test_a_list_is_for_a_field_with_several_values() -> None:
     check(RankQuery("u", 5, {"moods": ()}), SERVE, SPEC, {})
     assert "is a list of 1 values, and the field takes one" in refused("context[device]", context={"device": ("a",)})
     assert "string is needed" in refused("context[moods][1]", context={"moods": ("calm", 3)})
-    assert "at most" in refused("context[moods]", context={"moods": ("calm",) * (MAX_RECENT + 1)})
 
 
 def test_unknown_filter_names_the_nearest() -> None:
@@ -110,11 +97,32 @@ def test_without_an_auction_no_bid_is_needed() -> None:
     check_features(replace(described, bids={"a": 1.0}), SPEC, auction=True)
 
 
-@pytest.mark.parametrize(("names", "candidates", "field"), [
-    (("a", "b", "c"), 0, "placements"), (("a", "b"), 2, "placements"), (("a", ""), 0, "placements[1].name"),
-    (("a", "a"), 0, "placements[1].name")])
-def test_placements_have_bounds_and_names(names: tuple[str, ...], candidates: int, field: str) -> None:
-    query = RankQuery("u", 5, candidates=("x",) * candidates or None)
+@pytest.mark.parametrize("names", [("a", ""), ("a", "a")])
+def test_placements_have_names(names: tuple[str, ...]) -> None:
     with pytest.raises(RequestError) as caught:
-        check_page(PageQuery(names, (query,) * len(names)), SERVE.model_copy(update={"max_placements": 2}))
-    assert caught.value.field == field
+        check_page(PageQuery(names, (RankQuery("u", 5),) * len(names)))
+    assert caught.value.field == "placements[1].name"
+
+
+LONG = "x\n" * 2_000_000
+
+
+@pytest.mark.parametrize("query", [
+    {"context": {LONG: "a"}}, {"context": {"hour": LONG}}, {"context": {"device": LONG + "\0"}},
+    {"context": {"moods": (LONG, 3)}}, {"filters": {LONG: ("x",)}}])
+def test_a_refusal_shows_little_of_a_value(query: dict[str, Any]) -> None:
+    with pytest.raises(RequestError) as caught:
+        check(RankQuery("u", 5, **query), SERVE, SPEC, {})
+    assert len(str(caught.value)) < 300
+    assert str(caught.value).isprintable()
+
+
+def test_a_refusal_names_some_of_many_fields() -> None:
+    many = {f"field_{number}": 1 for number in range(1000)}
+    assert len(refused_among(many)) < 500
+
+
+def refused_among(filters: dict[str, int]) -> str:
+    with pytest.raises(RequestError) as caught:
+        check(RankQuery("u", 5, filters={"zzz": ("x",)}), SERVE, SPEC, filters)
+    return str(caught.value)

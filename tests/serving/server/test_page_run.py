@@ -31,7 +31,7 @@ def page(**queries: RankQuery) -> PageQuery:
 
 
 def begin(funnel: Funnel, asked: PageQuery, deadline: Deadline = FOREVER) -> PageRun:
-    return PageRun(funnel, asked, SERVE, deadline)
+    return PageRun(funnel, asked, deadline)
 
 
 def items(answer: PageAnswer) -> list[list[str]]:
@@ -102,8 +102,6 @@ def test_a_page_whose_caller_has_gone_stops(funnel: Funnel) -> None:
 @pytest.mark.parametrize(("queries", "field"), [
     ({"top": ASKED, "side": replace(ASKED, limit=99)}, "placements[1].limit"),
     ({"top": replace(ASKED, filters={"colour": ("x",)})}, "placements[0].filters[colour]"),
-    ({f"p{number}": ASKED for number in range(9)}, "placements"),
-    ({"top": replace(ASKED, candidates=("a",) * 30), "side": replace(ASKED, candidates=("b",) * 30)}, "placements"),
     ({"": ASKED}, "placements[0].name"),
 ])
 def test_what_cannot_be_answered_names_its_placement(funnel: Funnel, queries: Any, field: str) -> None:

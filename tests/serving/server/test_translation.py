@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from serving.proto import sluice_pb2 as pb
 from serving.request.query import (
@@ -22,13 +23,14 @@ from serving.request.query import (
 )
 from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response, to_value
 
+SERVE = Serve(default_limit=10)
 ITEM = RankedItem(item="i1", probability=0.25, score=500.0, price=1.5, channel="popularity",
                   stage_scores={"rank": 0.25}, reasons=[Reason("taste", -0.5)])
 ANSWER = RankAnswer([ITEM], [StageReport("rank", 9, 5, 40, StageStatus.DEGRADED, "late")], "shop-1", ["gone"], True)
 
 
 def test_the_smallest_request_asks_for_the_defaults() -> None:
-    assert to_query(pb.RankRequest(user_id="u1"), 10) == RankQuery(user="u1", limit=10)
+    assert to_query(pb.RankRequest(user_id="u1"), SERVE) == RankQuery(user="u1", limit=10)
 
 
 def test_a_full_request_goes_over_whole() -> None:
@@ -36,7 +38,7 @@ def test_a_full_request_goes_over_whole() -> None:
         user_id="u1", limit=3, candidates=["a"], skip_rerank=True, reasons=True, partial_ok=False,
         context={"hour": pb.Value(integer=7)}, filters={"category": pb.Values(values=["music", "games"])},
         recent_items=pb.RecentItems(item_ids=["b"]))
-    assert to_query(request, 10) == RankQuery(
+    assert to_query(request, SERVE) == RankQuery(
         user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
         recent_items=("b",), rerank=False, explain=True, partial_ok=False)
 
@@ -51,7 +53,7 @@ PLACED = pb.RankRequest(
 
 
 def test_placements_are_queries_of_one_requester() -> None:
-    page = to_page_query(PLACED, 10)
+    page = to_page_query(PLACED, SERVE)
     whole = RankQuery("u1", 10, {"hour": 7}, explain=True, partial_ok=False, bids={"new": 2.0})
     assert page.names == ("top", "side")
     assert page.queries == (
@@ -70,7 +72,7 @@ def test_what_placements_say_is_not_said_twice(more: dict[str, Any], field: str)
     wrong.CopyFrom(PLACED)
     wrong.MergeFrom(pb.RankRequest(**more))
     with pytest.raises(RequestError, match=f"^{field}: "):
-        to_page_query(wrong, 10)
+        to_page_query(wrong, SERVE)
 
 
 def test_slates_go_over_under_their_names() -> None:
@@ -87,9 +89,9 @@ def test_slates_go_over_under_their_names() -> None:
 
 def test_an_empty_list_of_candidates_is_not_the_lack_of_one() -> None:
     empty = pb.RankRequest(user_id="u1", candidate_list=pb.CandidateList())
-    assert to_query(empty, 10).candidates == ()
+    assert to_query(empty, SERVE).candidates == ()
     named = pb.RankRequest(user_id="u1", candidate_list=pb.CandidateList(item_ids=["a"]))
-    assert to_query(named, 10).candidates == ("a",)
+    assert to_query(named, SERVE).candidates == ("a",)
 
 
 def test_every_fallback_has_a_word_on_the_wire() -> None:
@@ -98,13 +100,13 @@ def test_every_fallback_has_a_word_on_the_wire() -> None:
 
 
 def test_a_zero_and_an_empty_history_are_not_the_defaults() -> None:
-    query = to_query(pb.RankRequest(user_id="u1", limit=0, recent_items=pb.RecentItems()), 10)
+    query = to_query(pb.RankRequest(user_id="u1", limit=0, recent_items=pb.RecentItems()), SERVE)
     assert (query.limit, query.recent_items) == (0, ())
 
 
 @pytest.mark.parametrize("value", ["phone", "", 7, 0, 0.5, 0.0, True, False])
 def test_context_values_keep_their_type(value: ContextValue) -> None:
-    query = to_query(pb.RankRequest(user_id="u1", context={"field": to_value(value)}), 10)
+    query = to_query(pb.RankRequest(user_id="u1", context={"field": to_value(value)}), SERVE)
     found = query.context["field"]
     assert (found, type(found)) == (value, type(value))
 
@@ -114,7 +116,7 @@ def test_context_values_keep_their_type(value: ContextValue) -> None:
 ])
 def test_what_is_empty_is_refused_by_name(request_: pb.RankRequest, field: str) -> None:
     with pytest.raises(RequestError, match=field):
-        to_query(request_, 10)
+        to_query(request_, SERVE)
 
 
 def test_an_answer_goes_over_whole() -> None:
@@ -144,9 +146,9 @@ def test_every_status_has_a_name_of_its_own_on_the_wire() -> None:
 
 def test_lists_go_over_and_hold_neither_lists_nor_nothing() -> None:
     request = pb.RankRequest(user_id="u1", context={"moods": to_value(("calm", 3)), "none": to_value(())})
-    assert to_query(request, 10).context == {"moods": ("calm", 3), "none": ()}
+    assert to_query(request, SERVE).context == {"moods": ("calm", 3), "none": ()}
     for wrong, said in ((to_value(("calm",)), "a list within"), (pb.Value(), "no value within")):
         nested = pb.Value(list=pb.ValueList(values=[to_value("calm"), wrong]))
         with pytest.raises(RequestError, match=said) as caught:
-            to_query(pb.RankRequest(user_id="u1", context={"moods": nested}), 10)
+            to_query(pb.RankRequest(user_id="u1", context={"moods": nested}), SERVE)
         assert caught.value.field == "context[moods][1]"

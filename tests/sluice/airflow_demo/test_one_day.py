@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
+from contracts.config.stages import Serve
 from contracts.errors import SluiceError
 from contracts.release import gate, watch
 from contracts.release.gate import GateSummary
@@ -109,7 +110,7 @@ def test_a_day_ends_with_its_figures_and_the_next_ones_log(world, users):
     log, truth = ResponseLog(world.answers), world.days.world[2]
     for number in range(30):
         request, items = visit(users, truth, best=number % 2 == 0)
-        context = {name: str(value) for name, value in to_query(request, SHOWN_ITEMS).context.items()}
+        context = {name: str(value) for name, value in to_query(request, Serve()).context.items()}
         log.append(logged(
             request.request_id, items, time=day.started + timedelta(seconds=1), user=request.user_id, context=context,
             version="m-1", created=datetime.now(UTC)))

@@ -1,0 +1,83 @@
+"""How much one request may hold: counts of everything and lengths of all text, looked at before anything is made of it.
+
+    candidates, described items     serve.max_candidates, of all placements together
+    placements                      serve.max_placements
+    context values, filters, values that describe one item       serve.max_fields
+    recent items, values of a filter, of a list                  serve.max_values
+    ids, names, texts               serve.max_text characters
+
+What is larger than `serve.max_request_kb` gRPC refuses unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+
+from contracts.config.stages import Serve
+from contracts.errors import RequestError
+from contracts.shown import shown
+from serving.proto import sluice_pb2 as pb
+
+
+def channel_options(serve: Serve) -> list[tuple[str, int]]:
+    """gRPC's words for it; of a compressed message it unpacks no more than that."""
+    return [("grpc.max_receive_message_length", 1024 * serve.max_request_kb)]
+
+
+class OutOfBounds(RequestError):
+    """The request holds more than one may; nothing has been made of it."""
+
+
+def check_rank_counts(request: pb.RankRequest, serve: Serve) -> None:
+    """Raises OutOfBounds for the first thing of which there is too much."""
+    at_most("placements", request.placements, serve.max_placements, "max_placements")
+    listed = len(request.candidates) + len(request.candidate_list.item_ids)
+    _few("candidates", listed, serve.max_candidates, "max_candidates")
+    in_placements = sum(len(placement.candidate_list.item_ids) for placement in request.placements)
+    _few("placements", in_placements, serve.max_candidates, "max_candidates", "candidates together")
+    at_most("filters", request.filters, serve.max_fields, "max_fields")
+    for number, placement in enumerate(request.placements):
+        at_most(f"placements[{number}].context", placement.context, serve.max_fields, "max_fields")
+        at_most(f"placements[{number}].filters", placement.filters, serve.max_fields, "max_fields")
+    _check_common(request, serve)
+
+
+def check_score_counts(request: pb.ScoreRequest, serve: Serve) -> None:
+    """Raises OutOfBounds."""
+    at_most("item_ids", request.item_ids, serve.max_candidates, "max_candidates")
+    _check_common(request, serve)
+
+
+def _check_common(request: pb.RankRequest | pb.ScoreRequest, serve: Serve) -> None:
+    at_most("context", request.context, serve.max_fields, "max_fields")
+    at_most("features", request.features, serve.max_candidates, "max_candidates")
+    at_most("recent_items", request.recent_items.item_ids, serve.max_values, "max_values")
+    text("user_id", request.user_id, serve)
+    text("request_id", request.request_id, serve)
+
+
+def at_most(where: str, values: Sized, limit: int, setting: str) -> None:
+    """Raises OutOfBounds where there are more."""
+    _few(where, len(values), limit, setting)
+
+
+def text(where: str, value: str, serve: Serve) -> str:
+    """The text itself. Raises OutOfBounds where it is too long."""
+    if len(value) > serve.max_text:
+        raise OutOfBounds(where, f"is {shown(value)}, {len(value)} characters long, at most {serve.max_text} are "
+                                 "allowed (serve.max_text); send a shorter one")
+    return value
+
+
+def texts(where: str, values: Iterable[str], serve: Serve) -> tuple[str, ...]:
+    """All of them. Raises OutOfBounds where one is too long."""
+    found = tuple(values)
+    if max(map(len, found), default=0) > serve.max_text:
+        for place, one in enumerate(found):
+            text(f"{where}[{place}]", one, serve)
+    return found
+
+
+def _few(where: str, count: int, limit: int, setting: str, what: str = "entries") -> None:
+    if count > limit:
+        raise OutOfBounds(where, f"has {count} {what}, at most {limit} are allowed (serve.{setting}); send fewer")

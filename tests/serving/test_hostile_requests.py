@@ -1,0 +1,73 @@
+"""Requests of nobody's good will, over a real channel: each is refused as documented, at once, for little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
+from serving.request import message_bounds
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
+from tests.serving.in_process_server import InProcessServer
+
+LARGE = "x" * 900_000
+INVALID, EXHAUSTED = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED
+MOST_METADATA = 4096
+SECONDS = 20.0
+
+
+@pytest.fixture(scope="module")
+def channel(loaded: LoadedBundle) -> Iterator[grpc.Channel]:
+    serve = loaded.settings.serve.model_copy(update={"max_candidates": 2000})
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, serve)
+    with InProcessServer(servicer, options=message_bounds.channel_options(serve)) as server, \
+            grpc.insecure_channel(server.target) as channel:
+        sluice_pb2_grpc.RankingStub(channel).Rank(pb.RankRequest(user_id="u01"), timeout=SECONDS)
+        yield channel
+    servicer.close()
+
+
+@pytest.mark.parametrize("asked", [
+    {"candidates": [*(["i01"] * 1999), LARGE]},
+    {"filters": {"category": pb.Values(values=[*(["x"] * 199), LARGE])}},
+    {"filters": {LARGE: pb.Values(values=["x"])}},
+    {"context": {LARGE: pb.Value(text="x")}},
+    {"context": {"device": pb.Value(text=LARGE)}},
+    {"context": {"device": pb.Value(text="y" * 500)}, "limit": 1000},
+    {"context": {"device\n" * 70: pb.Value(text="x")}},
+    {"context": {"hour": pb.Value(text="\U0001f600" * 500)}},
+    {"context": {"device": pb.Value(list=pb.ValueList(values=[pb.Value()] * 100_000))}},
+    {"user_id": LARGE}, {"request_id": LARGE},
+    {"recent_items": pb.RecentItems(item_ids=[""] * 100_000)},
+    {"placements": [pb.Placement()] * 100_000},
+    {"placements": [pb.Placement(name=LARGE)]},
+    {"features": {str(number): pb.Features() for number in range(50_000)}},
+    {"features": {"new": pb.Features(values={str(number): pb.Value(integer=1) for number in range(50_000)})}},
+])
+def test_too_much_is_an_invalid_argument_that_shows_little_of_it(channel: grpc.Channel, asked: dict[str, Any]) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        sluice_pb2_grpc.RankingStub(channel).Rank(pb.RankRequest(**{"user_id": "u01", **asked}), timeout=SECONDS)
+    assert caught.value.code() is INVALID
+    assert len(caught.value.details()) < 400
+    assert caught.value.details().isprintable()
+    assert sum(len(key) + len(value) for key, value in caught.value.trailing_metadata()) < MOST_METADATA
+
+
+def test_what_is_too_large_is_not_read(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError, match="larger than max") as caught:
+        sluice_pb2_grpc.RankingStub(channel).Rank(pb.RankRequest(user_id=LARGE * 2), timeout=SECONDS)
+    assert caught.value.code() is EXHAUSTED
+
+
+def test_a_compressed_request_is_unpacked_up_to_the_limit(channel: grpc.Channel) -> None:
+    rank, packed = channel.unary_unary("/sluice.v1.Ranking/Rank"), grpc.Compression.Gzip
+    with pytest.raises(grpc.RpcError, match="larger than max") as caught:
+        rank(bytes(20_000_000), timeout=SECONDS, compression=packed)
+    assert caught.value.code() is EXHAUSTED
+    assert rank(pb.RankRequest(user_id="u01").SerializeToString(), timeout=SECONDS, compression=packed)
