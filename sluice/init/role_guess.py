@@ -13,6 +13,7 @@ from typing import Any
 
 from contracts.config.section import Kind, Side
 from contracts.errors import DataError
+from sluice.init.codes import are_codes
 from sluice.init.column_types import Column
 from sluice.init.label_guess import Label, guess_label
 
@@ -130,11 +131,13 @@ def _field(column: Column, user: Column | None, item: Column | None, left_out: d
         keys = "int64" if whole else "string"
         length = max(1, min(longest, 50))
         return GuessedField(column, "multi_valued", side, keys, length=length, why=f"{column.why}{why}")
-    if column not in (user, item) and _is_number(column):
+    number = column not in (user, item) and _is_number(column)
+    codes = are_codes(column) if number and column.type == "integer" else None
+    if number and codes is None:
         skewed = _skewed(column)
         tails = ", heavy-tailed" if skewed else ""
         return GuessedField(column, "numeric", side, log=skewed, why=f"{column.why}{tails}{why}")
-    seen = f"{len(column.distinct)} different values"
+    seen = f"{len(column.distinct)} different values" + (f"; {codes}" if codes else "")
     return GuessedField(column, "categorical", side, _key_type(column), why=f"{seen}{why}")
 
 
