@@ -1,4 +1,4 @@
-# make demo | test | test-all | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | test | test-all | docs | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
@@ -9,7 +9,7 @@ AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium proto clean
+.PHONY: demo docs test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium proto clean
 
 demo: $(READY)
 	$(BIN)/sluice demo --out out/demo
@@ -35,6 +35,10 @@ check: $(READY) types
 
 types: $(READY)
 	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags tests
+
+docs: $(READY)
+	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
+	@echo build/docs/index.html
 
 airflow: $(AIRFLOW_READY)
 

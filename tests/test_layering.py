@@ -95,7 +95,7 @@ ROOMS = {
     "sluice.airflow_demo": "demo release",
     "sluice.commands": "demo engines init release report run",
     "sluice.demo": "report run",
-    "sluice.dev": "",
+    "sluice.dev": "sluice",
     "sluice.engines": "airflow_demo",
     "sluice.init": "",
     "sluice.release": "",

@@ -1,4 +1,4 @@
-"""The README's tree names every room, and nothing that is not there."""
+"""docs/reference/tree.md names every room and nothing that is not there; the README is short and its commands exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "airflow_d
 
 def tree() -> set[str]:
     """Folders of the tree, a room behind its floor."""
-    block = (ROOT / "README.md").read_text().split("## The tree")[1].split("```")[1]
+    block = (ROOT / "docs" / "reference" / "tree.md").read_text().split("```")[1]
     floor, named = "", set()
     for line in block.strip().splitlines():
         indent, name = re.findall(r"^( *)(\S+)", line)[0]
@@ -38,3 +38,14 @@ def test_every_command_of_the_readme_exists():
 
     commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
     assert set(re.findall(r"bin/sluice ([a-z][a-z-]*)", text)) <= commands
+
+
+def test_the_readme_is_read_in_two_minutes():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_every_page_is_reached_from_the_index():
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    listed = [page for page in pages if page.name != "index.md" and page.parts[0] != "decisions"]
+    assert [str(page) for page in listed if f"({page})" not in index] == []
