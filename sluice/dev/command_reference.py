@@ -15,8 +15,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command_line.md"
 HEAD = """# The command line
 
 `sluice COMMAND --help` says the same. Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate, 4 the watch wants
-a roll-back. Where `--out` is not given it is `out/NAME` of the configuration. `--json` prints one JSON object as the last
-line, whatever else a command prints. This page is written from the commands themselves.
+a roll-back. Where `--out` is not given it is `out/NAME` of the configuration. `--json` prints one JSON object as the
+last line, whatever else a command prints. This page is written from the commands themselves.
 """
 
 
