@@ -17,9 +17,7 @@ import argparse
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,7 @@ from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
 from serving.stages.funnel import Funnel
 from sluice.demo.server_process import ServerProcess
 
@@ -80,21 +78,7 @@ def one_caller(target: str, times: int) -> dict[str, float]:
 
 def capacity(target: str, seconds: float) -> float:
     """Requests a second that eight callers get who ask again at once."""
-    end = time.monotonic() + seconds
-
-    def caller(number: int) -> int:
-        done = 0
-        with RankingClient(target) as client:
-            while time.monotonic() < end:
-                try:
-                    client.rank(f"u{(number * 997 + done) % USERS}", context={"context0": "v1"})
-                    done += 1
-                except RankingFailed:
-                    continue
-        return done
-
-    with ThreadPoolExecutor(CALLERS) as callers:
-        return sum(callers.map(caller, range(CALLERS))) / seconds
+    return offered(target, 0.0, seconds, 1.0, callers=CALLERS).answered
 
 
 def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Callers that do not wait for one another: Poisson arrivals of varied users over several connections.
 
     python -m benchmarks.serving.open_loop TARGET --rate 200 --seconds 10 --deadline 0.025
+    python -m benchmarks.serving.open_loop TARGET --callers 8 --seconds 10
 
-Timed from when a request was due, so that a server that stalls is seen to stall. A process of its own; the last line is
-one JSON object.
+Timed from when a request was due, so that a server that stalls is seen to stall; with --callers each connection asks
+again as soon as it is answered. A process of its own, which takes little of the machine that the server needs
+(benchmarks/serving/wire_caller.py); the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -15,19 +17,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import grpc
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from benchmarks.serving.wire_caller import Target, WireCaller
 from serving.proto import sluice_pb2 as pb
-from serving.proto import sluice_pb2_grpc
+from serving.server.entry import SERVICE
 from serving.server.translation import to_value
 
-CONNECTIONS, WARM_UP = 8, 20
+CONNECTIONS, WARM_UP, VARIED = 8, 20, 4096
 LINGER = 2.0  # seconds for the last answers
 EDGES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200)  # milliseconds
 
@@ -73,43 +74,87 @@ def request(number: int, users: int, values: int, reasons: bool, candidates: int
 
 
 async def offer(chosen: argparse.Namespace) -> LoadFigures:
-    channels = [grpc.aio.insecure_channel(chosen.target, options=[("grpc.use_local_subchannel_pool", 1)])
-                for _ in range(chosen.connections)]
-    stubs = [sluice_pb2_grpc.RankingStub(channel) for channel in channels]
-    for number in range(WARM_UP):
-        await stubs[number % len(stubs)].Rank(request(number, chosen.users, chosen.values, False, 0), timeout=5)
-    begun = time.process_time()
-    draw, calls, tasks = np.random.default_rng(chosen.seed), list[Call](), set[asyncio.Task[None]]()
-    due = time.monotonic() + 0.1
-    end = due + chosen.seconds
-    number = 0
-    while due < end:
-        if (wait := due - time.monotonic()) > 0:
-            await asyncio.sleep(wait)
-        call = Call(due)
-        calls.append(call)
-        asked = request(int(draw.integers(0, 10**9)), chosen.users, chosen.values, chosen.reasons, chosen.candidates)
-        task = asyncio.ensure_future(_ask(stubs[number % len(stubs)], asked, chosen.deadline, call))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        number += 1
-        due += float(draw.exponential(1.0 / chosen.rate))
-    if tasks:
-        await asyncio.wait(tasks, timeout=chosen.deadline + LINGER)
-    for channel in channels:
-        await channel.close()
+    """What was answered, and how long it took."""
+    callers = await connected(chosen)
+    calls, begun = list[Call](), time.process_time()
+    if chosen.callers:
+        await again_at_once(callers, chosen, calls)
+    else:
+        await by_the_clock(callers, chosen, calls)
+    for caller in callers:
+        caller.close()
     cores = (time.process_time() - begun) / chosen.seconds
-    return figures(calls, chosen.rate, chosen.seconds).model_copy(update={"generator_cores": cores})
+    rate = chosen.rate or len(calls) / chosen.seconds
+    return figures(calls, rate, chosen.seconds).model_copy(update={"generator_cores": cores})
 
 
-async def _ask(stub: Any, asked: pb.RankRequest, deadline: float, call: Call) -> None:
-    call.sent = time.monotonic()
-    try:
-        answer = await stub.Rank(asked, timeout=max(deadline - (call.sent - call.due), 0.001))
-        call.code, call.degraded = "OK", answer.degraded
-    except grpc.aio.AioRpcError as error:
-        call.code = error.code().name
-    call.done = time.monotonic()
+async def connected(chosen: argparse.Namespace) -> list[WireCaller]:
+    """Each has been answered a few times."""
+    host, _, port = chosen.target.rpartition(":")
+    target = Target(host, int(port), f"/{SERVICE}/Rank")
+    callers = [WireCaller(target) for _ in range(chosen.callers or chosen.connections)]
+    message = request(0, chosen.users, chosen.values, False, 0).SerializeToString()
+    for number in range(max(WARM_UP, len(callers))):
+        code, _ = await callers[number % len(callers)].ask(message, 5.0)
+        if code != "OK":
+            raise SystemExit(f"{chosen.target} does not answer: {code}")
+    return callers
+
+
+async def by_the_clock(callers: Sequence[WireCaller], chosen: argparse.Namespace, calls: list[Call]) -> None:
+    """Poisson arrivals; those that are due together go out together."""
+    draw, loop, ready = np.random.default_rng(chosen.seed), asyncio.get_running_loop(), messages(chosen)
+    due = loop.time() + 0.1
+    end = due + chosen.seconds
+    while due < end:
+        if (wait := due - loop.time()) > 0:
+            await asyncio.sleep(wait)
+        else:
+            await asyncio.sleep(0)  # answers come in between
+        _ask(callers[len(calls) % len(callers)], ready[int(draw.integers(0, len(ready)))], due, chosen.deadline, calls)
+        due += float(draw.exponential(1.0 / chosen.rate))
+    last = loop.time() + chosen.deadline + LINGER
+    while any(not call.code for call in calls) and loop.time() < last:
+        await asyncio.sleep(0.01)
+
+
+async def again_at_once(callers: Sequence[WireCaller], chosen: argparse.Namespace, calls: list[Call]) -> None:
+    """Every connection asks again when it has been answered."""
+    loop, ready = asyncio.get_running_loop(), messages(chosen)
+    end = loop.time() + chosen.seconds
+
+    def ask(caller: WireCaller) -> None:
+        if loop.time() < end:
+            message = ready[len(calls) % len(ready)]
+            _ask(caller, message, loop.time(), chosen.deadline, calls, lambda: ask(caller))
+
+    for caller in callers:
+        ask(caller)
+    while loop.time() < end or any(not call.code for call in calls[-2 * len(callers) :]):
+        await asyncio.sleep(0.01)
+
+
+def messages(chosen: argparse.Namespace) -> list[bytes]:
+    """Of varied users, ready to be sent."""
+    draw = np.random.default_rng(chosen.seed + 1)
+    return [request(int(number), chosen.users, chosen.values, chosen.reasons, chosen.candidates).SerializeToString()
+            for number in draw.integers(0, 10**9, VARIED)]
+
+
+def _ask(
+    caller: WireCaller, message: bytes, due: float, deadline: float, calls: list[Call],
+    then: Callable[[], None] = lambda: None,
+) -> None:
+    clock = asyncio.get_running_loop().time
+    call = Call(due, sent=clock())
+    calls.append(call)
+
+    def ended(code: str, answer: bytes) -> None:
+        call.done, call.code = clock(), code
+        call.degraded = code == "OK" and pb.RankResponse.FromString(answer).degraded
+        then()
+
+    caller.call(message, max(deadline - (call.sent - due), 0.001), ended)
 
 
 def figures(calls: Sequence[Call], rate: float, seconds: float) -> LoadFigures:
@@ -134,7 +179,7 @@ def histogram(milliseconds: np.ndarray) -> dict[str, int]:
 
 
 def offered(target: str, rate: float, seconds: float, deadline: float, **more: float | bool) -> LoadFigures:
-    """By a generator in a process of its own."""
+    """By a generator in a process of its own; a rate of 0 with `callers` is a closed loop."""
     options = [f"--{name}={value}" for name, value in more.items() if not isinstance(value, bool)]
     options += [f"--{name}" for name, value in more.items() if value is True]
     command = [sys.executable, "-m", "benchmarks.serving.open_loop", target, f"--rate={rate}", f"--seconds={seconds}",
@@ -146,7 +191,8 @@ def offered(target: str, rate: float, seconds: float, deadline: float, **more: f
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target")
-    parser.add_argument("--rate", type=float, required=True, help="requests a second")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second")
+    parser.add_argument("--callers", type=int, default=0, help="who ask again at once, in place of a rate")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--deadline", type=float, default=0.1)
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
@@ -155,7 +201,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--candidates", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reasons", action="store_true")
-    print(json.dumps(asyncio.run(offer(parser.parse_args(argv))).model_dump()))
+    chosen = parser.parse_args(argv)
+    if (chosen.rate > 0) == (chosen.callers > 0):
+        parser.error("give either --rate or --callers")
+    print(json.dumps(asyncio.run(offer(chosen)).model_dump()))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ of even arrivals. On one connection: the paces of several begin together, and th
 from __future__ import annotations
 
 import shutil
-import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from benchmarks.serving.wire_caller import framed
 from serving.proto import sluice_pb2 as pb
 from serving.server.entry import SERVICE
 
@@ -43,19 +43,13 @@ def witness(target: str, request: pb.RankRequest, rate: float, seconds: float) -
         return None
     with tempfile.TemporaryDirectory() as place:
         body, log = Path(place) / "body", Path(place) / "log"
-        body.write_bytes(framed(request))
+        body.write_bytes(framed(request.SerializeToString()))
         subprocess.run(
             [program, "-c", "1", "-t", "1", "-m", str(STREAMS), "-D", str(max(round(seconds), 1)),
              "--rps", str(max(round(rate), 1)), "-d", str(body), "-H", "content-type: application/grpc",
              "-H", "te: trailers", "-H", "grpc-timeout: 1S", "--log-file", str(log), f"http://{target}/{SERVICE}/Rank"],
             capture_output=True, text=True, check=True)
         return figures(log.read_text())
-
-
-def framed(request: pb.RankRequest) -> bytes:
-    """As gRPC sends it: a flag for no compression, the length, the message."""
-    message = request.SerializeToString()
-    return struct.pack(">BI", 0, len(message)) + message
 
 
 def figures(log: str) -> WitnessFigures:

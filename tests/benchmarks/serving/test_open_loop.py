@@ -35,5 +35,6 @@ def test_users_vary_and_candidates_are_named_where_wanted() -> None:
 
 
 def test_wrong_options_are_refused() -> None:
-    assert refuses(main, "127.0.0.1:1")
     assert refuses(main, "127.0.0.1:1", "--rate", "fast")
+    assert refuses(main, "127.0.0.1:1")
+    assert refuses(main, "127.0.0.1:1", "--rate", "5", "--callers", "2")

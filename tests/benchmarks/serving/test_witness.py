@@ -1,24 +1,17 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from pathlib import Path
 
 import pytest
 
-from benchmarks.serving.witness import figures, framed, witness
+from benchmarks.serving.witness import figures, witness
 from serving.proto import sluice_pb2 as pb
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.in_process_server import InProcessServer
 
 ASKED = pb.RankRequest(user_id="u1", limit=2)
-
-
-def test_a_request_is_framed_as_grpc_frames_it() -> None:
-    flag, length = struct.unpack(">BI", framed(ASKED)[:5])
-    assert (flag, length) == (0, len(ASKED.SerializeToString()))
-    assert pb.RankRequest.FromString(framed(ASKED)[5:]) == ASKED
 
 
 def test_times_are_of_what_was_answered() -> None:

@@ -1,0 +1,117 @@
+"""Beside a server of gRPC itself."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from benchmarks.serving.wire_caller import Target, WireCaller, framed, head, status, timeout
+
+METHOD, LONG = "/t.Echo/Say", 200_000
+
+
+class Echo(grpc.GenericRpcHandler):
+    """Says back what it hears; `refuse`, `vanish` and `sleep` are heard as orders."""
+
+    def __init__(self) -> None:
+        self.left = threading.Event()
+        self.deadline = 0.0
+
+    def service(self, call_details):
+        return grpc.unary_unary_rpc_method_handler(self.say) if call_details.method == METHOD else None
+
+    def say(self, heard, context):
+        self.deadline = context.time_remaining()
+        if heard == b"refuse":
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "full")
+        if heard == b"sleep":
+            context.add_callback(self.left.set)
+            self.left.wait(10)
+        return heard
+
+
+@contextmanager
+def echo(*options):
+    server, handler = grpc.server(ThreadPoolExecutor(4), options=options), Echo()
+    server.add_generic_rpc_handlers((handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield handler, port
+    finally:
+        server.stop(None)
+
+
+def asked(port, *messages, seconds=10.0, path=METHOD, pause=0.0):
+    """One after the other, over one caller."""
+    async def ask():
+        caller, found = WireCaller(Target("127.0.0.1", port, path)), []
+        for message in messages:
+            found.append(await caller.ask(message, seconds))
+            await asyncio.sleep(pause)
+        caller.close()
+        return found
+
+    return asyncio.run(ask())
+
+
+def test_answers_and_refusals_are_what_grpc_says():
+    with echo() as (handler, port):
+        found = asked(port, b"one", b"refuse", b"", b"x" * LONG, seconds=7.0)
+        assert 6.0 < handler.deadline <= 7.0
+    assert found == [("OK", b"one"), ("RESOURCE_EXHAUSTED", b""), ("OK", b""), ("OK", b"x" * LONG)]
+
+
+def test_a_method_that_is_not_there_and_a_server_that_is_not():
+    with echo() as (_, port):
+        assert asked(port, b"one", path="/t.Echo/Sing") == [("UNIMPLEMENTED", b"")]
+    assert asked(port, b"one") == [("UNAVAILABLE", b"")]
+
+
+def test_a_call_ends_at_its_deadline_and_the_server_is_told():
+    with echo() as (handler, port):
+        assert asked(port, b"sleep", seconds=0.2) == [("DEADLINE_EXCEEDED", b"")]
+        assert handler.left.wait(5)
+
+
+def test_a_connection_that_is_asked_to_go_is_replaced_without_a_loss():
+    with echo(("grpc.max_connection_age_ms", 50), ("grpc.max_connection_age_grace_ms", 2000)) as (_, port):
+        found = asked(port, *[b"one"] * 60, pause=0.005)
+    assert Counter(code for code, _ in found) == {"OK": 60}
+
+
+def test_more_calls_than_streams_wait_for_one():
+    async def ask(port):
+        caller = WireCaller(Target("127.0.0.1", port, METHOD))
+        found = await asyncio.gather(*(caller.ask(str(number).encode(), 10) for number in range(50)))
+        caller.close()
+        return found
+
+    with echo(("grpc.max_concurrent_streams", 2)) as (_, port):
+        assert asyncio.run(ask(port)) == [("OK", str(number).encode()) for number in range(50)]
+
+
+@pytest.mark.parametrize(("block", "name"), [
+    (b"\x20\x88\x00\x0bgrpc-status\x018", "RESOURCE_EXHAUSTED"),
+    (b"\x40\x0bgrpc-status\x0214\x00\x0cgrpc-message\x02no", "UNAVAILABLE"),
+    (b"\x00\x88" + bytes.fromhex("9acac8b21234da8f") + b"\x81\x07", "OK"),
+    (b"\x00\x88" + bytes.fromhex("9acac8b21234da8f") + b"\x82\x0b\x9f", "UNAUTHENTICATED"),
+    (b"\x88\x0f\x10\x03abc", None),
+])
+def test_a_status_is_found_among_fields_plain_or_coded(block, name):
+    assert status(block) == name
+
+
+def test_messages_and_fields_look_as_grpc_writes_them():
+    assert framed(b"abc") == struct.pack(">BI", 0, 3) + b"abc"
+    assert timeout(0.025) == b"\x00\x0cgrpc-timeout\x0625000u"
+    assert timeout(0.0) == b"\x00\x0cgrpc-timeout\x021u"
+    assert timeout(600) == b"\x00\x0cgrpc-timeout\x04600S"
+    assert METHOD.encode() in head(METHOD, "localhost:1")
