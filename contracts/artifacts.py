@@ -19,6 +19,7 @@ OUT/
   candidates/               item table as of the test window's start, and what retrieval returns for past requests
   prerank/                  the pre-ranker's frontier, choice and comparison
   quality/day=D/            profile of the day's features, the gate's verdict, the picture of a refusal
+  channels/NAME/            a further channel of retrieval: weights, settings, item keys, parity rows, summary.json
   models/NAME/              weights, calibration, test logits, summary.json
   tuning/                   the search of settings: Optuna's study, tuned.toml
   bundle/                   what `sluice serve` takes
@@ -51,6 +52,10 @@ ID_PREFIX = "id:"  # parity rows: `id:SLOT` holds the encoded ids of a slot
 WEIGHTS, CALIBRATION = "weights.safetensors", "calibration.safetensors"
 TEST_LOGITS, TEST_ROWS = "test_logits.npy", "test_rows.npy"  # float32 [B] and the `_row` of each
 VALIDATION_LOGITS = "validation_logits.npy"  # float32 [B], in file order
+
+# Files of one channel's folder, and columns of its parity rows: keys of the model's best items, and their scores.
+CHANNEL_SETTINGS, CHANNEL_PARITY = "settings.json", "parity.parquet"
+BEST_ITEMS, SCORES = "_best_items", "_scores"
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,14 @@ class Artifacts:
     def model(self, name: str) -> Path:
         """`name`: of a ranker, `two_tower`, `pre_ranker` or `fscd`."""
         return self.out / "models" / name
+
+    @property
+    def channels(self) -> Path:
+        return self.out / "channels"
+
+    def channel(self, name: str) -> Path:
+        """`name`: of a model in `retrieve.channels`."""
+        return self.channels / name
 
     @property
     def tuning(self) -> Path:

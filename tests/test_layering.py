@@ -62,7 +62,7 @@ ROOMS = {
     "models.examples": "",
     "models.inference": "examples layers networks",
     "models.interactions": "evaluation",
-    "models.jobs": "evaluation examples layers networks pair_rates tracking training",
+    "models.jobs": "evaluation examples interactions layers networks pair_rates retrieval sequences tracking training",
     "models.layers": "examples",
     "models.leakage": "evaluation examples",
     "models.networks": "examples layers",

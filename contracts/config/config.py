@@ -208,6 +208,9 @@ class Config(Section):
         if self.prerank.kind == "fscd" and not (self.log.item_id and self.log.event_time):
             problems.append("prerank.kind = 'fscd' learns from past requests: set log.item_id and log.event_time, or "
                             "take 'towers'")
+        if self.retrieve.channels and not (self.log.user_id and self.log.item_id and self.log.event_time):
+            problems.append("retrieve.channels learn from what each user did, in its order: set log.user_id, "
+                            "log.item_id and log.event_time, or leave them out")
         if self.prerank.recall_at > self.prerank.keep:
             problems.append(f"prerank.recall_at {self.prerank.recall_at} exceeds prerank.keep {self.prerank.keep}")
         if self.prerank.keep > self.retrieve.candidates:

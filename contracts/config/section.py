@@ -16,6 +16,7 @@ ModelName = Literal[
     "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp",
     "din", "fives",
 ]
+ChannelName = Literal["sasrec", "esasrec", "hstu"]
 
 
 def _utc(value: object) -> object:

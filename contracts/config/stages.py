@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from contracts.config.section import Section
+from contracts.config.section import ChannelName, Section
+from contracts.nearest import did_you_mean
+
+OWN = ("two_tower", "item_to_item")  # channels that every log with items has, beside popularity
+
+
+class Channel(Section):
+    """A model of docs/concepts/retrieval.md as a further channel of retrieval: trained by `sluice train`.
+
+    Where a channel is given no quota, the quotas of all such channels, of two_tower and of item_to_item are chosen on
+    the validation window; popularity fills what is left.
+    """
+
+    quota: int | None = Field(None, ge=0, description="items that it brings; none given: chosen on validation")
+    settings: dict[str, Any] = Field({}, description="of the model, by name")
 
 
 class Retrieve(Section):
@@ -20,9 +35,37 @@ class Retrieve(Section):
     flat_below: int = Field(100_000, ge=0, description="exact search up to this many items, IVF beyond")
     max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
     filter_fields: tuple[str, ...] = Field((), description="item columns a request may filter by")
+    channels: dict[str, Channel] = Field({}, description="further channels by the name of their model")
     repeat: bool | None = Field(
         None, description="whether a user's recent items are retrieved again; none given: as label.repeat says"
     )
+
+    @field_validator("channels")
+    @classmethod
+    def _known(cls, channels: dict[str, Channel]) -> dict[str, Channel]:
+        names = get_args(ChannelName)
+        for name in channels:
+            if name not in names:
+                raise ValueError(f"no channel is called {name!r}{did_you_mean(name, names)}; there are "
+                                 f"{', '.join(names)}")
+        return channels
+
+    @property
+    def open_quotas(self) -> tuple[str, ...]:
+        """Channels whose quotas are chosen on validation; none where every one of `channels` has its own."""
+        named = tuple(name for name, channel in self.channels.items() if channel.quota is None)
+        return (*OWN, *named) if named else ()
+
+    def with_quotas(self, quotas: Mapping[str, int]) -> Retrieve:
+        """With those that are open as given; a channel without one has an equal share of the candidates."""
+        share = max(self.candidates // (len(self.channels) + 2), 1)
+        channels = {
+            name: channel.model_copy(update={"quota": quotas.get(name, share)}) if channel.quota is None else channel
+            for name, channel in self.channels.items()
+        }
+        changed: dict[str, Any] = {"channels": channels}
+        changed |= {name: quotas.get(name, share) for name in OWN if name in self.open_quotas}
+        return self.model_copy(update=changed)
 
 
 class Prerank(Section):

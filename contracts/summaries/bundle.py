@@ -35,13 +35,15 @@ class ModelMetrics(Record):
 
 
 class BundleMetrics(Record):
-    """`ranker` names the served model among `models`; without items there are neither rows of tables nor an index."""
+    """`ranker` names the served model among `models`; without items there are neither rows of tables nor an index.
+    `channels`: histories whose best items the channels of `retrieve.channels` score as training did."""
 
     ranker: str
     parity: ParityFigures
     users: int | None = None
     items: int | None = None
     index: IndexRecall | None = None
+    channels: dict[str, ParityFigures] | None = None
     models: dict[str, ModelMetrics] = Field(default_factory=dict)
 
 
@@ -54,6 +56,7 @@ class VerifiedBundle(Record):
     users: int | None = None
     items: int | None = None
     index: IndexRecall | None = None
+    channels: dict[str, ParityFigures] | None = None
 
 
 class BundleSummary(Summary):
@@ -66,5 +69,6 @@ class BundleSummary(Summary):
     users: int | None = None
     items: int | None = None
     index: IndexRecall | None = None
+    channels: dict[str, ParityFigures] | None = None
     bytes: int
     seconds: float

@@ -13,7 +13,7 @@ from contracts.summaries.marketplace import SimulatedLog
 from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.summary import Summary
-from contracts.summaries.train import RankerSummary, TrainSummary
+from contracts.summaries.train import ChannelsSummary, RankerSummary, TrainSummary
 
 
 class EvaluatedRanker(RankerSummary):
@@ -51,6 +51,7 @@ class RunSummary(Summary):
     models: dict[str, EvaluatedRanker | RankerSummary] | None = None
     ranker: str | None = None
     train: TrainSummary | None = None
+    retrieval: ChannelsSummary | None = None
     prerank: EvaluatedPrerank | PrerankSummary | None = None
     bundle: BundleSummary | None = None
     skipped: dict[str, str] | None = None

@@ -155,6 +155,41 @@ class PreRankerSummary(CalibratedFigures, FitFigures, Summary):
     clicks: int
 
 
+class ChannelSummary(Summary):
+    """A channel of `retrieve.channels`, trained on `actions` of `users` with `items`; full ranking of the validation
+    window's actions, seen items left out. `rounds`: epochs until the best."""
+
+    seconds: float
+    rows_per_second: float
+    rounds: int
+    actions: int
+    users: int
+    items: int
+    validation_targets: int
+    recall_at_10: float
+    recall_at_100: float
+    ndcg_at_10: float
+    digest: str | None = None
+
+
+class ChannelRecall(Record):
+    """Shares of the test window's clicks found among so many candidates: of each channel `alone`, and `mixed` by
+    `quotas`, which validation chose. None where no test click is on a known item."""
+
+    quotas: dict[str, int]
+    mixed: float | None
+    alone: dict[str, float | None]
+
+
+class ChannelsSummary(Summary):
+    """OUT/channels/summary.json. `quotas` go into the bundle; `recall`: number of candidates, as text -> shares."""
+
+    quotas: dict[str, int]
+    validation_clicks: int
+    test_clicks: int
+    recall: dict[str, ChannelRecall]
+
+
 class LightgbmSummary(Summary):
     """LightGBM on `rows` rows of the training window, beside the models; `gauc` is None without users."""
 
@@ -204,6 +239,7 @@ class TrainSummary(Summary):
     models: dict[str, RankerSummary] = Field({})
     two_tower: TowerSummary | None = None
     pre_ranker: PreRankerSummary | None = None
+    channels: dict[str, ChannelSummary] = Field({})
     freshness: Freshness | None = None
     co_occurrence: dict[str, dict[str, dict[str, BucketFigures]]] = Field({})
     outside: LightgbmSummary | None = None

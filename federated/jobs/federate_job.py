@@ -67,8 +67,10 @@ def federate(
 
 
 def served_config(config: Config) -> Config:
-    """What a bundle of the parts is assembled with: pre-ranking by the towers that the same rounds trained."""
-    return config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "towers"})})
+    """What a bundle of the parts is assembled with: pre-ranking by the towers that the same rounds trained, and no
+    further channels of retrieval, which learn from everybody's histories in one place."""
+    return config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "towers"}),
+                                     "retrieve": config.retrieve.model_copy(update={"channels": {}})})
 
 
 def write_parts(config: Config, out: Artifacts, folder: Path) -> Artifacts:

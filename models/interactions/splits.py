@@ -55,16 +55,16 @@ def split_in_time(log: Interactions, validation: float = 0.1, test: float = 0.1)
     if log.times is None:
         raise DataError("this log has no times to cut at; use leave-one-out, or a log with a column of times")
     first, second = np.quantile(log.times, [1 - validation - test, 1 - test], method="higher")
-    fresh = ~_repeats(log)
+    fresh = first_takes(log)
     return Split(
         log.where(log.times < first),
         Holdout(log.where(log.times < first), log.where((log.times >= first) & (log.times < second) & fresh)),
         Holdout(log.where(log.times < second), log.where((log.times >= second) & fresh)))
 
 
-def _repeats(log: Interactions) -> np.ndarray:
-    """[A]: the user had taken the item before."""
+def first_takes(log: Interactions) -> np.ndarray:
+    """bool [A]: the user had not taken the item before."""
     pair = log.owners * log.table + log.items
     first = np.zeros(len(pair), bool)
     first[np.unique(pair, return_index=True)[1]] = True
-    return ~first
+    return first

@@ -1,4 +1,5 @@
-"""The train job: all rankers, the two towers, the pre-ranker, the choice of the ranker, freshness; one summary.
+"""The train job: all rankers, the two towers, the pre-ranker, further channels of retrieval, the choice of the ranker,
+freshness; one summary.
 
 Restartable: a model whose settings, feature spec, examples and seed are as in its folder's summary is kept as it is.
 Under torchrun every process fits, and the first alone writes files and tracking.
@@ -12,7 +13,15 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
-from contracts.summaries.train import Freshness, FreshnessFigures, LightgbmSummary, RankerSummary, TrainSummary
+from contracts.summaries.train import (
+    ChannelSummary,
+    Freshness,
+    FreshnessFigures,
+    LightgbmSummary,
+    RankerSummary,
+    TrainSummary,
+)
+from models.jobs.channel_training import train_channels
 from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker
 from models.jobs.ranker_training import train_ranker
@@ -61,12 +70,18 @@ def _train_all(task: TrainingTask) -> TrainSummary:
         ranker_reason=reason,
         two_tower=retrieval.two_tower if retrieval else None,
         pre_ranker=retrieval.pre_ranker if retrieval else None,
+        channels=_channels(task),
         freshness=_freshness(task, ranker, models) if task.config.features.also_fresh else None,
         co_occurrence=co_occurrence(task.out, task.spec, models),
         outside=data_parallel.summary_by_first(lambda: lightgbm_figures(task), LightgbmSummary),
         seed=task.seed,
         parent=task.parent.manifest.version if task.parent else None,
     )
+
+
+def _channels(task: TrainingTask) -> dict[str, ChannelSummary]:
+    plain = data_parallel.by_first(lambda: {name: made.plain() for name, made in train_channels(task).items()})
+    return {name: ChannelSummary.model_validate(made) for name, made in plain.items()}
 
 
 def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:

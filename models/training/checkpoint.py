@@ -40,6 +40,12 @@ def load(network: nn.Module, path: Path, mapped: bool = False) -> None:
     network.load_state_dict(stored, assign=mapped)
 
 
+def shape(path: Path, name: str) -> tuple[int, ...]:
+    """Of one tensor, which is not read."""
+    with safe_open(path, framework="pt") as file:
+        return tuple(file.get_slice(name).get_shape())
+
+
 def _mapped(path: Path) -> dict[str, Tensor]:
     with safe_open(path, framework="pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping

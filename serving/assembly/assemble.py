@@ -17,7 +17,7 @@ from contracts.artifacts import (
     WEIGHTS,
     Artifacts,
 )
-from contracts.bundle.bundle import load_weights, save_array
+from contracts.bundle.bundle import load_array, load_weights, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError
 from contracts.features import vocabulary
@@ -25,9 +25,10 @@ from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
-from contracts.summaries.train import TrainSummary
+from contracts.summaries.train import ChannelsSummary, TrainSummary
 from models.evaluation.calibration import Calibration
 from models.preranking.fscd_scorer import FscdSplit
+from serving.assembly.channels import write_channels
 from serving.assembly.index_recall import index_recall
 from serving.assembly.item_to_item import neighbours
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
@@ -56,7 +57,7 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     spec = FeatureSpec.read(out.encoding)
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
-    settings = BundleSettings.of(config, spec, _ranker(out))
+    settings = BundleSettings.of(config, spec, _ranker(out), _quotas(out))
     encoder = Encoder(spec, vocabulary.read_all(out.encoding))
     settings.write(build)
     spec.write(build)
@@ -80,11 +81,20 @@ def _with_items(
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
     recall = index_recall(index, users, encoder, towers, settings)
-    return metrics.model_copy(update={"users": len(users), "items": len(items), "index": recall})
+    bids = load_array(build / TABLES / "items_bid.npy") if spec.has_bid else None
+    checked = write_channels(out, build / RETRIEVAL, build / PARITY, settings.retrieve, items, bids, seed)
+    return metrics.model_copy(
+        update={"users": len(users), "items": len(items), "index": recall, "channels": checked or None})
 
 
 def _ranker(out: Artifacts) -> str:
     return summary.required(out.model(TOWERS).parent, TrainSummary, "sluice train").ranker
+
+
+def _quotas(out: Artifacts) -> dict[str, int]:
+    """As validation chose them; none where it has not."""
+    found = summary.read(out.channels, ChannelsSummary)
+    return found.quotas if found else {}
 
 
 def _copy(source: Path, target: Path, command: str) -> None:

@@ -21,6 +21,8 @@ def verify(folder: Path) -> VerifiedBundle:
         version=scoring.version, files=len(scoring.manifest.files), parity=scoring.parity.figures)
     if not scoring.spec.has_items:
         return verified
-    bundle = LoadedBundle.load(folder, check_parity=False)
+    bundle = LoadedBundle.load(folder)
     recall = index_recall(bundle.index, bundle.users, bundle.encoder, bundle.towers, bundle.settings)
-    return verified.model_copy(update={"users": len(bundle.users), "items": len(bundle.items), "index": recall})
+    checked = {channel.name: channel.parity for channel in bundle.channels if channel.parity}
+    return verified.model_copy(update={"users": len(bundle.users), "items": len(bundle.items), "index": recall,
+                                       "channels": checked or None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -28,13 +29,15 @@ class BundleSettings(Section):
     serve: Serve
 
     @classmethod
-    def of(cls, config: Config, spec: FeatureSpec, ranker: str) -> BundleSettings:
+    def of(
+        cls, config: Config, spec: FeatureSpec, ranker: str, quotas: Mapping[str, int] | None = None
+    ) -> BundleSettings:
         """The run's sections, with the pre-ranker's kind decided, and whether recent items come again; `ranker` is the
-        model that training chose."""
+        model that training chose, `quotas` are those chosen where the configuration leaves one open."""
         auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
         prerank = config.prerank.model_copy(update={"kind": config.prerank_kind})
         again = config.label.repeat if config.retrieve.repeat is None else config.retrieve.repeat
-        retrieve = config.retrieve.model_copy(update={"repeat": again})
+        retrieve = config.retrieve.with_quotas(quotas or {}).model_copy(update={"repeat": again})
         return cls(ranker=ranker, auction=auction, train=config.train, retrieve=retrieve, prerank=prerank,
                    rerank=config.rerank, serve=config.serve)
 

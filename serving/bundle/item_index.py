@@ -69,11 +69,21 @@ class ItemIndex:
 
 def with_bids(vectors: np.ndarray, bids: np.ndarray, temperature: float) -> np.ndarray:
     """[I, d] and bids [I] -> [I, d + 1 and zeros up to whole blocks]; dimension d is temperature x ln(bid)."""
+    return with_columns(vectors, temperature * log_bids(bids)[:, None])
+
+
+def log_bids(bids: np.ndarray) -> np.ndarray:
+    """[I], finite for bids of 0 too."""
     positive = bids[bids > 0]
     floor = float(positive.min()) * ZERO_BID_SHARE if len(positive) else 1.0
-    width = vectors.shape[1]
-    found = np.zeros((len(vectors), _aligned(width + 1)), dtype=np.float32)
-    found[:, :width], found[:, width] = vectors, temperature * np.log(np.maximum(bids, floor))
+    return np.log(np.maximum(bids, floor))
+
+
+def with_columns(vectors: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """[I, d] and [I, c] -> float32 [I, d + c and zeros up to whole blocks]."""
+    width, more = vectors.shape[1], columns.shape[1]
+    found = np.zeros((len(vectors), _aligned(width + more)), dtype=np.float32)
+    found[:, :width], found[:, width : width + more] = vectors, columns
     return found
 
 

@@ -3,7 +3,7 @@
     feature_spec.json, vocabularies/, settings.json
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
-    retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy
+    retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors; item_part.npy up to `serve.item_part_mb`, of these weights
     parity/     rows.parquet
@@ -28,13 +28,14 @@ from models.inference import item_part as ranker_items
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
-from serving.bundle import item_index
+from serving.bundle import channels, item_index
 from serving.bundle.bundle_settings import BundleSettings
+from serving.bundle.channels import SequenceChannel
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.filter_column import FilterColumn
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
-from serving.bundle.scoring_bundle import RANK, ScoringBundle, load_calibration
+from serving.bundle.scoring_bundle import PARITY, RANK, ScoringBundle, load_calibration
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 ITEM_PART = "item_part.npy"
@@ -70,6 +71,7 @@ class LoadedBundle(ScoringBundle):
     item_part: np.ndarray | None
     prerank_calibration: Calibration
     rank_table: RankTable | None = None
+    channels: tuple[SequenceChannel, ...] = ()
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -96,6 +98,7 @@ class LoadedBundle(ScoringBundle):
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
             pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
+            channels=channels.load(retrieval, folder / PARITY, settings.retrieve, items, check_parity),
             rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )
 

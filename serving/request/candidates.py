@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import get_args
 
 import numpy as np
 
+from contracts.config.section import ChannelName
 from serving.bundle.feature_store import FeatureStore
 from serving.request.given_items import GivenItems
 
-CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit")
+CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit", *get_args(ChannelName))
 
 
 @dataclass(frozen=True)

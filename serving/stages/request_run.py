@@ -1,7 +1,8 @@
 """One request on its way through the funnel: what it holds after every stage, and what stands in for one.
 
     stage       begins when there is time for it and what follows     else, or when it raises
-    retrieve    search, answer                                        popular items that the filters admit
+    retrieve    search, answer                                        popular items that the filters admit; a channel of
+                                                                      retrieve.channels: popular items for its quota
     prerank     score, answer                                         the two-tower score
     rank        score, answer; in chunks where time is short          the previous order and its probabilities
     rerank      always (an ad without a price cannot be shown)        organic order, without prices
@@ -155,11 +156,16 @@ class RequestRun:
                 self._insist("retrieve")
                 return self._popular((requester, vector), begun, NO_TIME)
             found, cause = self._attempt(
-                lambda: stages.retrieval.run(query, requester, vector, self._by_value), "retrieve")
+                lambda: stages.retrieval.run(query, requester, vector, self._by_value,
+                                             self.deadline.before(self._last)), "retrieve")
             if found is not None:
                 spent = time.perf_counter() - begun
-                stages.clock.tell("retrieve", spent)
-                report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6))
+                stages.clock.tell("retrieve", spent - found.aside)
+                if found.dropped:
+                    self._insist("retrieve")
+                status = StageStatus.DEGRADED if found.dropped else StageStatus.COMPLETE
+                report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6), status,
+                                     found.dropped)
                 return Held(requester, vector, found.candidates, found.unknown, (report,))
         return self._popular((requester, vector), begun, cause)
 

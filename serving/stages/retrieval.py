@@ -1,42 +1,56 @@
-"""Retrieval: from all items to at most `retrieve.candidates`, by three channels or by the request's own list.
+"""Retrieval: from all items to at most `retrieve.candidates`, by channels or by the request's own list.
 
     two_tower      nearest items to the user's vector by inner product (plus the bid's dimension where value counts)
     item_to_item   neighbours of the recent items: the nearest of each first, newer before older
+    NAME           those of `retrieve.channels`: what followed the recent items in training
     popularity     most popular items; fills what the other channels leave free
 
 A channel adds up to its quota of items that no earlier one brought. Filters hold for every channel and for explicit
 candidates; recent items are not shown again unless asked for explicitly, or users take items again (`repeat`). A
 requester of whom nothing is known (no stored row, no recent items) gets the popular items alone: a tower that saw no
 user has nothing to say.
+
+A channel of `retrieve.channels` is left out of a request that has no time for it, by what it took lately, or when it
+raises; popularity fills its quota, and `dropped` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from contracts.config.stages import Retrieve
+from serving.bundle.channels import SequenceChannel
 from serving.bundle.item_index import search, with_bid_weight
 from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.vector_rows import VectorRows
 from serving.request.candidates import CHANNELS, Candidates
+from serving.request.deadline import Deadline
 from serving.request.given_items import GivenItems, ItemDescriber
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester
+from serving.request.stage_clock import StageClock
 
-NO_ROWS = np.empty(0, dtype=np.int64)
+NO_ROWS, NO_DEADLINE = np.empty(0, dtype=np.int64), Deadline(None)
+log = logging.getLogger("sluice.serving")
 
 
 class Retrieved(NamedTuple):
-    """`unknown` are explicit candidates that the bundle does not hold; `offered` counts what the channels brought."""
+    """`unknown` are explicit candidates that the bundle does not hold; `offered` counts what the channels brought.
+    `dropped` says which channels were left out, and why; `aside` seconds went into those of `retrieve.channels`."""
 
     candidates: Candidates
     unknown: list[str]
     offered: int
+    dropped: str = ""
+    aside: float = 0.0
 
 
 def distinct(rows: np.ndarray) -> np.ndarray:
@@ -78,10 +92,44 @@ def _admitted(rows: np.ndarray, given: GivenItems | None, allowed: ItemSet, quer
     return given.read(allowed.contains, rows, given.admitted(query.filters))
 
 
-def _joined(channels: list[np.ndarray]) -> Candidates:
-    """Item rows per channel, in the order of CHANNELS."""
-    channel = np.repeat(np.arange(len(channels), dtype=np.int8), [len(rows) for rows in channels])
-    return Candidates(np.concatenate(channels), channel)
+def _joined(channels: dict[str, np.ndarray]) -> Candidates:
+    """Item rows per channel, in the order of preference."""
+    codes = np.array([CHANNELS.index(name) for name in channels], dtype=np.int8)
+    channel = np.repeat(codes, [len(rows) for rows in channels.values()])
+    return Candidates(np.concatenate(list(channels.values())), channel)
+
+
+class _FurtherChannels:
+    """Those of `retrieve.channels`, for one request."""
+
+    def __init__(
+        self, channels: Sequence[SequenceChannel], settings: Retrieve, clock: StageClock, deadline: Deadline
+    ) -> None:
+        self._channels, self._settings, self._clock, self._deadline = channels, settings, clock, deadline
+        self.dropped: list[str] = []
+        self.seconds = 0.0
+
+    def take(
+        self, items: OpenItems, recent: np.ndarray, closed: int, allowed: ItemSet | None, by_value: bool
+    ) -> dict[str, np.ndarray]:
+        """New item rows per channel that had time; `closed` items at most are not open."""
+        found = {}
+        for channel in self._channels:
+            quota, begun = self._settings.channels[channel.name].quota or 0, time.perf_counter()
+            if not self._clock.fits(channel.name, 0.0, self._deadline):
+                self.dropped.append(f"no time for channel {channel.name}")
+                continue
+            try:
+                best = channel.best(recent, quota + closed, allowed, by_value)
+            except Exception as error:
+                log.error("channel %s failed and is left out", channel.name, exc_info=error)
+                self.dropped.append(f"channel {channel.name} failed: {type(error).__name__}")
+                continue
+            found[channel.name] = items.take(best, quota)
+            closed += len(found[channel.name])
+            self._clock.tell(channel.name, time.perf_counter() - begun)
+            self.seconds += time.perf_counter() - begun
+        return found
 
 
 class RetrievalStage:
@@ -93,16 +141,22 @@ class RetrievalStage:
         self._item_vectors = VectorRows(bundle.item_vectors)
         self._neighbours, self._popularity = np.asarray(bundle.neighbours), np.asarray(bundle.popularity)
         self._flags: list[np.ndarray] = []  # of requests that have ended; each thread takes one
+        self._clock = StageClock([channel.name for channel in bundle.channels])
 
-    def run(self, query: RankQuery, requester: Requester, user_vector: np.ndarray, by_value: bool) -> Retrieved:
+    def run(
+        self, query: RankQuery, requester: Requester, user_vector: np.ndarray, by_value: bool,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> Retrieved:
         """`user_vector` [d]; `by_value` lets the bid count in the search."""
         allowed = self._allowed(query)
         if query.candidates is not None:
             listed = self._listed(query, query.candidates, allowed)
             return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
-        channels = self._channels(query, requester, user_vector, allowed, by_value)
+        further = _FurtherChannels(self._bundle.channels, self._settings, self._clock, deadline)
+        channels = self._channels(query, requester, user_vector, allowed, by_value, further)
         found = _joined(channels).take(slice(self._settings.candidates))
-        return Retrieved(self.with_tower_score(found, user_vector), [], len(self._item_vectors))
+        return Retrieved(self.with_tower_score(found, user_vector), [], len(self._item_vectors),
+                         "; ".join(further.dropped), further.seconds)
 
     def popular(self, query: RankQuery, requester: Requester) -> Retrieved:
         """Without a search and without scores: the most popular items that the filters admit, or the request's own
@@ -111,26 +165,30 @@ class RetrievalStage:
         if query.candidates is not None:
             return self._listed(query, query.candidates, allowed)
         with self._open(allowed, self._seen(query, requester)) as items:
-            found = _joined([NO_ROWS, NO_ROWS, self._popular(self._settings.candidates, items)])
+            found = _joined({"popularity": self._popular(self._settings.candidates, items)})
         return Retrieved(found, [], len(self._item_vectors))
 
     def _channels(
-        self, query: RankQuery, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool
-    ) -> list[np.ndarray]:
-        """New item rows per channel, in the order of CHANNELS."""
+        self, query: RankQuery, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool,
+        further: _FurtherChannels,
+    ) -> dict[str, np.ndarray]:
+        """New item rows per channel."""
         settings, recent, seen = self._settings, requester.recent, self._seen(query, requester)
         cold = not requester.known and not len(recent)
-        near = similar = popular = NO_ROWS
+        found = {"two_tower": NO_ROWS}
         with self._open(allowed, seen) as items:
             if settings.two_tower and not cold:
                 near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
-                near = items.take(near, settings.two_tower)
+                found["two_tower"] = items.take(near, settings.two_tower)
             if settings.item_to_item and len(recent):
                 similar = self._neighbours[recent].T.ravel()
-                similar = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
-            if settings.popularity or cold:
-                popular = self._popular(settings.candidates - len(near) - len(similar), items)
-        return [near, similar, popular]
+                found["item_to_item"] = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
+            if len(recent):
+                brought = sum(map(len, found.values()))
+                found |= further.take(items, recent, len(seen) + brought, allowed, by_value)
+            if settings.popularity or cold or further.dropped:
+                found["popularity"] = self._popular(settings.candidates - sum(map(len, found.values())), items)
+        return found
 
     @contextmanager
     def _open(self, allowed: ItemSet | None, seen: np.ndarray) -> Iterator[OpenItems]:

@@ -42,7 +42,8 @@ def _sections(path: str, section: type[Section]) -> list[tuple[str, type[Section
         inner = _inner(info.annotation)
         if inner is not None:
             many = get_origin(info.annotation) is tuple
-            where = f"[{path}{name}]" if not many else f"[[{path}{name}]]"
+            named = ".NAME" if get_origin(info.annotation) is dict else ""
+            where = f"[{path}{name}{named}]" if not many else f"[[{path}{name}]]"
             found += [(where, inner), *_sections(f"{path}{name}.", inner)]
     return found
 

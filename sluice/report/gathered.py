@@ -15,7 +15,7 @@ from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import RunSummary
-from contracts.summaries.train import RankerSummary, ReliabilityCurve, TrainSummary
+from contracts.summaries.train import ChannelsSummary, RankerSummary, ReliabilityCurve, TrainSummary
 
 JOBS = {
     "features": "sluice features",
@@ -50,6 +50,7 @@ def _jobs(out: Artifacts) -> dict[str, object]:
         "crosses": summary.read(out.crosses, CrossesSummary),
         "pretrain": summary.read(out.pair_rates, PairRatesSummary),
         "train": summary.read(out.out / "models", TrainSummary),
+        "retrieval": summary.read(out.channels, ChannelsSummary),
         "prerank": summary.read(out.prerank, PrerankSummary),
         "bundle": summary.read(out.out / "bundle_job", BundleSummary),
         "federated": federated and federated.federated,

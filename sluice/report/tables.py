@@ -11,7 +11,7 @@ from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.federated import FederatedFigures
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.prerank import PrerankSummary
-from contracts.summaries.train import RankerSummary, TuneSummary
+from contracts.summaries.train import ChannelsSummary, RankerSummary, TuneSummary
 
 MODEL_COLUMNS = {
     "auc": "AUC",
@@ -54,6 +54,16 @@ def print_models(models: Mapping[str, RankerSummary], console: Console, reason: 
         console.print(split)
     if reason:
         console.print(reason, highlight=False, markup=False)
+
+
+def print_channels(found: ChannelsSummary, console: Console) -> None:
+    """One row per channel of retrieval and one of their mix: quota, and recall of the test window's clicks."""
+    table = Table("channel", "quota", *(f"recall at {k}" for k in found.recall),
+                  title=f"retrieval: {found.test_clicks:,} clicks of the test window")
+    for name, quota in found.quotas.items():
+        table.add_row(name, str(quota), *(figure(at.alone[name]) for at in found.recall.values()))
+    table.add_row("mixed", "", *(figure(at.mixed) for at in found.recall.values()))
+    console.print(table)
 
 
 def print_tuning(found: TuneSummary, console: Console) -> None:

@@ -41,7 +41,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
         _track_bundle(config, out, manifest)
     result = BundleSummary(
         version=manifest.version, files=len(manifest.files), ranker=metrics.ranker, parity=metrics.parity,
-        users=metrics.users, items=metrics.items, index=metrics.index,
+        users=metrics.users, items=metrics.items, index=metrics.index, channels=metrics.channels,
         bytes=sum(p.stat().st_size for p in out.bundle.rglob("*") if p.is_file()),
         seconds=round(time.perf_counter() - started, 2),
     )

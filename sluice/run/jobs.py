@@ -20,7 +20,7 @@ from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import RunSummary
-from contracts.summaries.train import TrainSummary, TuneSummary
+from contracts.summaries.train import ChannelsSummary, TrainSummary, TuneSummary
 from sluice.report.positives_alone import meaning
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
@@ -94,7 +94,8 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
 def run_train(
     config: Config, out: Artifacts, console: Console, seed: int | None = None, warm_start: WarmStartSource | None = None
 ) -> TrainSummary:
-    """Every configured ranker and the two towers; `warm_start` None starts from nothing."""
+    """Every configured ranker, the two towers and further channels with their quotas; `warm_start` None starts from
+    nothing."""
     need(out.encoding, "sluice features")
     from models.jobs import train_job
     from models.training.warm_start import Parent
@@ -102,8 +103,21 @@ def run_train(
 
     folder = parent_of(config, out, warm_start) if warm_start else None
     with show_progress(console, "train") as progress:
-        return train_job.train_models(config, out, seed=seed, on_progress=progress.advance,
+        made = train_job.train_models(config, out, seed=seed, on_progress=progress.advance,
                                       parent=Parent.read(folder) if folder else None)
+    if made.channels:
+        choose_channel_quotas(config, out, console, seed)
+    return made
+
+
+def choose_channel_quotas(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> None:
+    """Of `retrieve.channels`, by what validation clicked, for `sluice bundle` to take."""
+    from sluice.report.tables import print_channels
+    from sluice.run.channel_quotas import choose_quotas
+
+    with show_progress(console, "channels") as progress:
+        found = choose_quotas(config, out, config.seed if seed is None else seed, progress.advance)
+    print_channels(found, console)
 
 
 def run_tune(
@@ -179,8 +193,10 @@ def run_all(
     prerank = run_prerank(config, out, console, seed=seed) if config.prerank_kind == "fscd" else None
     run = RunSummary(
         name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
-        ranker=trained.ranker, train=trained, prerank=prerank, bundle=build_bundle(config, out, console),
-        skipped=skipped(config), seconds=round(time.perf_counter() - started, 1),
+        ranker=trained.ranker, train=trained, prerank=prerank,
+        retrieval=summary.read(out.channels, ChannelsSummary) if trained.channels else None,
+        bundle=build_bundle(config, out, console), skipped=skipped(config),
+        seconds=round(time.perf_counter() - started, 1),
     )
     summary.write(out.out, run)
     return run

@@ -23,12 +23,16 @@ from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
-from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, PairModel
 from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
 from models.evaluation import calibration
 from models.examples.batches import FeatureBlock
+from models.interactions.event_log import EventLog
+from models.interactions.interactions import from_lists
+from models.interactions.splits import leave_one_out
+from models.jobs.channel_training import train_channel
 from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
 from models.networks.fscd import Fscd
@@ -221,6 +225,19 @@ def train_all(market: Market, out: Artifacts, request: FeatureBlock, candidate: 
     summary.write(out.out / "models", TrainSummary(ranker="dnn"))
 
 
+def ring_log(items: Sequence[str]) -> EventLog:
+    """Users who take one item after the other, round and round; the last five items are too new."""
+    known = Vocabulary.of(items[:-5], "string")
+    steps = [[(start + step) % len(known) + FIRST_ID for step in range(4 + start % 9)] for start in range(len(known))]
+    return EventLog(leave_one_out(from_lists(steps, len(known) + FIRST_ID)), known)
+
+
+def train_channels(market: Market, out: Artifacts) -> None:
+    """Channels of `retrieve.channels` that learn the ring."""
+    for name, channel in market.config.retrieve.channels.items():
+        train_channel(name, channel, ring_log(market.items[ITEM]), out.channel(name), 0)
+
+
 def write_table(folder: Path, columns: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), folder / "part-0.parquet")
@@ -250,6 +267,7 @@ def write_outputs(market: Market, out: Artifacts) -> None:
     write_parity(market, out, request, candidate)
     blocks = [FeatureBlock(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in (request, candidate)]
     train_all(market, out, *blocks)
+    train_channels(market, out)
 
 
 @pytest.fixture(scope="session")
@@ -306,6 +324,21 @@ def publish_bundle(market: Market, tmp_path_factory: pytest.TempPathFactory) -> 
         return out.bundle
 
     return publish
+
+
+RING = {"sasrec": {"quota": 10, "settings": {
+    "epochs": 30, "validate_every": 10, "batch": 64, "learning_rate": 0.02, "encoder": {"width": 16, "length": 10}}}}
+
+
+@pytest.fixture(scope="session")
+def channel_folder(publish_bundle: Publish) -> Path:
+    """A published bundle with the sequence encoder as a channel; treat as read-only."""
+    return publish_bundle(retrieve={"channels": RING})
+
+
+@pytest.fixture(scope="session")
+def with_channel(channel_folder: Path) -> LoadedBundle:
+    return LoadedBundle.load(channel_folder)
 
 
 @pytest.fixture(scope="session")

@@ -23,3 +23,22 @@ def test_diversity_is_a_share() -> None:
     assert Rerank(diversity=1.0).kind == "auto"
     with pytest.raises(ValidationError, match="diversity"):
         Rerank(diversity=1.5)
+
+
+def test_a_channel_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValidationError, match=r"no channel is called 'sasrek'.*sasrec"):
+        Retrieve.model_validate({"channels": {"sasrek": {}}})
+
+
+def test_open_quotas_are_filled_and_given_ones_stay() -> None:
+    channels = {"sasrec": {}, "hstu": {"quota": 5}}
+    retrieve = Retrieve.model_validate({"candidates": 90, "two_tower": 7, "channels": channels})
+    assert retrieve.open_quotas == ("two_tower", "item_to_item", "sasrec")
+    chosen = retrieve.with_quotas({"two_tower": 50, "sasrec": 30})
+    assert (chosen.two_tower, chosen.item_to_item) == (50, 22)  # an equal share of the candidates
+    assert {name: channel.quota for name, channel in chosen.channels.items()} == {"sasrec": 30, "hstu": 5}
+
+
+def test_quotas_are_as_configured_where_every_channel_has_one() -> None:
+    retrieve = Retrieve.model_validate({"two_tower": 7, "channels": {"hstu": {"quota": 5}}})
+    assert retrieve.with_quotas({"two_tower": 50}) == retrieve

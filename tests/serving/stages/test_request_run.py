@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from serving.bundle.channels import SequenceChannel
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.deadline import Cancelled, Deadline
+from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
 from serving.stages.funnel import Funnel
 from serving.stages.prerank import PrerankStage
@@ -113,3 +115,22 @@ def test_popular_items_keep_the_filters_and_leave_out_what_was_seen(
     assert allowed[rows].all()
     assert "i02" not in {item.item for item in answer.items}
     assert {item.channel for item in answer.items} == {"popularity"}
+
+
+def test_a_channel_that_fails_is_told_and_the_rest_answers(
+    with_channel: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = with_channel.settings.retrieve.model_copy(update={"two_tower": 0, "item_to_item": 0, "popularity": 0})
+    settings = with_channel.settings.model_copy(update={"retrieve": alone})
+    funnel, asked = Funnel(replace(with_channel, settings=settings)), RankQuery("u11", 10, recent_items=("i12", "i11"))
+    whole = funnel.rank(asked, Deadline(None))
+    assert whole.stages[0].status is StageStatus.COMPLETE
+    assert {item.channel for item in whole.items} == {"sasrec"}
+    monkeypatch.setattr(SequenceChannel, "best", lambda *_: broken())
+    answer = funnel.rank(asked, Deadline(None))
+    assert (answer.stages[0].status, answer.stages[0].cause) == (
+        StageStatus.DEGRADED, "channel sasrec failed: ZeroDivisionError")
+    assert answer.degraded
+    assert {item.channel for item in answer.items} == {"popularity"}
+    with pytest.raises(DeadlineExpired):
+        funnel.rank(RankQuery("u11", 10, recent_items=("i12",), partial_ok=False), Deadline(None))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 import torch
 
 from contracts.config.stages import Retrieve
+from serving.bundle.channels import SequenceChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS
+from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.retrieval import RetrievalStage, Retrieved, distinct
@@ -134,3 +137,55 @@ def test_recent_items_come_again_where_users_take_items_again(loaded: LoadedBund
     requester, _, found = retrieve(bundle, recent_items=("i10", "i33"))
     assert len(requester.recent) == 2
     assert np.isin(requester.recent, found.candidates.rows).all() == again
+
+
+def test_a_further_channel_brings_its_quota_once(with_channel: LoadedBundle) -> None:
+    requester, _, found = retrieve(with_channel, recent_items=("i12", "i11", "i10"))
+    brought = rows_of(found, "sasrec")
+    assert 0 < len(brought) <= 10
+    assert len(set(found.candidates.rows.tolist())) == len(found.candidates)
+    assert not np.isin(requester.recent, found.candidates.rows).any()
+    assert found.dropped == ""
+
+
+def test_a_further_channel_keeps_the_filters(with_channel: LoadedBundle) -> None:
+    alone = with_quotas(with_channel, two_tower=0, item_to_item=0, popularity=0)
+    _, _, found = retrieve(alone, recent_items=("i12",), filters={"category": ("games",)})
+    games = with_channel.filters["category"].items(("games",))
+    assert len(rows_of(found, "sasrec")) == 10
+    assert games.contains(found.candidates.rows).all()
+
+
+def test_without_recent_items_a_further_channel_has_nothing_to_say(with_channel: LoadedBundle) -> None:
+    _, _, found = retrieve(with_channel, recent_items=())
+    assert rows_of(found, "sasrec") == []
+
+
+def test_a_channel_without_time_is_left_out_and_said(
+    with_channel: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, query = RetrievalStage(with_channel), RankQuery("u01", 5, recent_items=("i12",))
+    requester = RequestFeatures(with_channel).requester(query)
+    vector = np.ones(with_channel.item_vectors.shape[1], dtype=np.float32)
+    work = SequenceChannel.best
+
+    def slow(*arguments: object) -> np.ndarray:
+        time.sleep(0.1)
+        return work(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SequenceChannel, "best", slow)
+    assert [stage.run(query, requester, vector, False).dropped for _ in range(2)] == ["", ""]
+    found = stage.run(query, requester, vector, False, Deadline(0.09))
+    assert found.dropped == "no time for channel sasrec"
+    assert rows_of(found, "sasrec") == []
+    assert len(found.candidates) == with_channel.settings.retrieve.candidates  # popularity fills its quota
+
+
+def test_a_channel_that_fails_is_left_out_and_said(with_channel: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> np.ndarray:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(SequenceChannel, "best", broken)
+    _, _, found = retrieve(with_channel, recent_items=("i12",))
+    assert found.dropped == "channel sasrec failed: ValueError"
+    assert len(found.candidates) == with_channel.settings.retrieve.candidates

@@ -23,6 +23,7 @@ from contracts.summaries.demo import (
 )
 from contracts.summaries.features import DrawnRows
 from contracts.summaries.run import EvaluatedCrosses, EvaluatedRanker, RunSummary
+from contracts.summaries.train import ChannelRecall, ChannelsSummary
 from sluice.report.gathered import JOBS
 from sluice.report.report import write_report
 from tests.sluice import run_records as records
@@ -124,6 +125,15 @@ def test_a_run_without_a_marketplace_shows_what_it_has(tmp_path: Path) -> None:
     text = text_of(tmp_path)
     assert "0.7321" in text
     assert "oracle's slate" not in text
+
+
+def test_channels_of_retrieval_are_a_table(tmp_path: Path) -> None:
+    at = ChannelRecall(quotas={"sasrec": 30}, mixed=0.8125, alone={"sasrec": 0.6875})
+    found = ChannelsSummary(quotas={"sasrec": 100}, validation_clicks=9, test_clicks=8, recall={"100": at})
+    summary.write(tmp_path, RunSummary(name="shop", retrieval=found))
+    text = text_of(tmp_path)
+    for part in ("Retrieval by channel", "sasrec", "0.8125", "0.6875"):
+        assert part in text
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

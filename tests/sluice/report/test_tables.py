@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from contracts.summaries.train import SliceFigures, TrialFigures, TuneSummary
+from contracts.summaries.train import ChannelRecall, ChannelsSummary, SliceFigures, TrialFigures, TuneSummary
 from sluice.report.tables import (
     figure,
     novelty_slices,
+    print_channels,
     print_crosses,
     print_federated,
     print_leaks,
@@ -107,3 +108,12 @@ def test_settings_are_printed_by_what_mattered_beside_those_configured() -> None
         ["learning_rate", "0.001", "0.001", "-"]]
     assert "dnn, 2 trials" in text
     assert text.rstrip().endswith("They gain.")
+
+
+def test_every_channel_has_its_quota_and_its_recall():
+    at = ChannelRecall(quotas={"sasrec": 30}, mixed=0.75, alone={"sasrec": 0.625, "popularity": None})
+    made = ChannelsSummary(quotas={"sasrec": 60, "popularity": 40}, validation_clicks=9, test_clicks=8,
+                           recall={"100": at})
+    text = printed(lambda console: print_channels(made, console))
+    for part in ("recall at 100", "sasrec", "60", "0.6250", "mixed", "0.7500", "-"):
+        assert part in text

@@ -1,0 +1,107 @@
+"""Further channels of retrieval (`retrieve.channels`), trained on what people did before the validation window.
+
+OUT/channels/NAME: weights, settings.json (the model's own, as they were resolved), vocabularies/items (their places are
+the ids), parity.parquet (sampled histories and what the model says of them, for the server to say again), summary.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from pydantic import BaseModel
+
+from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, CHANNEL_SETTINGS, RECENT_ITEMS, SCORES, WEIGHTS
+from contracts.config.stages import Channel
+from contracts.features import vocabulary
+from contracts.features.feature_spec import FIRST_ID
+from contracts.summaries import summary
+from contracts.summaries.train import ChannelSummary
+from models.interactions import event_log
+from models.interactions.evaluate import evaluate
+from models.interactions.event_log import EventLog
+from models.interactions.retriever import Fitted
+from models.interactions.splits import Split
+from models.jobs.training_task import TrainingTask
+from models.retrieval import registry
+from models.sequences.sequence_retriever import SequenceRetriever
+from models.training import checkpoint
+
+PARITY_USERS, PARITY_ITEMS = 64, 10
+
+
+def train_channels(task: TrainingTask) -> dict[str, ChannelSummary]:
+    """Each as configured; one whose settings, actions and seed are as in its folder is kept as it is."""
+    wanted = task.config.retrieve.channels
+    if not wanted:
+        return {}
+    log = event_log.read(task.out, task.config.label.repeat)
+    made: dict[str, ChannelSummary] = {}
+    for number, (name, channel) in enumerate(wanted.items()):
+        task.on_progress("channels", number, len(wanted))
+        made[name] = train_channel(name, channel, log, task.out.channel(name), task.seed, task.force)
+    task.on_progress("channels", len(wanted), len(wanted))
+    return made
+
+
+def train_channel(
+    name: str, channel: Channel, log: EventLog, folder: Path, seed: int, force: bool = False
+) -> ChannelSummary:
+    """Into `folder`. Raises ConfigError for settings that the model does not have."""
+    settings = registry.settings(name, channel.settings)
+    digest = _digest(name, settings, log, seed)
+    known = summary.read(folder, ChannelSummary)
+    if known is not None and known.digest == digest and not force and (folder / CHANNEL_PARITY).exists():
+        return known
+    (folder / summary.FILE).unlink(missing_ok=True)
+    model = registry.build(name, seed, channel.settings)
+    assert isinstance(model, SequenceRetriever)
+    fitted = model.fit(log.split)
+    checkpoint.save(model.network, folder / WEIGHTS)
+    (folder / CHANNEL_SETTINGS).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
+    vocabulary.write(folder, "items", log.items)
+    _write_parity(model, log, folder / CHANNEL_PARITY)
+    made = _figures(model, fitted, log.split, digest)
+    summary.write(folder, made)
+    return made
+
+
+def _figures(model: SequenceRetriever, fitted: Fitted, split: Split, digest: str) -> ChannelSummary:
+    train = split.train
+    found = evaluate(model, split.validation, train.counts())
+    return ChannelSummary(
+        seconds=fitted.seconds, rows_per_second=fitted.rows_per_second, rounds=fitted.rounds, actions=len(train.items),
+        users=int(np.count_nonzero(train.lengths)), items=train.table - FIRST_ID, validation_targets=found.targets,
+        recall_at_10=found.at["10"].recall, recall_at_100=found.at["100"].recall, ndcg_at_10=found.at["10"].ndcg,
+        digest=digest)
+
+
+@torch.inference_mode()
+def _write_parity(model: SequenceRetriever, log: EventLog, path: Path) -> None:
+    """Users spread evenly over those with a history; nothing is hidden from the best items."""
+    history = log.split.train
+    asked = np.flatnonzero(history.lengths)
+    asked = asked[np.linspace(0, len(asked) - 1, min(PARITY_USERS, len(asked)), dtype=np.int64)]
+    scores = model.scores(asked, history.rows(asked))
+    best = scores[:, FIRST_ID:].topk(min(PARITY_ITEMS, scores.shape[1] - FIRST_ID))
+    keys = log.items.keys()
+    pq.write_table(pa.table({
+        RECENT_ITEMS: [keys.take(history.of(user)[::-1] - FIRST_ID).to_pylist() for user in asked.tolist()],
+        BEST_ITEMS: [keys.take(places).to_pylist() for places in best.indices.numpy()],
+        SCORES: best.values.tolist(),
+    }), path)
+
+
+def _digest(name: str, settings: BaseModel, log: EventLog, seed: int) -> str:
+    parts = hashlib.sha256(json.dumps([name, seed, settings.model_dump(mode="json")], sort_keys=True).encode())
+    for actions in (log.split.train, log.split.validation.targets):
+        for array in (actions.offsets, actions.items):
+            parts.update(np.ascontiguousarray(array).tobytes())
+    for key in log.items.keys():  # noqa: SIM118 - it is no mapping
+        parts.update(key.as_py().encode() + b"\0")
+    return parts.hexdigest()

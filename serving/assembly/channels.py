@@ -1,0 +1,66 @@
+"""Trained channels (OUT/channels/NAME) -> the bundle's parts of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+
+from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, CHANNEL_SETTINGS, RECENT_ITEMS, WEIGHTS, Artifacts
+from contracts.bundle.bundle import save_array
+from contracts.config.stages import Retrieve
+from contracts.errors import BundleError
+from contracts.features import vocabulary
+from contracts.features.feature_spec import UNKNOWN
+from contracts.features.vocabulary import Vocabulary
+from contracts.features.vocabulary_writer import CHUNK
+from contracts.summaries.bundle import ParityFigures
+from serving.bundle import channels, item_index
+from serving.bundle.feature_store import FeatureStore
+
+
+def write_channels(
+    out: Artifacts, retrieval: Path, parity: Path, settings: Retrieve, items: FeatureStore, bids: np.ndarray | None,
+    seed: int,
+) -> dict[str, ParityFigures]:
+    """Every channel that is configured, checked as the server will. Raises BundleError where one is not trained."""
+    for name in settings.channels:
+        source, folder = out.channel(name), retrieval / channels.FOLDER / name
+        if not (source / CHANNEL_PARITY).exists():
+            raise BundleError(f"{source / CHANNEL_PARITY} is not there; run `sluice train` first")
+        folder.mkdir(parents=True)
+        for file in (WEIGHTS, CHANNEL_SETTINGS):
+            shutil.copyfile(source / file, folder / file)
+        _write_items(folder, _ids(vocabulary.read(source, "items"), items.keys), bids, settings, seed)
+        _write_parity(source / CHANNEL_PARITY, parity / channels.FOLDER / f"{name}.parquet", items)
+    loaded = channels.load(retrieval, parity, settings, items, check=True)
+    return {channel.name: channel.parity for channel in loaded if channel.parity}
+
+
+def _ids(known: Vocabulary, items: Vocabulary) -> np.ndarray:
+    """int32 [I]."""
+    parts = [known.look_up_arrow(items.keys(at, at + CHUNK), "string") for at in range(0, len(items), CHUNK)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+
+
+@torch.inference_mode()
+def _write_items(folder: Path, ids: np.ndarray, bids: np.ndarray | None, settings: Retrieve, seed: int) -> None:
+    vectors = channels.encoder(folder).vectors(torch.from_numpy(ids.astype(np.int64))).numpy()
+    unknown = np.where(ids > UNKNOWN, 0.0, channels.UNKNOWN_SCORE)
+    value = np.zeros(len(ids)) if bids is None else item_index.log_bids(bids)
+    vectors = item_index.with_columns(vectors, np.stack([value, unknown], axis=1))
+    save_array(folder / "items.npy", ids)
+    save_array(folder / "vectors.npy", vectors)
+    item_index.save(item_index.build(vectors, settings, seed), folder / "index.faiss")
+
+
+def _write_parity(source: Path, target: Path, items: FeatureStore) -> None:
+    """Without histories that name an item which the bundle no longer has."""
+    table = pq.read_table(source)
+    kept = [bool((items.rows([*row[RECENT_ITEMS], *row[BEST_ITEMS]]) >= 0).all()) for row in table.to_pylist()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table.filter(pc.equal(kept, True)), target)

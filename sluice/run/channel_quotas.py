@@ -1,0 +1,66 @@
+"""Quotas of retrieval's channels, chosen by the clicks of the validation window; what each channel and their mix find.
+
+Clicks are asked of a bundle with the items as the test window found them, and quotas are judged by the test window's,
+which the choice has not seen. OUT/channels/summary.json says what was found; `sluice bundle` takes its quotas.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contracts.artifacts import Artifacts
+from contracts.config.config import Config
+from contracts.features.feature_spec import FeatureSpec
+from contracts.summaries import summary
+from contracts.summaries.train import ChannelRecall, ChannelsSummary
+from models.training.progress import OnProgress
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.replay import channel_recall, item_snapshot, past_requests
+from serving.replay.past_requests import PastRequest
+from sluice.run.prerank_candidates import snapshot_bundle
+
+CLICKS = 1000  # of each window
+SHORT = 100  # candidates of a second, shorter list
+
+
+def choose_quotas(config: Config, out: Artifacts, seed: int, on_progress: OnProgress) -> ChannelsSummary:
+    """Writes and returns OUT/channels/summary.json."""
+    on_progress("bundle as the test window found it", 0, 1)
+    spec = FeatureSpec.read(out.encoding)
+    (out.channels / summary.FILE).unlink(missing_ok=True)
+    item_snapshot.write(out, spec)
+    bundle, draw = snapshot_bundle(config, out), np.random.default_rng(seed)
+    clicks = {window: _clicks(config, out, spec, bundle, window, draw) for window in ("validation", "test")}
+    on_progress("clicks of validation", 0, 1)
+    validation = channel_recall.ranks(bundle, clicks["validation"])
+    on_progress("clicks of test", 0, 1)
+    test = channel_recall.ranks(bundle, clicks["test"])
+    candidates = config.retrieve.candidates
+    quotas = {k: channel_recall.choose(validation, config.retrieve, k) for k in {min(SHORT, candidates), candidates}}
+    made = ChannelsSummary(
+        quotas=quotas[candidates], validation_clicks=len(clicks["validation"]), test_clicks=len(clicks["test"]),
+        recall={str(k): _recall(bundle, clicks["test"], test, chosen, k) for k, chosen in sorted(quotas.items())})
+    summary.write(out.channels, made)
+    return made
+
+
+def _clicks(
+    config: Config, out: Artifacts, spec: FeatureSpec, bundle: LoadedBundle, window: str, draw: np.random.Generator
+) -> list[PastRequest]:
+    """Of items that the bundle holds."""
+    found = past_requests.sample(
+        out, spec, bundle.items, window, 0, CLICKS, config.features.publish_every, draw)
+    return [request for request in found if request.clicked >= 0]
+
+
+def _recall(
+    bundle: LoadedBundle, clicks: list[PastRequest], alone: channel_recall.Ranks, quotas: dict[str, int], k: int
+) -> ChannelRecall:
+    retrieve = bundle.settings.retrieve.model_copy(update={"candidates": k})
+    mixed = channel_recall.places(bundle, clicks, channel_recall.with_quotas(retrieve, quotas))
+    return ChannelRecall(quotas=quotas, mixed=_share(mixed < k),
+                         alone={name: _share(places < k) for name, places in alone.items()})
+
+
+def _share(found: np.ndarray) -> float | None:
+    return float(found.mean()) if len(found) else None

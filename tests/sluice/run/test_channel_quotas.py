@@ -1,0 +1,54 @@
+"""Quotas are chosen by the real retrieval over a bundle of the snapshot, and the next bundle has them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from contracts.artifacts import Artifacts
+from contracts.config.config import Config
+from contracts.summaries import summary
+from contracts.summaries.train import ChannelsSummary
+from contracts.windows import TimedWindows
+from serving.assembly.assemble import assemble
+from serving.bundle.bundle_settings import BundleSettings
+from sluice.run.channel_quotas import choose_quotas
+from tests.serving.conftest import RING, make_config, make_market, write_outputs
+from tests.serving.replay.log_times import HOURS, START, TEST
+from tests.serving.replay.six_day_log import write_log
+
+Chosen = tuple[Config, Artifacts, ChannelsSummary]
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Chosen:
+    folder: Path = tmp_path_factory.mktemp("quotas")
+    config = make_config(retrieve={"channels": {"sasrec": {"settings": RING["sasrec"]["settings"]}}})
+    market, trained = make_market(config), Artifacts(folder / "trained")
+    write_outputs(market, trained)
+    out = write_log(market, trained, folder / "out")
+    shutil.copytree(out.examples("test"), out.examples("validation"))
+    end = START + (TEST - START) * HOURS
+    TimedWindows(spans={"train": (START, TEST), "validation": (TEST, end), "test": (TEST, end)}).write(out.windows)
+    return config, out, choose_quotas(config, out, 0, lambda *_: None)
+
+
+def test_quotas_are_the_candidates_and_every_channel_has_its_recall(chosen: Chosen) -> None:
+    config, out, made = chosen
+    assert summary.read(out.channels, ChannelsSummary) == made
+    assert sum(made.quotas.values()) == config.retrieve.candidates
+    found = made.recall[str(config.retrieve.candidates)]
+    assert set(found.alone) == set(made.quotas) == {"two_tower", "item_to_item", "popularity", "sasrec"}
+    assert made.test_clicks > 0
+    assert found.mixed is not None
+    assert all(share is not None and 0 <= share <= 1 for share in found.alone.values())
+
+
+def test_the_bundle_has_the_chosen_quotas(chosen: Chosen, tmp_path: Path) -> None:
+    config, out, made = chosen
+    assemble(config, out, tmp_path / "build")
+    retrieve = BundleSettings.read(tmp_path / "build").retrieve
+    assert retrieve.channels["sasrec"].quota == made.quotas["sasrec"]
+    assert (retrieve.two_tower, retrieve.item_to_item) == (made.quotas["two_tower"], made.quotas["item_to_item"])
