@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,26 +15,31 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import DAY
 from contracts.errors import DataError
-from serving.server.response_record import SCHEMA
+from serving.response_log import journal
+from serving.response_log.response_record import LOST, SCHEMA
 
 # The caller's own doing; they say nothing about the bundle.
 CALLERS_FAULT = ("INVALID_ARGUMENT", "CANCELLED")
 _SCHEMA = SCHEMA.append(pa.field(DAY, pa.string()))
+JOURNALS = f"{DAY}=*/.*{journal.SUFFIX}"
+EVERY = pc.scalar(True)
 _DAYS = ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
 
 
 @dataclass(frozen=True)
 class LoggedResponses:
-    """Rows of the log by time, those that failed by the caller's fault left out."""
+    """Rows of the log by time, those that failed by the caller's fault left out; `lost` calls by bundle have no row."""
 
     table: pa.Table
+    lost: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def of(self, version: str) -> LoggedResponses:
         """What one bundle answered."""
-        return LoggedResponses(self.table.filter(pc.field("bundle_version") == version))
+        return LoggedResponses(self.table.filter(pc.field("bundle_version") == version),
+                               {version: self.lost.get(version, 0)})
 
     @property
     def versions(self) -> list[str]:
@@ -41,8 +48,17 @@ class LoggedResponses:
 
     @property
     def failed(self) -> np.ndarray:
-        """bool [N]"""
-        return pc.not_equal(self.table["status"], "OK").to_numpy(zero_copy_only=False)
+        """bool [calls]; the second slate of a request is no call, and a row may stand for several."""
+        bad = pc.not_equal(self.table["status"], "OK").to_numpy(zero_copy_only=False)
+        return np.repeat(bad, _calls(self.table))
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Failed calls by status, most first."""
+        found = Counter[str]()
+        for status, calls in zip(self.table["status"].to_pylist(), _calls(self.table).tolist(), strict=True):
+            found[status] += calls
+        return {status: calls for status, calls in found.most_common() if status != "OK"}
 
     @property
     def milliseconds(self) -> np.ndarray:
@@ -52,18 +68,49 @@ class LoggedResponses:
 
 
 def read(folder: Path, since: datetime, until: datetime) -> LoggedResponses:
-    """[since, until). Raises DataError when there is no such folder."""
+    """[since, until), to the last second: journals are read as well. Raises DataError when there is no such folder."""
     if not folder.is_dir():
         raise DataError(f"no response log at {folder}; `sluice serve ... --log-answers {folder}` writes one")
     first, last = since.astimezone(UTC).date().isoformat(), until.astimezone(UTC).date().isoformat()
     chosen = (
-        (pc.field(DAY) >= first) & (pc.field(DAY) <= last)
-        & (pc.field("time") >= pa.scalar(since, SCHEMA.field("time").type))
+        (pc.field("time") >= pa.scalar(since, SCHEMA.field("time").type))
         & (pc.field("time") < pa.scalar(until, SCHEMA.field("time").type))
         & ~pc.field("status").isin(list(CALLERS_FAULT))
     )
-    log = ds.dataset(folder, schema=_SCHEMA, format="parquet", partitioning=_DAYS, exclude_invalid_files=True)
-    return LoggedResponses(log.to_table(columns=SCHEMA.names, filter=chosen).sort_by("time"))
+    found = rows(folder, first, last, chosen)
+    gone = pc.equal(found["status"], LOST)
+    lost = Counter[str]()
+    for row in found.filter(gone).select(["bundle_version", "calls"]).to_pylist():
+        lost[row["bundle_version"]] += row["calls"]
+    return LoggedResponses(found.filter(pc.invert(gone)).sort_by("time"), lost)
+
+
+def rows(folder: Path, first: str = "", last: str = "9", chosen: pc.Expression = EVERY) -> pa.Table:
+    """Of the days [first, last], as they are in files and in journals, in no order. A journal that has become a file
+    before the files were listed is read there."""
+    held = {path: pa.Table.from_batches(_batches(path), SCHEMA) for path in list(folder.glob(JOURNALS))
+            if first <= _day(path) <= last}
+    files = ds.dataset(folder, schema=_SCHEMA, format="parquet", partitioning=_DAYS, exclude_invalid_files=True)
+    listed = {Path(name) for name in files.files}
+    found = [files.to_table(columns=SCHEMA.names, filter=(pc.field(DAY) >= first) & (pc.field(DAY) <= last) & chosen)]
+    found += [table.filter(chosen) for path, table in held.items() if journal.published(path) not in listed]
+    return pa.concat_tables(found)
+
+
+def _day(path: Path) -> str:
+    return path.parent.name.partition("=")[2]
+
+
+def _batches(path: Path) -> list[pa.RecordBatch]:
+    try:
+        return list(journal.batches(path))
+    except FileNotFoundError:
+        return []
+
+
+def _calls(rows: pa.Table) -> np.ndarray:
+    """int64; 1 in files from before there was the column."""
+    return pc.fill_null(rows["calls"], 1).to_numpy()
 
 
 def shown(answers: LoggedResponses, until: datetime, first_only: bool) -> pa.Table:

@@ -117,17 +117,33 @@ class Reason:
     logit_change: float
 
 
+@dataclass(frozen=True)
+class Sold:
+    """An item's place in an auction: `bid` and `price` per click. The price is what keeps the place against `runner_up`
+    (empty: against the reserve), whose eCPM is `to_beat`: min(bid, to_beat / (1000 x probability))."""
+
+    bid: float
+    price: float
+    runner_up: str
+    to_beat: float
+
+
 @dataclass(kw_only=True)
 class RankedItem:
-    """`price` per click, where there is an auction; `stage_scores` by stage name."""
+    """`sold` where there is an auction; `stage_scores` by stage name."""
 
     item: str
     probability: float
     score: float
-    price: float | None
+    sold: Sold | None
     channel: str
     stage_scores: dict[str, float]
     reasons: list[Reason]
+
+    @property
+    def price(self) -> float | None:
+        """Per click, where there is an auction."""
+        return self.sold.price if self.sold else None
 
 
 @dataclass

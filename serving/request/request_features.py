@@ -26,6 +26,11 @@ class Requester(NamedTuple):
     inputs: Encoded
     recent: np.ndarray
 
+    @property
+    def cold(self) -> bool:
+        """Nothing is known: no stored row, no recent items."""
+        return not self.known and not len(self.recent)
+
 
 class CrossPart(NamedTuple):
     """Where the ids of one part of a cross lie: a column of the request block, or of the candidate block."""

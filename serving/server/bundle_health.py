@@ -3,8 +3,9 @@
 The figures are trailing metadata of `Check`: sluice-bundle-version, sluice-bundle-age-seconds, sluice-floor-ms (the
 deadline from which on a call gets a search of the items), sluice-waiting (requests in the queue), sluice-queue-ms (how
 long the oldest has waited), sluice-turned-away (calls that were refused unread); with a response log also
-sluice-answers-waiting, sluice-answers-lost and, while writing fails, sluice-answer-log with the cause. The service
-`sluice.v1.AnswerLog` is NOT_SERVING while answers cannot be written; requests are answered on, so the others stay.
+sluice-answers-waiting, sluice-answers-lost, sluice-answers-restarts (how often the writing thread has died) and, while
+writing fails, sluice-answer-log with the cause. The service `sluice.v1.AnswerLog` is NOT_SERVING while answers cannot
+be written; requests are answered on, so the others stay.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
-from serving.server.response_log import ResponseLog
+from serving.response_log.response_log import ResponseLog
 
 RESPONSE_LOG_SERVICE = "sluice.v1.AnswerLog"
 WATCH_SECONDS = 0.5
@@ -54,15 +55,17 @@ class BundleHealth(health.aio.HealthServicer):
         if self._answers is None:
             return found
         state = self._answers.state
-        found |= {"sluice-answers-waiting": str(state.waiting), "sluice-answers-lost": str(state.lost)}
+        found |= {"sluice-answers-waiting": str(state.waiting), "sluice-answers-lost": str(state.lost),
+                  "sluice-answers-restarts": str(state.restarts)}
         cause = state.cause.encode("ascii", "replace").decode()  # metadata holds nothing else
         return found | ({"sluice-answer-log": cause} if cause else {})
 
     async def watch_answers(self) -> None:
-        """Keeps the status of the response log current, until cancelled."""
+        """Keeps the response log's thread alive and its status current, until cancelled."""
         with contextlib.suppress(asyncio.CancelledError):
             while self._answers is not None:
                 status = health_pb2.HealthCheckResponse
+                self._answers.tend()
                 writes = not self._answers.state.cause
                 await self.set(RESPONSE_LOG_SERVICE, status.SERVING if writes else status.NOT_SERVING)
                 await asyncio.sleep(WATCH_SECONDS)

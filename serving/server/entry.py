@@ -6,6 +6,7 @@ call is there: a refusal costs neither the message's way up nor its parsing nor 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,29 +18,42 @@ from serving.server.servicer import RankingServicer
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]
+Unread = Callable[[str, grpc.aio.ServicerContext], None]
 
 
 def add_to_server(servicer: RankingServicer, server: grpc.aio.Server) -> None:
     """As the generated function would, but with the entry before each method."""
     handlers = {
-        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString),
-        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString),
+        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString, servicer.unread),
+        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString, _nothing),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     server.add_registered_method_handlers(SERVICE, handlers)
 
 
-def _entered(servicer: RankingServicer, method: Method, parse: Callable[[bytes], Message]) -> grpc.RpcMethodHandler:
+def _entered(
+    servicer: RankingServicer, method: Method, parse: Callable[[bytes], Message], unread: Unread
+) -> grpc.RpcMethodHandler:
     async def handle(_: object, context: grpc.aio.ServicerContext) -> Message:
         why = servicer.enter(context)
         if why:
+            unread("RESOURCE_EXHAUSTED", context)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
-        request = await context.read()
+        try:
+            request = await context.read()
+        except BaseException as error:  # the caller has gone, or sent what is no request
+            unread("CANCELLED" if isinstance(error, asyncio.CancelledError) else "INVALID_ARGUMENT", context)
+            raise
         if request is grpc.aio.EOF:
+            unread("INVALID_ARGUMENT", context)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call ended without a request; send one")
         return await method(request, context)
 
     return grpc.stream_unary_rpc_method_handler(handle, parse, _written)
+
+
+def _nothing(status: str, context: grpc.aio.ServicerContext) -> None:
+    """`Score` shows nothing, so nothing of it is logged."""
 
 
 def _written(answer: Message) -> bytes:

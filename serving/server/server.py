@@ -23,9 +23,10 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request import message_bounds
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.response_log.ledger import Served
+from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
 from serving.server.entry import SERVICE, add_to_server
-from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 
@@ -149,7 +150,8 @@ def run(
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH_SECONDS)
     bundle = LoadedBundle.load(folder)
-    answers = ResponseLog(settings.answers) if settings.answers else None
+    served = Served(bundle.version, bundle.manifest.created)
+    answers = ResponseLog(settings.answers, served) if settings.answers else None
     with closing(answers) if answers else nullcontext():
         asyncio.run(_serve(bundle, settings, answers, on_ready, gate))
 

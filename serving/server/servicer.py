@@ -6,7 +6,6 @@ has lately taken. Under overload a call is refused when it comes, unread, so tha
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 import uuid
@@ -26,13 +25,13 @@ from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.message_bounds import OutOfBounds
 from serving.request.query import PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
+from serving.response_log.response_log import ResponseLog
+from serving.response_log.response_recorder import ResponseRecorder
 from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
 from serving.server.client import TENANT
 from serving.server.engine import Engine
 from serving.server.page_run import PageRun
-from serving.server.response_log import ResponseLog
-from serving.server.response_recorder import ResponseRecorder
 from serving.server.translation import to_page_query, to_query, to_response, to_score_query, to_score_response
 from serving.stages.funnel import Funnel
 
@@ -86,27 +85,30 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
         """One request from arrival to answer; what fails is a status, and either is logged."""
-        began, request_id = time.perf_counter(), request.request_id or uuid.uuid4().hex
+        request_id = request.request_id or uuid.uuid4().hex
+        call = self._recorder.begin(request, request_id, self.reserve, context)
+        context.add_done_callback(call.ended)
         try:
             answer = await self._answer(request, self._deadline(context), tenant_of(context))
-        except asyncio.CancelledError:
-            self._recorder.record(request, request_id, "CANCELLED", None, began)
-            raise
         except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
-            self._recorder.record(request, request_id, "RESOURCE_EXHAUSTED", None, began)
+            call.failed("RESOURCE_EXHAUSTED")
             context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
             context.set_details(str(error))
             return pb.RankResponse()
         except Exception as error:
             status = _status(error, request_id)
             request = _outline(request) if isinstance(error, OutOfBounds) else request
-            self._recorder.record(request, short(request_id), code_pb2.Code.Name(status.code), None, began)
+            call.refused(code_pb2.Code.Name(status.code), request, short(request_id))
             await context.abort_with_status(rpc_status.to_status(status))
         written = time.perf_counter()
-        self._recorder.record(request, request_id, "OK", answer, began)
         response = to_response(answer, request_id, bundle_age(self._manifest))
+        call.answered(answer)
         self._writing.tell(time.perf_counter() - written)
         return response
+
+    def unread(self, status: str, context: grpc.aio.ServicerContext) -> None:
+        """A call for `Rank` that ends so before its request is read."""
+        self._recorder.unread(status, self.reserve, context)
 
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""

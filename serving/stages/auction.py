@@ -18,11 +18,14 @@ PER_THOUSAND = 1000.0
 
 class AuctionOutcome(NamedTuple):
     """The winners of n slots: `order` [n] positions in the input, best slot first; `score` [n] eCPM; `price` [n] per
-    click, in the currency of the bids."""
+    click, in the currency of the bids; `to_beat` [n] the eCPM of the next one, or the reserve; `behind` [0 or 1] the
+    position of the one after the last winner."""
 
     order: np.ndarray
     score: np.ndarray
     price: np.ndarray
+    to_beat: np.ndarray
+    behind: np.ndarray
 
 
 def expected_revenue(bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
@@ -33,13 +36,14 @@ def expected_revenue(bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
 def second_price(
     bids: np.ndarray, probabilities: np.ndarray, rows: np.ndarray, slots: int, reserve: float
 ) -> AuctionOutcome:
-    """bids, probabilities and item rows [K] -> at most `slots` winners. Bids below the reserve (an eCPM) stay out;
-    ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
+    """bids, probabilities and item rows [K] -> at most `slots` winners. Below the reserve (an eCPM), and without a bid
+    above 0, nothing is sold; ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
     revenue = expected_revenue(bids, probabilities)
-    eligible = np.flatnonzero(revenue >= reserve)
+    eligible = np.flatnonzero((revenue >= reserve) & (bids > 0))
     ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
     to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]
     winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)
     per_impression = PER_THOUSAND * probabilities[winners].astype(np.float64)
     price = np.divide(to_beat, per_impression, out=np.zeros(len(winners)), where=per_impression > 0)
-    return AuctionOutcome(winners, revenue[winners], np.minimum(price, bids[winners]))
+    return AuctionOutcome(winners, revenue[winners], np.minimum(price, bids[winners]), to_beat,
+                          ranked[slots : slots + 1])

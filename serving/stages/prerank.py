@@ -32,6 +32,11 @@ class PrerankStage:
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
         self._keep = bundle.settings.prerank.keep
 
+    @property
+    def reads_towers(self) -> bool:
+        """Whether `run` makes use of the user's vector."""
+        return self._scorer.reads_towers
+
     def run(
         self, candidates: Candidates, requester: Requester, user_vector: np.ndarray, by_value: bool, limit: int,
         deadline: Deadline,

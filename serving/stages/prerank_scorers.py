@@ -27,9 +27,10 @@ ScorePart = Callable[[slice], np.ndarray]
 
 
 class Scorer(Protocol):
-    """`calibration` turns its logits into click probabilities."""
+    """`calibration` turns its logits into click probabilities; `reads_towers` says whether it needs their vectors."""
 
     calibration: Calibration
+    reads_towers: bool
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
         """What scores a slice of the candidates: [k] logits. `user_vector` [d]."""
@@ -38,6 +39,8 @@ class Scorer(Protocol):
 
 class DotProductScorer:
     """The inner product that retrieval has left under "retrieve", over the towers' temperature."""
+
+    reads_towers = True
 
     def __init__(self, bundle: LoadedBundle, calibration: Calibration) -> None:
         self._temperature, self.calibration = bundle.settings.train.temperature, calibration
@@ -49,6 +52,8 @@ class DotProductScorer:
 
 class TowersScorer:
     """An MLP over the requester's and each candidate's tower vector (models/networks/tower_pre_ranker.py)."""
+
+    reads_towers = True
 
     def __init__(self, bundle: LoadedBundle) -> None:
         assert bundle.pre_ranker is not None
@@ -66,6 +71,8 @@ class TowersScorer:
 class FscdScorer:
     """`item_part` [I, H] as computed at bundle time; None computes it for the candidates from their fields, as is done
     for a request that brings items of its own."""
+
+    reads_towers = False
 
     def __init__(
         self, bundle: LoadedBundle, split: FscdSplit, item_part: np.ndarray | None, calibration: Calibration

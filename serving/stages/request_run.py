@@ -28,7 +28,16 @@ from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
-from serving.request.query import Fallback, RankAnswer, RankedItem, RankQuery, Reason, StageReport, StageStatus
+from serving.request.query import (
+    Fallback,
+    RankAnswer,
+    RankedItem,
+    RankQuery,
+    Reason,
+    Sold,
+    StageReport,
+    StageStatus,
+)
 from serving.request.request_features import Requester, RequestFeatures
 from serving.request.stage_clock import StageClock
 from serving.stages.prerank import CHUNK as PRERANK_CHUNK
@@ -36,8 +45,8 @@ from serving.stages.prerank import PrerankStage
 from serving.stages.rank import CHUNK as RANK_CHUNK
 from serving.stages.rank import RankStage
 from serving.stages.reasons import Reasons
-from serving.stages.rerank import NO_TIME, RerankStage, Slate
-from serving.stages.retrieval import RetrievalStage, Retrieved
+from serving.stages.rerank import NO_TIME, RerankStage, Sale, Slate
+from serving.stages.retrieval import NO_VECTOR, RetrievalStage, Retrieved
 from serving.stages.scoring_stage import Stage
 
 Result = TypeVar("Result")
@@ -67,7 +76,8 @@ class Stages:
 
 
 class Held(NamedTuple):
-    """What a request has so far. `vector` [d] is the user's, None where it could not be computed."""
+    """What a request has so far. `vector` [d] is the user's: None where it could not be computed, NO_VECTOR where
+    nobody reads it."""
 
     requester: Requester
     vector: np.ndarray | None
@@ -170,6 +180,9 @@ class RequestRun:
         return self._popular((requester, vector), begun, cause)
 
     def _user_vector(self, requester: Requester) -> np.ndarray | None:
+        """None where it cannot be computed; NO_VECTOR of one of whom nothing is known where no stage would read it."""
+        if requester.cold and not self._stages.prerank.reads_towers:
+            return NO_VECTOR
         return self._attempt(lambda: self._stages.user_tower(requester.inputs), "retrieve")[0]
 
     def _popular(
@@ -305,16 +318,22 @@ class RequestRun:
     def _items(self, slate: Slate, reasons: Sequence[list[Reason]]) -> list[RankedItem]:
         candidates = slate.candidates
         keys = candidates.keys_of(self._stages.bundle.items)
-        prices = [None] * len(candidates) if slate.price is None else slate.price.tolist()
+        sold = [None] * len(candidates) if slate.sale is None else self._sold(slate.sale, keys)
         scores = {stage: values.tolist() for stage, values in candidates.scores.items()}
         return [
             RankedItem(
                 item=key, probability=float(slate.probability[n]), score=float(slate.score[n]),
-                price=prices[n], channel=CHANNELS[candidates.channels[n]],
+                sold=sold[n], channel=CHANNELS[candidates.channels[n]],
                 stage_scores={stage: values[n] for stage, values in scores.items()}, reasons=reasons[n],
             )
             for n, key in enumerate(keys)
         ]
+
+
+    def _sold(self, sale: Sale, keys: list[str]) -> list[Sold]:
+        next_ = [*keys[1:], *sale.behind.keys_of(self._stages.bundle.items), ""]
+        return [Sold(*one) for one in zip(sale.bid.tolist(), sale.price.tolist(), next_, sale.to_beat.tolist(),
+                                          strict=False)]
 
 
 def _after_rerank(held: Held, slate: Slate, seconds: float) -> Held:

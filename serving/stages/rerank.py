@@ -1,6 +1,7 @@
 """Re-ranking: from ranked candidates to the slate.
 
-    auction   generalised second price on eCPM; also when time is short, because an ad without a price cannot be shown
+    auction   generalised second price on eCPM; also when time is short, because an ad without a price cannot be shown;
+              an item without a bid is not sold, and the stage's report says how many there were
     mmr       diversity; relevance is the probability over the largest one, so that it lies on the scale of a cosine
     none      by probability: as configured, as the request asks, or the organic order of a stage without time
 """
@@ -27,13 +28,25 @@ Kind = Literal["auction", "mmr", "none"]
 
 
 @dataclass(frozen=True)
+class Sale:
+    """Of n items: `bid` and `price` per click, and the eCPM `to_beat`, each [n]; `behind` holds the candidate after the
+    last one, where there is one."""
+
+    bid: np.ndarray
+    price: np.ndarray
+    to_beat: np.ndarray
+    behind: Candidates
+
+
+@dataclass(frozen=True)
 class Slate:
-    """What a request is answered with. `probability`, `score` (what it is ordered by), `price` per click: [n] each."""
+    """What a request is answered with. `probability`, `score` (what it is ordered by): [n] each; `sale` where there was
+    an auction."""
 
     candidates: Candidates
     probability: np.ndarray
     score: np.ndarray
-    price: np.ndarray | None = None
+    sale: Sale | None = None
     status: StageStatus = StageStatus.COMPLETE
     cause: str = ""
     fallback: Fallback = Fallback.NONE
@@ -91,7 +104,10 @@ class RerankStage:
         assert bids is not None, "an auction bundle without bids"  # `kind` is "auction" only with bids
         paid = candidates.bids_of(bids)
         won = second_price(paid, values, ties(candidates), limit, self._settings.reserve_price)
-        return Slate(candidates.take(won.order), values[won.order], won.score, won.price)
+        sale = Sale(paid[won.order], won.price, won.to_beat, candidates.take(won.behind))
+        unsold = int(np.count_nonzero(~(paid > 0)))
+        cause = f"{unsold} of {len(candidates)} candidates have no bid and are not sold" if unsold else ""
+        return Slate(candidates.take(won.order), values[won.order], won.score, sale, cause=cause)
 
     def _diverse(self, candidates: Candidates, values: np.ndarray, limit: int) -> Slate:
         relevance = values / values.max() if len(values) else values

@@ -38,6 +38,7 @@ from serving.request.query import RankQuery
 from serving.request.request_features import Requester
 from serving.request.stage_clock import StageClock
 
+NO_VECTOR = np.empty(0, dtype=np.float32)
 NO_ROWS, NO_DEADLINE = np.empty(0, dtype=np.int64), Deadline(None)
 log = logging.getLogger("sluice.serving")
 
@@ -147,7 +148,7 @@ class RetrievalStage:
         self, query: RankQuery, requester: Requester, user_vector: np.ndarray, by_value: bool,
         deadline: Deadline = NO_DEADLINE,
     ) -> Retrieved:
-        """`user_vector` [d]; `by_value` lets the bid count in the search."""
+        """`user_vector` [d], or NO_VECTOR for a requester that is cold; `by_value` lets the bid count in the search."""
         allowed = self._allowed(query)
         if query.candidates is not None:
             listed = self._listed(query, query.candidates, allowed)
@@ -174,7 +175,7 @@ class RetrievalStage:
     ) -> dict[str, np.ndarray]:
         """New item rows per channel."""
         settings, recent, seen = self._settings, requester.recent, self._seen(query, requester)
-        cold = not requester.known and not len(recent)
+        cold = requester.cold
         found = {"two_tower": NO_ROWS}
         with self._open(allowed, seen) as items:
             if settings.two_tower and not cold:
@@ -237,7 +238,10 @@ class RetrievalStage:
         return Retrieved(Candidates(rows, channel, given=given), unknown, len(keys))
 
     def with_tower_score(self, candidates: Candidates, user_vector: np.ndarray) -> Candidates:
-        """Inner product for every candidate, whichever channel brought it; the bid plays no part in it."""
+        """Inner product for every candidate, whichever channel brought it; the bid plays no part in it. There is none
+        without a vector."""
+        if not len(user_vector):
+            return candidates
         vectors = candidates.vectors_of(self._item_vectors.take)
         return replace(candidates, vectors=vectors).scored("retrieve", vectors @ user_vector)
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from contracts.atomic_write import aside
 from contracts.config.simulation import Simulation
 from pipelines.marketplace.marketplace import build_world, simulate
 from pipelines.marketplace.truth import Truth
+from serving.replay import response_history
 from sluice.demo.slates import Market
 
 TABLES = ("impressions", "clicks")
@@ -118,9 +118,8 @@ def read_answers(folder: Path, since: datetime, until: datetime, most: int) -> p
 
     A visit names its hour; who only asks which bundle is served, as the daily run does, names none.
     """
-    between = (pc.field("time") >= pa.scalar(since)) & (pc.field("time") < pa.scalar(until))
-    log = ds.dataset(folder, format="parquet", partitioning="hive", exclude_invalid_files=True)
     columns = ["request_id", "time", "user", "context", "items", "positions", "bundle_version"]
-    found = log.to_table(columns=columns, filter=between & (pc.field("status") == "OK"))
+    log = response_history.read(folder, since, until).table
+    found = log.filter(pc.field("status") == "OK").select(columns)
     hours = pc.map_lookup(found["context"], "hour", "first")
-    return _spread(found.filter(pc.is_valid(hours)).sort_by("time"), most)
+    return _spread(found.filter(pc.is_valid(hours)), most)

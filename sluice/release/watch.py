@@ -93,9 +93,10 @@ def _figures(
 ) -> tuple[list[WatchFigure], list[str]]:
     """Figures, and why others are missing."""
     settings, ours = config.watch, log.of(version)
-    if len(ours) < settings.min_answers:
-        return [], [f"too few answers: {len(ours)} of {settings.min_answers}"]
-    figures, missing = [watch_figures.error_rate(ours.failed, settings)], []
+    failed, missing = ours.failed, [f"{calls} calls are lost and in no figure" for calls in ours.lost.values() if calls]
+    if len(failed) < settings.min_answers:
+        return [], [f"too few answers: {len(failed)} of {settings.min_answers}", *missing]
+    figures = [watch_figures.error_rate(failed, settings, ours.failures)]
     spent = ours.milliseconds
     if len(spent):
         figures.append(watch_figures.slowness(spent, settings))

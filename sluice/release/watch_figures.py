@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,15 +15,16 @@ Z = 1.96
 NO_EVENT = 3.0  # -ln 0.05: what may be expected where nothing was seen, at most (the rule of three)
 
 
-def error_rate(failed: np.ndarray, settings: Watch) -> WatchFigure:
-    """Wilson's interval (1927) of the share of answers that failed."""
+def error_rate(failed: np.ndarray, settings: Watch, failures: Mapping[str, int] | None = None) -> WatchFigure:
+    """Wilson's interval (1927) of the share of answers that failed; `failures` says in what."""
     n, rate, limit = len(failed), float(failed.mean()), settings.max_error_rate
     middle, spread = rate + Z**2 / (2 * n), Z * math.sqrt(rate * (1 - rate) / n + Z**2 / (4 * n**2))
     low, high = max((middle - spread) / (1 + Z**2 / n), 0.0), (middle + spread) / (1 + Z**2 / n)
+    said = ", ".join(f"{calls} {status}" for status, calls in (failures or {}).items())
     return WatchFigure(
         name="error_rate", value=rate, low=low, high=high, limit=limit, against=low > limit,
         sentence=f"error rate: {rate:.4f} of {n} answers (95% between {low:.4f} and {high:.4f}), "
-                 f"at most {limit:g} is allowed")
+                 f"at most {limit:g} is allowed{f': {said}' if said else ''}")
 
 
 def p99(milliseconds: np.ndarray) -> tuple[float, float, float]:

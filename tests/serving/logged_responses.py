@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from serving.server.response_record import ResponseRecord
+from serving.response_log.response_record import ResponseRecord
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ import pyarrow.parquet as pq
 from contracts.artifacts import ITEM, LABEL, POSITION, REQUEST, USER, Artifacts
 from contracts.config.config import Config
 from pipelines.ingest.ingest import ingest
-from serving.server.response_log import ResponseLog
-from serving.server.response_record import ResponseRecord
+from serving.response_log.response_log import ResponseLog
+from serving.response_log.response_record import ResponseRecord
 from tests.serving.logged_responses import NOON, logged
 
 
@@ -19,8 +20,9 @@ def responses() -> list[ResponseRecord]:
     """Four answered requests of two users, and one that failed."""
     shown = {"r0": ["a", "b"], "r1": ["b", "c", "d"], "r2": ["a"], "r3": ["d", "a"], "failed": []}
     return [
-        logged(name, items, time=NOON + timedelta(minutes=n), user=f"u{n % 2}",
-               context={"device": "phone", "hour": str(n)}, status="OK" if items else "INTERNAL")
+        replace(logged(name, items, time=NOON + timedelta(minutes=n), user=f"u{n % 2}",
+                       context={"device": "phone", "hour": str(n)}, status="OK" if items else "INTERNAL"),
+                context_lists={"moods": ["calm", "late"][: n % 3]} if n % 3 else {})
         for n, (name, items) in enumerate(shown.items())
     ]
 
@@ -28,7 +30,7 @@ def responses() -> list[ResponseRecord]:
 def config(folder) -> Config:
     derive = {
         "shown": "explode(arrays_zip(items, positions))", "item": "shown.items", "position": "shown.positions",
-        "device": "context['device']", "hour": "cast(context['hour'] as bigint)",
+        "moods": "context_lists['moods']", "device": "context['device']", "hour": "cast(context['hour'] as bigint)",
     }
     log = {"path": f"{folder}/answers", "derive": derive, "user_id": "user", "item_id": "item", "event_time": "time",
            "request_id": "request_id", "position": "position", "key": ["request_id", "item"]}
@@ -36,6 +38,7 @@ def config(folder) -> Config:
     return Config.model_validate({
         "name": "loop", "log": log, "label": {"clicks": clicks},
         "fields": [{"name": "device", "kind": "categorical", "side": "context"},
+                   {"name": "moods", "kind": "multi_valued", "side": "context", "length": 2},
                    {"name": "hour", "kind": "numeric", "side": "context"}],
     })
 
@@ -59,3 +62,5 @@ def test_logged_responses_and_their_clicks_are_ingested_as_labelled_impressions(
     assert {(row[REQUEST], row[ITEM], row[USER], row[POSITION], row[LABEL]) for row in rows} == expected
     assert (found.events, found.quarantined, found.positives) == (8, 0, 2)
     assert {row["device"] for row in rows} == {"phone"}
+    moods = {row[REQUEST]: tuple(row["moods"] or ()) for row in rows}
+    assert moods == {"r0": (), "r1": ("calm",), "r2": ("calm", "late"), "r3": ()}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import DataError
 from serving.replay import response_history
-from serving.server.response_log import ResponseLog
-from serving.server.response_record import ResponseRecord
+from serving.response_log.journal import publish
+from serving.response_log.response_log import ResponseLog
+from serving.response_log.response_record import LOST, SCHEMA, ResponseRecord, counted, to_batch
 from tests.serving.logged_responses import logged
 
 NIGHT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
@@ -54,3 +59,41 @@ def test_an_empty_log_has_no_answers_and_a_missing_one_is_said(tmp_path):
     assert len(response_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))) == 0
     with pytest.raises(DataError, match="--log-answers"):
         response_history.read(tmp_path / "none", NIGHT, NIGHT + timedelta(days=1))
+
+
+def test_journals_are_read_before_they_are_files(tmp_path):
+    log = ResponseLog(tmp_path, flush_seconds=0.01)
+    log.append(answer(0, "one"))
+    while log.state.waiting:
+        time.sleep(0.01)
+    assert not list(tmp_path.glob("day=*/*.parquet"))
+    assert response_history.read(tmp_path, NIGHT, NIGHT + timedelta(days=1)).table["request_id"].to_pylist() == ["r0"]
+    [journal] = tmp_path.glob("day=*/.*.arrows")
+    publish(journal)  # and not yet removed
+    assert len(response_history.read(tmp_path, NIGHT, NIGHT + timedelta(days=1))) == 1
+    log.close()
+    assert len(response_history.read(tmp_path, NIGHT, NIGHT + timedelta(days=1))) == 1
+
+
+def test_calls_are_counted_and_lost_ones_are_told_apart(tmp_path):
+    log = ResponseLog(tmp_path)
+    slates = [replace(answer(0, "one"), request_id="r/top"), replace(answer(0, "one"), request_id="r/side", calls=0)]
+    refused, lost = (counted(status, calls, "one", NIGHT) for status, calls in (("RESOURCE_EXHAUSTED", 3), (LOST, 5)))
+    for row in [*slates, answer(1, "one", "DEADLINE_EXCEEDED"), refused, lost]:
+        log.append(replace(row, time=NIGHT))
+    log.close()
+    found = response_history.read(tmp_path, NIGHT, NIGHT + timedelta(days=1)).of("one")
+    assert (len(found.failed), int(found.failed.sum())) == (5, 4)
+    assert found.failures == {"RESOURCE_EXHAUSTED": 3, "DEADLINE_EXCEEDED": 1}
+    assert found.lost == {"one": 5}
+
+
+def test_files_from_before_prices_were_logged_are_read(tmp_path):
+    day = tmp_path / "day=2026-03-01"
+    day.mkdir()
+    old = to_batch([answer(0, "one")]).select(SCHEMA.names[:13])
+    pq.write_table(pa.Table.from_batches([old]), day / "answers-235900-1-0123abcd.parquet")
+    found = response_history.read(tmp_path, NIGHT, NIGHT + timedelta(days=1))
+    assert found.table["request_id"].to_pylist() == ["r0"]
+    assert found.failed.tolist() == [False]
+    assert found.table["prices"].to_pylist() == [None]

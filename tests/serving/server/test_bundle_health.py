@@ -12,8 +12,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from serving.proto import sluice_pb2_grpc
+from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
-from serving.server.response_log import ResponseLog
 from tests.serving.in_process_server import InProcessServer
 from tests.serving.logged_responses import NOON, response
 

@@ -9,7 +9,6 @@ import time
 from datetime import UTC, datetime
 
 import grpc
-import pyarrow.dataset as ds
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
@@ -18,6 +17,7 @@ from contracts.bundle.bundle import read_manifest
 from contracts.errors import SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient, RankingFailed
 from sluice.demo.server_process import ServerProcess
@@ -142,7 +142,7 @@ def logged(answers, request_id) -> dict:
     """The row that the server logs for a request, waited for."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
-        rows = ds.dataset(answers, format="parquet").to_table().to_pylist()
+        rows = response_history.rows(answers).to_pylist()
         found = [row for row in rows if row["request_id"] == request_id]
         if found:
             return found[0]
@@ -158,6 +158,15 @@ def test_an_answer_is_logged_as_it_was_given(client, loaded, answers):
     assert row["probabilities"] == [item.probability for item in answer.items]
     assert row["positions"] == list(range(1, len(answer.items) + 1))
     assert row["propensities"] == [1.0] * len(answer.items)
+    assert row["prices"] == [item.price for item in answer.items]
+    assert row["channels"] == [item.channel for item in answer.items]
+    assert row["runner_ups"][:-1] == row["items"][1:]
+    assert row["bids"] == [float(loaded.bids[loaded.items.row(item)]) for item in row["items"]]
+    parts = zip(row["bids"], row["to_beat"], row["probabilities"], strict=True)
+    assert row["prices"] == pytest.approx([min(bid, beat / (1000 * p)) for bid, beat, p in parts])
+    assert row["stages"] == [stage.name for stage in answer.stages]
+    assert row["stage_causes"] == [stage.cause for stage in answer.stages]
+    assert (row["degraded"], row["calls"]) == (answer.degraded, 1)
     assert (row["user"], row["status"], dict(row["context"])) == (a_user(loaded), "OK", {"device": "phone"})
     assert row["bundle_version"] == answer.bundle_version
     assert row["bundle_created"] == loaded.manifest.created

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.replay import response_history
 from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
+from serving.request.query import RankAnswer, RankQuery
+from serving.response_log.response_log import ResponseLog
 from serving.server.client import Placement, RankingClient, RankingFailed
-from serving.server.response_log import ResponseLog
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from serving.stages.request_run import RequestRun
@@ -49,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def servicer(loaded: LoadedBundle, folder: Path) -> Iterator[RankingServicer]:
-    log = ResponseLog(folder, flush_seconds=0.05)
+    log = ResponseLog(folder, flush_seconds=0.05, file_seconds=0.0)
     made = RankingServicer(Broken(loaded), loaded.manifest, SERVE, log)
     yield made
     made.close()
@@ -284,3 +286,55 @@ def test_a_deadline_beyond_the_limit_counts_as_the_limit(loaded: LoadedBundle) -
     with InProcessServer(made) as server, RankingClient(server.target) as client:
         assert all(client.rank("u01", seconds=20).degraded for _ in range(3))
     made.close()
+
+
+class LateAnswer(RequestRun):
+    """A run whose last step takes longer than its caller waits, on the event loop: the answer is whole and too late."""
+
+    def complete(self, trace: object = None) -> RankAnswer:
+        time.sleep(2 * DEADLINES[0])
+        return super().complete(None)
+
+    def salvage(self) -> RankAnswer:
+        time.sleep(2 * DEADLINES[0])
+        return super().salvage()
+
+
+class Late(Funnel):
+    def run(self, query: RankQuery, deadline: Deadline) -> RequestRun:
+        return LateAnswer(self._stages, query, deadline)
+
+
+def test_a_server_that_is_always_too_late_has_failed_every_call(loaded: LoadedBundle, tmp_path: Path) -> None:
+    """Each caller sees DEADLINE_EXCEEDED, and so does the log: no item counts as shown, and the error rate is 1."""
+    log = ResponseLog(tmp_path)
+    made = RankingServicer(Late(loaded), loaded.manifest, SERVE, log)
+    with InProcessServer(made) as server, RankingClient(server.target) as client:
+        client.wait_ready(20)
+        for _ in range(5):
+            with pytest.raises(RankingFailed) as caught:
+                client.rank("u01", seconds=DEADLINES[0])
+            assert caught.value.code == "DEADLINE_EXCEEDED"
+            time.sleep(2 * DEADLINES[0])
+    made.close()
+    log.close()
+    found = response_history.read(tmp_path, datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC))
+    assert found.failed.tolist() == [True] * 5
+    assert found.failures == {"DEADLINE_EXCEEDED": 5}
+    assert found.table["items"].to_pylist() == [[]] * 5
+
+
+def test_a_caller_that_hangs_up_early_is_no_failure_of_the_server(loaded: LoadedBundle, tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path)
+    made = RankingServicer(Late(loaded), loaded.manifest, SERVE, log)
+    with InProcessServer(made) as server, grpc.insecure_channel(server.target) as channel:
+        grpc.channel_ready_future(channel).result(20)
+        call = sluice_pb2_grpc.RankingStub(channel).Rank.future(pb.RankRequest(user_id="u01"), timeout=20)
+        while not made.taken:
+            time.sleep(0.01)
+        call.cancel()
+        while not log.state.waiting:
+            time.sleep(0.01)
+    made.close()
+    log.close()
+    assert response_history.rows(tmp_path)["status"].to_pylist() == ["CANCELLED"]

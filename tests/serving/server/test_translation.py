@@ -18,13 +18,14 @@ from serving.request.query import (
     RankedItem,
     RankQuery,
     Reason,
+    Sold,
     StageReport,
     StageStatus,
 )
 from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response, to_value
 
 SERVE = Serve(default_limit=10)
-ITEM = RankedItem(item="i1", probability=0.25, score=500.0, price=1.5, channel="popularity",
+ITEM = RankedItem(item="i1", probability=0.25, score=500.0, sold=Sold(2.0, 1.5, "i2", 375.0), channel="popularity",
                   stage_scores={"rank": 0.25}, reasons=[Reason("taste", -0.5)])
 ANSWER = RankAnswer([ITEM], [StageReport("rank", 9, 5, 40, StageStatus.DEGRADED, "late")], "shop-1", ["gone"], True)
 
@@ -135,7 +136,7 @@ def test_an_answer_goes_over_whole() -> None:
 
 
 def test_an_item_without_a_price_has_none_on_the_wire() -> None:
-    free = replace(ITEM, price=None)
+    free = replace(ITEM, sold=None)
     assert not to_response(RankAnswer([free], [], "shop-1", [], True), "r1", 0.0).items[0].HasField("price")
 
 

@@ -37,6 +37,21 @@ def test_below_the_reserve_stays_out() -> None:
     assert slate.order.tolist() == [1]
 
 
+def test_what_no_bid_was_made_for_is_not_sold() -> None:
+    slate = second_price(np.array([0.0, 1.0, 2.0]), np.array([0.9, 0.1, 0.1]), np.arange(3), slots=3, reserve=0.0)
+    assert slate.order.tolist() == [2, 1]
+    assert slate.price == pytest.approx([1.0, 0.0])  # the last one has nobody behind it, and no reserve
+
+
+def test_prices_come_of_what_is_to_beat_and_of_who_is_behind() -> None:
+    bids, p = np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 0.1)
+    slate = second_price(bids, p, np.arange(4), slots=2, reserve=50.0)
+    assert slate.to_beat == pytest.approx([300.0, 200.0])
+    assert slate.behind.tolist() == [1]
+    assert slate.price == pytest.approx(slate.to_beat / (1000 * p[slate.order]))
+    assert second_price(bids, p, np.arange(4), slots=4, reserve=50.0).behind.tolist() == []
+
+
 def test_nobody_reaches_the_reserve() -> None:
     assert second_price(np.array([0.2]), np.array([0.1]), np.array([0]), 5, 50.0).order.tolist() == []
 
@@ -58,7 +73,8 @@ def test_prices_lie_between_reserve_and_bid(ads: list[tuple[float, float]], slot
 def test_order_against_a_plain_sort(ads: list[tuple[float, float]], slots: int, reserve: float) -> None:
     bids, p, slate = run(ads, slots, reserve)
     revenue = 1000.0 * bids.astype(np.float64) * p.astype(np.float64)
-    expected = sorted((i for i in range(len(ads)) if revenue[i] >= reserve), key=lambda i: (-revenue[i], i))
+    sold = [i for i in range(len(ads)) if revenue[i] >= reserve and bids[i] > 0]
+    expected = sorted(sold, key=lambda i: (-revenue[i], i))
     assert slate.order.tolist() == expected[:slots]
     assert slate.score.tolist() == revenue[expected[:slots]].tolist()
 

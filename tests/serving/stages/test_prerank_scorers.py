@@ -10,13 +10,15 @@ import pytest
 import torch
 
 from contracts.errors import BundleError
+from contracts.features.encoding import Encoded
+from models.inference.tower_vectors import UserTower
 from models.networks.fscd import Fscd
 from models.training import checkpoint
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
+from serving.request.query import RankQuery, StageStatus
 from serving.request.request_features import RequestFeatures, block
 from serving.stages.funnel import Funnel
 from serving.stages.prerank_scorers import DotProductScorer, FscdScorer, configured_scorer
@@ -115,3 +117,25 @@ def test_weights_of_other_settings_are_refused(publish_bundle: Publish, tmp_path
 
     with pytest.raises(BundleError, match="train again"):
         load_fscd(path, market.spec, market.config.prerank)
+
+
+def test_the_tower_of_one_of_whom_nothing_is_known_is_computed_only_where_it_is_read(
+    bundle: LoadedBundle, loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pre-ranker of fields does not read it, that of the towers does; who is known needs it for the search."""
+    calls: list[int] = []
+    whole = UserTower.__call__
+
+    def counted(tower: UserTower, inputs: Encoded) -> np.ndarray:
+        calls.append(1)
+        return whole(tower, inputs)
+
+    monkeypatch.setattr(UserTower, "__call__", counted)
+    for served, user, wanted in ((bundle, "nobody", 0), (bundle, "u05", 1), (loaded, "nobody", 1)):
+        funnel = Funnel(served)
+        calls.clear()
+        answer = funnel.rank(replace(ASKED, user=user), Deadline(None))
+        assert len(calls) == wanted
+        assert len(answer.items) == 5
+        assert all(stage.status is StageStatus.COMPLETE for stage in answer.stages[:3])
+        assert all(("retrieve" in item.stage_scores) is bool(wanted) for item in answer.items)

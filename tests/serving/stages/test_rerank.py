@@ -37,8 +37,8 @@ def test_auction_where_there_are_bids(loaded: LoadedBundle) -> None:
     expected = second_price(loaded.bids[ROWS], PROBABILITIES, ROWS, 5, 20.0)
     slate = rerank(loaded, reserve_price=20.0)
     assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist()
-    assert slate.price is not None
-    assert slate.price.tolist() == expected.price.tolist()
+    assert slate.sale is not None
+    assert slate.sale.price.tolist() == expected.price.tolist()
     assert slate.score.tolist() == expected.score.tolist()
     assert slate.probability.tolist() == PROBABILITIES[expected.order].tolist()
 
@@ -47,7 +47,7 @@ def test_diversity_where_there_are_none(loaded: LoadedBundle) -> None:
     slate = rerank(replace(loaded, bids=None), diversity=0.4)
     expected = mmr(PROBABILITIES / PROBABILITIES.max(), loaded.item_vectors[ROWS], ROWS, 5, 0.4)
     assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist()
-    assert slate.price is None
+    assert slate.sale is None
 
 
 @pytest.mark.parametrize(("wanted", "kind", "cause"), [(False, "auto", "the request"), (True, "none", "settings")])
@@ -55,7 +55,7 @@ def test_without_reranking_by_probability(loaded: LoadedBundle, wanted: bool, ki
     slate = rerank(loaded, wanted=wanted, kind=kind)
     assert slate.candidates.rows.tolist() == np.argsort(-PROBABILITIES)[:5].tolist()
     assert slate.score.tolist() == slate.probability.tolist()
-    assert slate.price is None
+    assert slate.sale is None
     assert slate.status is StageStatus.SKIPPED
     assert cause in slate.cause
 
@@ -84,7 +84,7 @@ def test_candidates_of_which_nothing_is_known_stay_in_their_order(loaded: Loaded
 def test_without_time_the_auction_still_sets_prices(loaded: LoadedBundle) -> None:
     slate = rerank(loaded, seconds=0.0)
     assert slate.status is StageStatus.COMPLETE
-    assert slate.price is not None
+    assert slate.sale is not None
 
 
 def test_without_the_ranker_prices_rest_on_the_pre_rankers_calibrated_probabilities(loaded: LoadedBundle) -> None:
@@ -99,7 +99,8 @@ def test_without_the_ranker_prices_rest_on_the_pre_rankers_calibrated_probabilit
     slate = rerank(bundle, unranked, seconds=0.0, reserve_price=20.0)
     assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist() != ROWS[naive.order].tolist()
     assert slate.probability == pytest.approx(honest[expected.order])
-    assert slate.price == pytest.approx(expected.price)
+    assert slate.sale is not None
+    assert slate.sale.price == pytest.approx(expected.price)
 
 
 @pytest.mark.parametrize("kind", ["auction", "mmr", "none"])

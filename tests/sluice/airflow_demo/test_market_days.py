@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.simulation import Simulation
-from serving.server.response_log import ResponseLog
+from serving.response_log.response_log import ResponseLog
 from sluice.airflow_demo.market_days import MarketDays, read_answers
 from tests.serving.logged_responses import logged
 

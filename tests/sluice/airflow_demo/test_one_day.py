@@ -17,7 +17,7 @@ from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
 from contracts.summaries.quality import QualitySummary
 from pipelines.jobs import quality_job
-from serving.server.response_log import ResponseLog
+from serving.response_log.response_log import ResponseLog
 from serving.server.translation import to_query
 from sluice.airflow_demo.api import AirflowApi
 from sluice.airflow_demo.demo_world import HISTORY, DemoWorld

@@ -16,7 +16,7 @@ import pytest
 from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
-from serving.server.response_log import ResponseLog
+from serving.response_log.response_log import ResponseLog
 from tests.serving.logged_responses import logged
 from tests.sluice.market_run import market_run
 

@@ -1,0 +1,115 @@
+"""How many calls a process has taken, and how many of them are in published files: known after a SIGKILL as well.
+
+A page of shared memory per writer (of a file in the log's folder where the system has no /dev/shm), which a process
+that is killed leaves behind with its lock free. What was taken and is neither published nor in a journal is lost, and
+counted by whoever finds it. Only the end of the machine takes the page along.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+
+SHARED = Path("/dev/shm")
+SIZE = 4096
+_TAKEN, _PUBLISHED = struct.Struct("<q"), struct.Struct("<qqq")
+_TEXT = _TAKEN.size + _PUBLISHED.size
+
+
+@dataclass(frozen=True)
+class Served:
+    """The bundle whose answers a writer logs."""
+
+    version: str
+    created: datetime
+
+
+class Ledger:
+    """One writer's page, locked for as long as its process lives. `take` belongs to the event loop, all else to the
+    writing thread."""
+
+    def __init__(self, path: Path, served: Served | None = None) -> None:
+        """A new page for what is `served`; without it the page of another writer, which must be `claimed`."""
+        self.path = path
+        mode = os.O_RDWR | (os.O_CREAT | os.O_EXCL if served else 0)
+        self._file = os.open(path, mode, 0o600)
+        if served:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._file, SIZE)
+        self._page = mmap.mmap(self._file, SIZE)
+        if served:
+            text = json.dumps([served.version, served.created.isoformat()]).encode()[: SIZE - _TEXT - 1]
+            self._page[_TEXT : _TEXT + len(text)] = text
+
+    @property
+    def writer(self) -> str:
+        return self.path.name.rsplit("-", 1)[1]
+
+    @property
+    def served(self) -> Served:
+        version, created = json.loads(self._page[_TEXT:].rstrip(b"\0"))
+        return Served(version, datetime.fromisoformat(created))
+
+    @property
+    def taken(self) -> int:
+        """Calls, with those that were adopted of dead writers."""
+        return int(_TAKEN.unpack_from(self._page)[0]) + self._settled[2]
+
+    @property
+    def published(self) -> int:
+        """Calls in published files."""
+        return self._settled[0]
+
+    def take(self, calls: int) -> None:
+        """So many in all have come so far."""
+        _TAKEN.pack_into(self._page, 0, calls)
+
+    def publish(self, calls: int, number: int) -> None:
+        """Journal `number`, of so many calls, is a file; what it says of an earlier one is known already."""
+        before, last, adopted = self._settled
+        if number > last:
+            _PUBLISHED.pack_into(self._page, _TAKEN.size, before + calls, number, adopted)
+
+    def adopt(self, calls: int) -> None:
+        """So many that a dead writer has lost are this one's to log."""
+        before, last, adopted = self._settled
+        _PUBLISHED.pack_into(self._page, _TAKEN.size, before, last, adopted + calls)
+
+    @property
+    def _settled(self) -> tuple[int, int, int]:
+        """(calls published, the last journal that was, calls adopted)."""
+        calls, number, adopted = _PUBLISHED.unpack_from(self._page, _TAKEN.size)
+        return int(calls), int(number), int(adopted)
+
+    def close(self, remove: bool) -> None:
+        """`remove` where every call is accounted for; else the page waits for who comes next."""
+        if remove:
+            self.path.unlink(missing_ok=True)
+        self._page.close()
+        os.close(self._file)
+
+
+def new(folder: Path, writer: str, served: Served) -> Ledger:
+    """Of a writer of the log in `folder`. Raises OSError."""
+    return Ledger(_place(folder) / f"{_prefix(folder)}{writer}", served)
+
+
+def pages(folder: Path) -> Iterator[Path]:
+    """Of all writers of the log in `folder`, the dead ones' included."""
+    return _place(folder).glob(f"{_prefix(folder)}*")
+
+
+def _place(folder: Path) -> Path:
+    return SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else folder
+
+
+def _prefix(folder: Path) -> str:
+    return f".sluice-answers-{blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()}-"

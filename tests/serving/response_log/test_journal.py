@@ -1,0 +1,79 @@
+"""A journal holds whole batches, and becomes one file whoever publishes it and however often."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from serving.response_log.journal import Journal, Vanished, batches, claimed, publish, published, writer_and_number
+from serving.response_log.response_record import SCHEMA, to_batch
+from tests.serving.logged_responses import response
+
+DAY = "2026-03-01"
+
+
+def batch(*numbers: int) -> bytes:
+    return to_batch([response(number) for number in numbers]).serialize().to_pybytes()
+
+
+def requests(journal: Path) -> list[str]:
+    return [name for one in batches(journal) for name in one["request_id"].to_pylist()]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    made = Journal(tmp_path, DAY, "w", 3)
+    made.append(batch(1, 2), 2)
+    made.append(batch(3), 1)
+    made.sync()
+    return made
+
+
+def test_what_was_appended_is_read_and_hidden_from_who_reads_files(journal: Journal) -> None:
+    assert requests(journal.path) == ["r1", "r2", "r3"]
+    assert journal.path.name.startswith(".")
+    assert (journal.calls, journal.size) == (3, journal.path.stat().st_size)
+    assert writer_and_number(journal.path) == ("w", 3)
+
+
+@pytest.mark.parametrize("lacking", [1, 100, 1000])
+def test_half_a_batch_is_passed_over(journal: Journal, lacking: int) -> None:
+    os.truncate(journal.path, journal.size - lacking)
+    assert requests(journal.path) == ["r1", "r2"]
+
+
+def test_half_a_head_holds_nothing(journal: Journal) -> None:
+    os.truncate(journal.path, 10)
+    assert requests(journal.path) == []
+    assert publish(journal.path) == 0
+    assert list(journal.path.parent.glob("*.parquet")) == []
+
+
+def test_published_twice_it_is_one_file(journal: Journal) -> None:
+    assert publish(journal.path) == publish(journal.path) == 3
+    [file] = journal.path.parent.glob("*.parquet")
+    assert file == published(journal.path)
+    table = pq.ParquetFile(file).read()
+    assert table.schema.equals(SCHEMA)
+    assert table["request_id"].to_pylist() == ["r1", "r2", "r3"]
+
+
+def test_it_is_claimed_once_its_owner_is_done(journal: Journal) -> None:
+    with claimed(journal.path) as mine:
+        assert not mine
+    journal.close()
+    with claimed(journal.path) as mine, claimed(journal.path) as other:
+        assert (mine, other) == (True, False)
+    journal.path.unlink()
+    with claimed(journal.path) as mine:
+        assert not mine
+
+
+def test_a_journal_that_was_removed_says_what_went_with_it(journal: Journal) -> None:
+    journal.path.unlink()
+    with pytest.raises(Vanished) as caught:
+        journal.append(batch(4), 1)
+    assert caught.value.calls == 3

@@ -1,0 +1,94 @@
+"""One turn after another, without a thread: what a turn could not do is done in a later one, once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from serving.response_log.response_record import LOST
+from tests.serving.driven_log_writer import Driven
+from tests.serving.logged_responses import NOON, response
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Iterator[Driven]:
+    made = Driven(tmp_path)
+    yield made
+    made.writer.finish()
+    made.writer.ledger.close(remove=True)
+
+
+def test_a_turn_appends_and_the_end_publishes(driven: Driven) -> None:
+    driven.give(response(1), response(2))
+    driven.writer.turn()
+    assert (driven.writer.waiting, driven.writer.unsettled, driven.rows()) == (0, 2, [])
+    assert driven.writer.read == response(1).size * 2
+    assert driven.writer.finish()
+    assert driven.rows() == [("r1", 1), ("r2", 1)]
+    assert driven.writer.unsettled == 0
+
+
+def test_days_have_files_of_their_own(driven: Driven) -> None:
+    driven.give(response(1), response(2, NOON + timedelta(days=1)), response(3, NOON + timedelta(days=1)))
+    assert driven.writer.finish()
+    files = sorted(path.relative_to(driven.folder).parts[0] for path in driven.folder.glob("day=*/*.parquet"))
+    assert files == ["day=2026-03-01", "day=2026-03-02"]
+
+
+def test_many_rows_that_cannot_be_written_cost_no_others(driven: Driven) -> None:
+    driven.give(*(replace(response(number), scores=["much"]) if number % 5 == 0 else response(number)  # type: ignore[list-item]
+                  for number in range(20)))
+    assert driven.writer.finish()
+    assert [name for name, _ in driven.rows()][:1] == [LOST]
+    assert sum(calls for _, calls in driven.rows()) == 20
+    assert driven.writer.lost == 4
+
+
+def test_counts_are_rows_once(driven: Driven) -> None:
+    driven.totals["RESOURCE_EXHAUSTED"] = 3
+    driven.writer.turn()
+    driven.writer.turn()
+    driven.totals["RESOURCE_EXHAUSTED"] = 5
+    driven.writer.ledger.take(5)
+    assert driven.writer.finish()
+    assert driven.rows() == [("RESOURCE_EXHAUSTED", 2), ("RESOURCE_EXHAUSTED", 3)]
+
+
+def test_a_journal_removed_before_it_was_published_is_counted(driven: Driven) -> None:
+    driven.give(response(1), response(2))
+    driven.writer.turn()
+    next(iter(list(driven.folder.glob("day=*/.*.arrows")))).unlink()
+    driven.writer.finish()
+    assert driven.writer.finish()
+    assert driven.rows() == [(LOST, 2)]
+
+
+def killed(folder: Path, code: str) -> None:
+    """A process does this, and ends without a word."""
+    head = ("import os, sys; from pathlib import Path; from tests.serving.driven_log_writer import Driven\n"
+            "from tests.serving.logged_responses import response; dead = Driven(Path(sys.argv[1]))\n")
+    done = subprocess.run([sys.executable, "-c", f"{head}{code}; os._exit(9)", str(folder)], cwd=ROOT)
+    assert done.returncode == 9
+
+
+def test_what_a_dead_writer_left_is_published_and_the_rest_counted(tmp_path: Path) -> None:
+    killed(tmp_path, "dead.give(response(1), response(2)); dead.writer.turn(); dead.give(response(3))")
+    heir = Driven(tmp_path)
+    assert heir.writer.finish()
+    assert heir.rows() == [(LOST, 1), ("r1", 1), ("r2", 1)]
+    heir.writer.ledger.close(remove=True)
+
+
+def test_a_journal_without_a_page_is_published(tmp_path: Path) -> None:
+    killed(tmp_path, "dead.give(response(1)); dead.writer.turn(); dead.writer.ledger.path.unlink()")
+    heir = Driven(tmp_path)
+    assert heir.rows() == [("r1", 1)]
+    heir.writer.ledger.close(remove=True)

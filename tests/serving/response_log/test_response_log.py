@@ -1,0 +1,337 @@
+"""The response log: what was appended is read back or counted as lost, whatever ends the process and whatever the disk
+does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from contracts.errors import ConfigError
+from serving.response_log.response_log import MOST_BYTES, ResponseLog
+from serving.response_log.response_record import LOST, SCHEMA, ResponseRecord
+from tests.serving.logged_responses import NOON, response
+
+ROOT = Path(__file__).parents[3]
+DAY = "day=2026-03-01"
+
+
+def rows(folder: Path) -> list[dict]:
+    files = sorted(folder.glob("day=*/answers-*.parquet"))
+    return [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def read(folder: Path) -> list[str]:
+    return sorted(row["request_id"] for row in rows(folder) if row["request_id"])
+
+
+def calls(folder: Path, status: str) -> int:
+    return sum(row["calls"] for row in rows(folder) if row["status"] == status)
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def quick(folder: Path, most_bytes: int = MOST_BYTES) -> ResponseLog:
+    return ResponseLog(folder, flush_seconds=0.01, file_seconds=0.0, most_bytes=most_bytes)
+
+
+def unwritable(number: int) -> ResponseRecord:
+    return replace(response(number), scores=["much"] * 3)  # type: ignore[list-item]
+
+
+def test_what_was_appended_is_read_back_by_day(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path / "answers")
+    given = [response(1), response(2, items=0), response(3, NOON + timedelta(days=1))]
+    for row in given:
+        log.append(row)
+    log.close()
+    assert sorted(path.name for path in (tmp_path / "answers").iterdir()) == [DAY, "day=2026-03-02"]
+    found = rows(tmp_path / "answers")
+    maps = [{name: dict(row[name]) for name in ("context", "context_lists")} for row in found]
+    assert [ResponseRecord(**{**row, **held}) for row, held in zip(found, maps, strict=True)] == given
+    files = (tmp_path / "answers").glob("day=*/answers-*.parquet")
+    assert all(pq.ParquetFile(path).schema_arrow.equals(SCHEMA) for path in files)
+
+
+def test_nothing_is_left_beside_the_files(tmp_path: Path) -> None:
+    before = set(Path("/dev/shm").glob(".sluice-answers-*"))
+    log = ResponseLog(tmp_path)
+    log.append(response(1))
+    log.close()
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".parquet"]
+    assert set(Path("/dev/shm").glob(".sluice-answers-*")) <= before
+
+
+def test_rows_of_many_turns_make_one_file(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path, flush_seconds=0.01)
+    for number in range(5):
+        log.append(response(number))
+        until(lambda: log.state.waiting == 0)
+    log.close()
+    [path] = tmp_path.glob("day=*/answers-*.parquet")
+    assert pq.ParquetFile(path).metadata.num_row_groups == 1
+    assert read(tmp_path) == [f"r{number}" for number in range(5)]
+
+
+def test_files_appear_while_the_log_is_open(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path, flush_seconds=0.01, file_seconds=0.05)
+    log.append(response(1))
+    until(lambda: read(tmp_path) == ["r1"])
+    assert log.state == ("", 0, 0, 0)
+    log.close()
+
+
+SLACK = 4.0  # seconds that a busy machine may hold the writing thread back
+WRITES = """
+import sys, time; from pathlib import Path
+from serving.response_log.response_log import ResponseLog
+from tests.serving.logged_responses import response
+log = ResponseLog(Path(sys.argv[1]))
+for number in range(10**9):
+    log.append(response(number)); print(number, time.monotonic(), flush=True); time.sleep(0.001)
+"""
+
+
+def test_a_killed_process_loses_the_last_second_at_most_and_all_of_it_is_counted(tmp_path: Path) -> None:
+    """The writer says when it appended what; all that is older than the interval is there, the rest counted."""
+    folder, said = tmp_path / "answers", tmp_path / "said"
+    with said.open("w") as out:
+        writer = subprocess.Popen([sys.executable, "-c", WRITES, str(folder)], stdout=out, cwd=ROOT)
+    until(lambda: said.exists() and said.read_text().count("\n") > 1500, 60)
+    writer.send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    writer.wait()
+    ResponseLog(folder).close()
+    lines = [line.split() for line in said.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    appended, found, lost = {f"r{name}": float(when) for name, when in lines}, read(folder), calls(folder, LOST)
+    assert found
+    assert len(found) == len(set(found))
+    assert 0 <= len(found) + lost - len(appended) <= 1  # it may have been killed before it said its last word
+    assert all(killed - when < 1.0 + SLACK for name, when in appended.items() if name not in set(found))
+    ResponseLog(folder).close()
+    assert calls(folder, LOST) == lost  # counted once
+
+
+def test_a_living_process_counts_for_a_dead_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serving.response_log.log_writer.LOOK_SECONDS", 0.05)
+    living = quick(tmp_path)
+    dies = "log.enter(); log.enter(); log.append(response(7), entered=True); time.sleep(60)"
+    code = WRITES.partition("for")[0].replace("(Path(sys.argv[1]))", "(Path(sys.argv[1]), flush_seconds=0.01)") + dies
+    dead = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
+    until(lambda: any(path.stat().st_size > 4000 for path in list(tmp_path.glob("day=*/.*.arrows"))), 60)
+    dead.kill()
+    dead.wait()
+    until(lambda: calls(tmp_path, LOST) == 1)  # the call that had begun
+    living.close()
+    assert read(tmp_path) == ["r7"]
+    assert calls(tmp_path, LOST) == 1
+
+
+def test_a_reader_never_meets_a_half_written_file(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path, flush_seconds=0.001, file_seconds=0.02)
+    for number in range(60):
+        log.append(response(number, items=50))
+        ds.dataset(tmp_path, format="parquet", partitioning="hive").to_table()
+    log.close()
+    assert len(read(tmp_path)) == 60
+
+
+def test_hidden_files_of_killed_writers_are_ignored_and_removed_when_old(tmp_path: Path) -> None:
+    day = tmp_path / DAY
+    day.mkdir()
+    old, young = day / ".answers-old.parquet", day / ".answers-young.parquet"
+    for path in (old, young):
+        path.write_bytes(b"half a file")
+    os.utime(old, (time.time() - 3600,) * 2)
+    log = ResponseLog(tmp_path)
+    log.append(response(1))
+    log.close()
+    assert not old.exists()
+    assert young.exists()
+    assert ds.dataset(tmp_path, format="parquet").to_table().num_rows == 1
+
+
+def test_a_disk_that_cannot_be_written_is_reported_and_nothing_is_lost_when_it_recovers(tmp_path: Path) -> None:
+    day = tmp_path / DAY
+    day.write_text("a file where the day's folder should be")
+    log = quick(tmp_path)
+    log.append(response(1))
+    until(lambda: log.state.cause)
+    log.append(response(2))
+    assert str(tmp_path) in log.state.cause
+    assert log.state.waiting == 2
+    day.unlink()
+    until(lambda: not log.state.cause)
+    log.close()
+    assert read(tmp_path) == ["r1", "r2"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(tmp_path)]).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+def test_a_full_disk_is_reported_and_what_finds_no_room_is_counted_to_the_row(small_disk: Path) -> None:
+    filler, size = small_disk / "filler", response(0).size
+    log = quick(small_disk, most_bytes=10 * size)
+    log.append(response(0))
+    until(lambda: read(small_disk) == ["r0"])
+    with pytest.raises(OSError, match="No space"):
+        fill(filler)
+    for number in range(1, 40):
+        log.append(response(number))
+    until(lambda: "No space" in log.state.cause)
+    for number in range(40, 100):
+        log.append(response(number))
+    assert log.state.lost > 0
+    filler.unlink()
+    until(lambda: not log.state.cause)
+    log.append(response(100))
+    log.close()
+    found = read(small_disk)
+    assert len(found) == len(set(found)) >= 3
+    assert len(found) + calls(small_disk, LOST) == 101
+    assert calls(small_disk, LOST) == log.state.lost
+    assert [path for path in small_disk.rglob(".answers*") if path.exists()] == []
+
+
+LIMITED = """
+import resource, sys, time; from pathlib import Path
+from serving.response_log.response_log import ResponseLog
+from tests.serving.logged_responses import response
+log = ResponseLog(Path(sys.argv[1]), flush_seconds=0.01, most_bytes=60_000)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+for number in range(300):
+    log.append(response(number)); time.sleep(0.001)
+print(bool(log.state.cause), log.state.lost)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.append(response(300)); log.close()
+"""
+
+
+def test_a_limit_on_the_size_of_files_is_survived_and_counted_to_the_row(tmp_path: Path) -> None:
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
+                          check=True)
+    failing, lost = done.stdout.split()
+    assert (failing, int(lost) > 0) == ("True", True)
+    assert len(read(tmp_path)) + calls(tmp_path, LOST) == 301
+
+
+def test_memory_is_bounded_in_bytes_and_what_has_no_room_is_counted(tmp_path: Path) -> None:
+    (tmp_path / DAY).write_text("")
+    size = response(0).size
+    log = ResponseLog(tmp_path, most_bytes=3 * size, flush_seconds=60)
+    for number in range(5):
+        log.append(response(number))
+    log.append(replace(response(5), context={"note": "x" * 10 * size}))
+    assert log.state[1:] == (3, 3, 0)
+    (tmp_path / DAY).unlink()
+    log.close()
+    assert read(tmp_path) == ["r0", "r1", "r2"]
+    assert calls(tmp_path, LOST) == 3
+
+
+def test_a_row_that_no_column_can_hold_costs_itself_alone(tmp_path: Path) -> None:
+    log = quick(tmp_path)
+    for number in range(20):
+        log.append(unwritable(number) if number == 13 else response(number))
+    log.close()
+    assert len(read(tmp_path)) == 19
+    assert (calls(tmp_path, LOST), log.state.lost) == (1, 1)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_writing_thread_that_dies_is_started_anew_and_counted(tmp_path: Path) -> None:
+    log = quick(tmp_path)
+    for death in range(1, 4):
+        thread = next(one for one in threading.enumerate() if one.name == "answer-log")
+        assert ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)) == 1
+        thread.join(20)
+        log.append(response(death))
+        log.tend()
+        assert log.state.restarts == death
+        until(lambda: log.state.waiting == 0)
+    log.close()
+    assert read(tmp_path) == ["r1", "r2", "r3"]
+    assert log.state.lost == 0
+
+
+def test_rows_whose_folder_is_removed_under_them_are_counted(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path, flush_seconds=0.01)
+    log.append(response(1))
+    until(lambda: list(tmp_path.glob("day=*/.*.arrows")) and not log.state.waiting)
+    shutil.rmtree(tmp_path / DAY)
+    log.append(response(2))
+    until(lambda: log.state.lost == 1)
+    log.close()
+    assert read(tmp_path) == ["r2"]
+    assert calls(tmp_path, LOST) == 1
+
+
+def test_what_cannot_be_written_at_the_end_is_counted_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving.response_log.response_log.CLOSE_SECONDS", 0.3)
+    (tmp_path / DAY).write_text("")
+    log = quick(tmp_path)
+    for number in range(4):
+        log.append(response(number))
+    log.close()
+    (tmp_path / DAY).unlink()
+    ResponseLog(tmp_path).close()
+    assert (read(tmp_path), calls(tmp_path, LOST)) == ([], 4)
+
+
+def test_calls_that_began_and_never_ended_are_counted(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path)
+    log.enter()
+    log.enter()
+    log.append(response(1), entered=True)
+    log.close()
+    assert (read(tmp_path), calls(tmp_path, LOST)) == (["r1"], 1)
+
+
+def test_calls_that_were_never_read_are_summed(tmp_path: Path) -> None:
+    log = ResponseLog(tmp_path)
+    for _ in range(500):
+        log.count("RESOURCE_EXHAUSTED")
+    log.close()
+    assert calls(tmp_path, "RESOURCE_EXHAUSTED") == 500
+    assert len(rows(tmp_path)) < 10
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="give another folder"):
+        ResponseLog(tmp_path / "file" / "answers")
