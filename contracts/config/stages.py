@@ -36,6 +36,9 @@ class Retrieve(Section):
     max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
     filter_fields: tuple[str, ...] = Field((), description="item columns a request may filter by")
     channels: dict[str, Channel] = Field({}, description="further channels by the name of their model")
+    fresh_requests: bool = Field(
+        False, description="whether requests bring recent_items up to the moment: quotas are then chosen by such ones"
+    )
     repeat: bool | None = Field(
         None, description="whether a user's recent items are retrieved again; none given: as label.repeat says"
     )

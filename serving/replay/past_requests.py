@@ -86,7 +86,8 @@ class _Clicks:
             return
         log = events(out, [USER, ITEM, TIME, LABEL, LABEL_TIME], None, _after(requests))
         log = log.filter(pc.and_(pc.greater(log[LABEL], 0), pc.is_in(log[USER], pa.array(sorted(set(self._users))))))
-        rows, known = items.rows(log[ITEM].to_pylist()), log[LABEL_TIME].cast(pa.int64()).to_numpy()
+        rows, at = items.rows(log[ITEM].to_pylist()), log[TIME].cast(pa.int64()).to_numpy()
+        known = np.maximum(log[LABEL_TIME].cast(pa.int64()).to_numpy(), at + 1)  # nobody knows of a click at its moment
         users = np.asarray(log[USER].to_pylist(), dtype=object)
         for user in set(users.tolist()):
             mine = np.flatnonzero(users == user)[::-1]

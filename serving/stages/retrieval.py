@@ -117,6 +117,8 @@ class _FurtherChannels:
         found = {}
         for channel in self._channels:
             quota, begun = self._settings.channels[channel.name].quota or 0, time.perf_counter()
+            if not quota:
+                continue
             if not self._clock.fits(channel.name, 0.0, self._deadline):
                 self.dropped.append(f"no time for channel {channel.name}")
                 continue

@@ -48,8 +48,8 @@ def _clicks(
     config: Config, out: Artifacts, spec: FeatureSpec, bundle: LoadedBundle, window: str, draw: np.random.Generator
 ) -> list[PastRequest]:
     """Of items that the bundle holds."""
-    found = past_requests.sample(
-        out, spec, bundle.items, window, 0, CLICKS, config.features.publish_every, draw)
+    publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
+    found = past_requests.sample(out, spec, bundle.items, window, 0, CLICKS, publish_every, draw)
     return [request for request in found if request.clicked >= 0]
 
 

@@ -22,7 +22,7 @@ from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config, load
 from contracts.config.log import SparkSettings
 from tests.sluice.plain_rows import write_adult, write_bank
-from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
+from tests.sluice.public_rows import write_avazu, write_beauty, write_criteo, write_taobao
 from tests.sluice.random_logs import write_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,7 +59,8 @@ def write_marketplace(folder: Path) -> Path:
 
 
 WRITERS: dict[str, Callable[[Path], Path]] = {
-    "adult": lambda folder: write_adult(folder, 400), "avazu": lambda folder: write_avazu(folder, 800),
+    "adult": lambda folder: write_adult(folder, 400), "amazon_beauty": lambda folder: write_beauty(folder, 20),
+    "avazu": lambda folder: write_avazu(folder, 800),
     "bank": lambda folder: write_bank(folder, 400), "criteo": lambda folder: write_criteo(folder, 800),
     "marketplace": write_marketplace, "movielens_100k": write_movielens, "taobao_ads": write_taobao,
 }

@@ -75,3 +75,21 @@ def write_taobao(folder: Path, rows: int = 4000, users: int = 120, ads: int = 90
     items += [f"{a},{a % 6},{a % 40},{a % 30},{'NULL' if a % 4 == 0 else a % 20},{10.5 + a}" for a in range(1, ads - 2)]
     (folder / "ad_feature.csv").write_text("\n".join(items) + "\n", encoding="utf-8")
     return folder
+
+
+def write_beauty(folder: Path, users: int = 60, products: int = 40, steps: int = 14) -> Path:
+    """Reviews without a header. Whoever buys a product buys the next one afterwards, round and round."""
+    random = np.random.default_rng(4)
+    starts, begun = random.integers(0, products, users), random.integers(0, 40, users)
+    lines = []
+    for user in range(users):
+        days = begun[user] + np.cumsum(random.integers(1, 6, steps))
+        lines += [f"A{user:05d},{product(starts[user] + step)},{1 + step % 5}.0,{1_300_000_000 + 86_400 * day + user}"
+                  for step, day in enumerate(days.tolist())]
+    (folder / "ratings_Beauty.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def product(number: int, products: int = 40) -> str:
+    """Its key in the rows of `write_beauty`."""
+    return f"B{int(number) % products:06d}"

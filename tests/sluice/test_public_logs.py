@@ -12,9 +12,14 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.run import RunSummary
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.server.client import RankingClient
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
 from sluice.run import jobs
 from sluice.run.bundle_job import build_bundle
-from tests.sluice.public_rows import write_avazu, write_criteo, write_taobao
+from tests.serving.in_process_server import InProcessServer
+from tests.sluice.public_rows import product, write_avazu, write_beauty, write_criteo, write_taobao
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = {"epochs": 3, "tower_epochs": 1, "batch_size": 128, "hidden": (16,), "tower_hidden": (16,), "embedding_dim": 4,
@@ -90,6 +95,34 @@ def test_taobaos_format(tmp_path: Path) -> None:
     assert "NULL" not in str(vocabularies)
     assert aucs(run)["dnn"] > 0.65
     assert run.bundle.parity.mismatches == 0
+
+
+@pytest.mark.slow
+def test_beautys_format_ends_in_a_server_that_answers_by_what_follows(tmp_path: Path) -> None:
+    """A log of positives alone, up to the wire: candidates of the sequence encoder, with their channel told."""
+    plain, out = quick("amazon_beauty"), Artifacts(tmp_path / "out")
+    encoder = {"epochs": 40, "batch": 64, "learning_rate": 0.02, "encoder": {"width": 16}}
+    config = Config.model_validate(plain.model_dump() | {
+        "train": plain.train.model_dump() | {"models": ["logistic_regression"]}, "crosses": {"budget": 0},
+        "retrieve": {"candidates": 30, "channels": {"sasrec": {"settings": encoder}}},
+        "prerank": {"kind": "towers", "keep": 30, "hidden": [8]}, "serve": {"max_limit": 30}})
+    run = jobs.run_all(config, write_beauty(tmp_path), out, Console(file=io.StringIO()))
+    assert run.retrieval is not None
+    at = run.retrieval.recall["30"]
+    assert at.quotas["sasrec"] > 0
+    assert at.mixed is not None
+    assert at.mixed > 0.9
+    assert run.bundle is not None
+    assert run.bundle.channels is not None
+    assert run.bundle.channels["sasrec"].mismatches == 0
+    bundle = LoadedBundle.load(out.bundle)
+    servicer = RankingServicer(Funnel(bundle), bundle.manifest, bundle.settings.serve)
+    with InProcessServer(servicer) as server, RankingClient(server.target) as client:
+        answer = client.rank("somebody", limit=30, recent_items=[product(12), product(11), product(10)])
+    channels = {item.item_id: item.channel for item in answer.items}
+    assert channels[product(13)] in ("sasrec", "item_to_item", "two_tower")
+    assert "sasrec" in channels.values()
+    assert len(answer.items) == len(channels) == 30
 
 
 @pytest.mark.parametrize("example", ["amazon_beauty", "criteo", "avazu", "taobao_ads"])

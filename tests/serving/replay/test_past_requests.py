@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -36,6 +39,23 @@ def test_a_request_knows_the_clicks_published_before_it(
             candidates.append(loaded.items.rows(known[:50]).tolist())
         matched += request.requester.recent.tolist() in candidates
     assert matched == len(asked)
+
+
+def test_an_event_fresh_request_knows_what_happened_before_and_not_its_own_click(
+    market: Any, log: Artifacts, loaded: LoadedBundle, tmp_path: Path
+) -> None:
+    """Of a log that knows of each click at its moment."""
+    out = Artifacts(shutil.copytree(log.out, tmp_path / "out"))
+    for file in out.features.glob("*/*.parquet"):
+        table = pq.read_table(file)
+        pq.write_table(table.set_column(table.schema.get_field_index(LABEL_TIME), LABEL_TIME, table[TIME]), file)
+    events = item_snapshot.events(out, [USER, ITEM, TIME, LABEL], None, START + timedelta(hours=HOURS)).to_pylist()
+    clicks = [row for row in events if row[LABEL] > 0]
+    before = [loaded.items.rows([one[ITEM] for one in clicks if one[USER] == row[USER] and one[TIME] < row[TIME]][::-1]
+                                [:50]).tolist() for row in clicks if row[TIME] >= TEST]
+    asked = past_requests.sample(out, market.spec, loaded.items, "test", 0, 20, 0, np.random.default_rng(0))
+    assert len(asked) == 20
+    assert all(request.requester.recent.tolist() in before for request in asked)
 
 
 def test_the_same_seed_draws_the_same_requests(market: Any, log: Artifacts, loaded: LoadedBundle) -> None:
