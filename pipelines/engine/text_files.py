@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from contracts.errors import ConfigError, SchemaError
-from pipelines.engine.csv_escapes import EscapedText
+from pipelines.engine.csv_escapes import UNIT, EscapedText, OneCharacter
 from pipelines.engine.failures import nothing_to_read
 
 CORRUPT = "_corrupt"  # the text of a record that does not fit the schema, else null
@@ -73,7 +73,8 @@ def _first_record(file: Path, options: Mapping[str, str]) -> list[str]:
         text = stream.read(BLOCK).decode(_encoding(options), errors="ignore").removeprefix("\ufeff")
     comment = options.get("comment")
     lines = (line for line in text.splitlines() if line.strip() and not (comment and line.startswith(comment)))
-    return next(csv.reader(lines, delimiter=_separator(options), quotechar=options.get("quote") or '"'), [])
+    alike = (line.replace(_written_separator(options), _separator(options)) for line in lines)
+    return next(csv.reader(alike, delimiter=_separator(options), quotechar=options.get("quote") or '"'), [])
 
 
 def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str, str], folder: Path, what: str) -> None:
@@ -149,6 +150,9 @@ def _arrow_options(
 def _as_spark(stream: pa.NativeFile, options: Mapping[str, str], file: Path) -> pa.NativeFile | EscapedText:
     """The file's text, in which Arrow finds the escapes that Apache Spark finds."""
     quote, escape = _quoting(options)
+    written = _written_separator(options)
+    if len(written) > 1:
+        stream = OneCharacter(stream, written)
     if escape == quote or _encoding(options).startswith(("utf-16", "utf-32", "utf16", "utf32")):
         return stream
     return EscapedText(stream, _separator(options), quote, escape, _yes(options, "multiline"), str(file))
@@ -159,6 +163,12 @@ def _quoting(options: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _separator(options: Mapping[str, str]) -> str:
+    """As Arrow reads it: of one character."""
+    written = _written_separator(options)
+    return written if len(written) == 1 else UNIT
+
+
+def _written_separator(options: Mapping[str, str]) -> str:
     return options.get("sep", options.get("delimiter", ",")).replace("\\t", "\t")
 
 

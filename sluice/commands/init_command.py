@@ -14,13 +14,14 @@ from contracts.summaries.summary import Record
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
+from sluice.init.side_tables import tables_beside
 from sluice.init.table_sample import TableSample, read_sample
 
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
 
 
 class WrittenConfig(Record):
-    """What `sluice init` guessed: kinds by field, reasons by column left out, columns by role."""
+    """What `sluice init` guessed: kinds by field, reasons by column left out, columns and tables by role."""
 
     config: str
     rows: int
@@ -28,6 +29,7 @@ class WrittenConfig(Record):
     fields: dict[str, str]
     left_out: dict[str, str]
     roles: dict[str, str | None]
+    tables: dict[str, str]
 
 
 def write_config(path: Path, target: Path | None, label: str | None, force: bool, console: Console) -> WrittenConfig:
@@ -37,7 +39,9 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
     if target.exists() and not force:
         raise ConfigError(f"{target} exists; give another file with --out, or overwrite it with --force")
     sample = read_sample(path)
-    guessed = guess(typed_columns(sample), label)
+    if sample.rows < FEWEST_ROWS:
+        raise DataError(f"{path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate and test")
+    guessed = guess(typed_columns(sample), label, tables_beside(path))
     _check(sample, guessed)
     text = config_text(name, sample, guessed)
     config = parse(text, str(target))
@@ -48,14 +52,12 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
         config=str(target), rows=sample.rows, label=_label(config),
         fields={field.name: field.kind for field in config.fields}, left_out=guessed.left_out,
         roles={role: getattr(config.log, role) for role in ("user_id", "item_id", "event_time", "position")},
+        tables={table.side: table.beside.sample.path.name for table in guessed.tables},
     )
 
 
 def _check(sample: TableSample, guessed: Guess) -> None:
     """Raises DataError where there is too little to learn from, as far as the sample tells."""
-    if sample.rows < FEWEST_ROWS:
-        raise DataError(f"{sample.path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate "
-                        "and test")
     rate, rows = guessed.label.rate, len(next(iter(sample.columns.values())))
     if rate is not None and min(rate, 1 - rate) * rows < FEWEST_POSITIVES:
         raise DataError(
@@ -73,11 +75,16 @@ def _show(guessed: Guess, config: Config, console: Console) -> None:
     for role, column in (("time", guessed.time), ("position", guessed.position)):
         if column is not None:
             table.add_row(column.name, role, guessed.notes["event_time" if role == "time" else role])
-    for field in guessed.fields:
+    for field in guessed.all_fields:
         role = ", the user" if field.column is guessed.user else ", the item" if field.column is guessed.item else ""
-        table.add_row(field.column.name, f"{field.kind}, {field.side}{role}", field.why)
+        table.add_row(field.name, f"{field.kind}, {field.side}{role}", field.why)
+    for name in sorted({field.name for field in config.fields} - {field.name for field in guessed.all_fields}):
+        kind = next(field.kind for field in config.fields if field.name == name)
+        table.add_row(name, kind, "see its comment in the file")
     for name, why in guessed.left_out.items():
         table.add_row(name, "left out", why)
     console.print(table, markup=False)
+    for joined in guessed.tables:
+        console.print(f"{joined.side}s: {joined.why}", highlight=False, markup=False)
     if guessed.time is None:
         console.print(guessed.notes["event_time"], highlight=False, markup=False)

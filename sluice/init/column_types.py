@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Literal
 
@@ -17,6 +21,9 @@ from sluice.init.time_formats import time_expression
 Type = Literal["integer", "number", "boolean", "text", "time", "list", "other"]
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")
 INTEGER, DECIMAL = re.compile(r"[+-]?\d+$"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+WHOLE = re.compile(r"[+-]?\d+(\.0*)?$")
+MARKED = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)? ?[%€$£¥]?$")
+NO_DIGIT = "[^0-9.+-]"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+$")
 RESERVED = ("day",)
 MOSTLY = 0.97  # share of the values that must be of a type for the column to be
@@ -41,6 +48,8 @@ class Column:
     separator: str | None = None
     why: str = ""
     is_text: bool = True  # in the file
+    moment: Callable[[str], float | None] | None = None  # seconds since 1970 of a value, of a time
+    clock: bool = False  # a time that tells hours
 
     @property
     def known(self) -> list[Any]:
@@ -93,7 +102,7 @@ def _of_text(name: str, plain: str, cells: list[str], missing: str | None, named
     column = Column(name, plain, "text", raw, _copy(name, plain))
     time = time_expression(quoted(name), plain, known, named)
     if time is not None:
-        return Column(name, plain, "time", raw, time.expression, why=time.why)
+        return Column(name, plain, "time", raw, time.expression, why=time.why, moment=time.read, clock=time.clock)
     numbers = [cell for cell in known if DECIMAL.match(cell)]
     if known and len(numbers) >= MOSTLY * len(known):
         return _numeric(column, numbers)
@@ -102,6 +111,11 @@ def _of_text(name: str, plain: str, cells: list[str], missing: str | None, named
         values = [float(c.replace(",", ".")) if c and DECIMAL_COMMA.match(c) else None for c in raw]
         read = f"try_cast(replace({quoted(name)}, ',', '.') AS DOUBLE)"
         return Column(name, plain, "number", values, read, why="numbers with a decimal comma")
+    marked = [cell for cell in known if MARKED.match(cell) and not DECIMAL.match(cell)]
+    if known and len(marked) >= MOSTLY * len(known):
+        values = [float(re.sub(NO_DIGIT, "", cell)) if cell and MARKED.match(cell) else None for cell in raw]
+        read = f"try_cast(regexp_replace({quoted(name)}, '{NO_DIGIT}', '') AS DOUBLE)"
+        return Column(name, plain, "number", values, read, why="numbers with a currency, a per cent sign or thousands")
     return _list_of_text(column) or column
 
 
@@ -115,10 +129,11 @@ def _numeric(column: Column, numbers: list[str]) -> Column:
     if any(re.match(r"[+-]?0\d", cell) for cell in numbers):
         return Column(column.name, column.plain, "text", column.values, column.expression,
                       why="digits with leading zeros")
-    whole = all(INTEGER.match(cell) for cell in numbers)
-    values = [None if cell is None or not DECIMAL.match(cell) else int(cell) if whole else float(cell)
+    whole = all(WHOLE.match(cell) for cell in numbers)
+    values = [None if cell is None or not DECIMAL.match(cell) else int(cell.split(".")[0]) if whole else float(cell)
               for cell in column.values]
-    read = f"try_cast({quoted(column.name)} AS DOUBLE)" if with_others else column.expression
+    number = f"try_cast({quoted(column.name)} AS DOUBLE)"
+    read = column.expression if not with_others else f"try_cast({number} AS BIGINT)" if whole else number
     why = "numbers, a few other texts count as missing" if with_others else "whole numbers" if whole else "numbers"
     return Column(column.name, column.plain, "integer" if whole else "number", values, read, why=why)
 
@@ -146,24 +161,43 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
     copy = _copy(name, plain)
     if types.is_timestamp(kind) or types.is_date(kind):
         read = f"CAST({quoted(name)} AS TIMESTAMP)"
-        return Column(name, plain, "time", values, read, why=f"type {kind}", is_text=False)
+        return Column(name, plain, "time", values, read, why=f"type {kind}", is_text=False, moment=_moment,
+                      clock=types.is_timestamp(kind))
     if types.is_boolean(kind):
         return Column(name, plain, "boolean", values, copy, why=f"type {kind}", is_text=False)
     if types.is_integer(kind):
         time = time_expression(quoted(name), plain, [str(value) for value in values if value is not None], True)
         if time is not None:
-            return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False)
+            return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False,
+                          moment=lambda value: time.read(str(value)), clock=time.clock)
         return Column(name, plain, "integer", values, copy, why=f"type {kind}", is_text=False)
     if types.is_floating(kind) or types.is_decimal(kind):
+        values = [None if value is None or math.isnan(value) else value for value in values]
+        if _whole(values):
+            read = f"CAST({quoted(name)} AS BIGINT)"
+            return Column(name, plain, "integer", [None if value is None else int(value) for value in values], read,
+                          why=f"type {kind}, whole numbers", is_text=False)
         number = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
         return Column(name, plain, "number", values, number, why=f"type {kind}", is_text=False)
     if types.is_string(kind) or types.is_large_string(kind):
         text = _of_text(name, plain, ["" if value is None else value for value in values], None, True)
-        return Column(name, plain, text.type, text.values, text.expression, text.separator, text.why)
+        return dataclasses.replace(text, name=name, plain=plain)
     if (types.is_list(kind) or types.is_large_list(kind)) and kind is not None:
         inner = _plain_inner(kind.value_type)
         return Column(name, plain, "list" if inner else "other", values, copy, why=f"type {kind}", is_text=False)
     return Column(name, plain, "other", values, None, why=f"type {kind}", is_text=False)
+
+
+def _whole(values: list[Any]) -> bool:
+    """Numbers with a fraction by type alone, as data frames write whole ones with holes."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(abs(value) < 2**53 and value == int(value) for value in known)
+
+
+def _moment(value: Any) -> float | None:
+    if not hasattr(value, "hour"):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
 
 
 def _plain_inner(kind: pa.DataType) -> bool:

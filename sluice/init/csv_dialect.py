@@ -119,5 +119,6 @@ def _is_header(first: list[str], rest: Sequence[list[str]]) -> bool:
 
 
 def _named(names: list[str]) -> list[str]:
-    """Empty and repeated names become the place of the column."""
-    return [name if name and names.index(name) == place else f"c{place}" for place, name in enumerate(names)]
+    """Empty and repeated names, in whatever case, become the place of the column."""
+    lower = [name.lower() for name in names]
+    return [name if name and lower.index(name.lower()) == place else f"c{place}" for place, name in enumerate(names)]

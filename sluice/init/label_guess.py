@@ -6,8 +6,9 @@ A log of who took what and when, without a column that is named like a label or 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,17 @@ from contracts.errors import DataError
 from sluice.init.column_types import Column, quoted
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
-                   r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|(is_)?fraud)$", re.I)
+                   r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|"
+                   r"(is_)?(fraud|attributed|booked|churned|default)|default(ed)?|action|installed?|"
+                   r"booking_bool|click_bool|deposit|exited|approved)$", re.I)
 RATING = re.compile(r"rating|stars|score|grade", re.I)
 YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
 MOST_RATINGS, RATING_SHARE = 11, 0.75
+COMPARISON = re.compile(r"\s*(?P<column>`[^`]+`|\w+)\s*(?P<operator>>=|<=|==|!=|<>|=|>|<)\s*"
+                        r"('(?P<text>[^']*)'|(?P<number>[+-]?\d+(\.\d+)?))\s*$")
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<>": operator.ne,
+    ">": operator.gt, "<": operator.lt}
 OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
 CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
 
@@ -26,17 +34,22 @@ CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{colum
 @dataclass(frozen=True)
 class Label:
     """`columns`: what the expression reads, left out of the fields; `rate` of positives in the sample, None unknown.
-    Without an expression every row is a positive; `repeat`: users take the same item again."""
+    Without an expression every row is a positive; `repeat`: users take the same item again. `truth` of every sampled
+    row, None where the sample does not tell."""
 
     expression: str | None
     columns: frozenset[str]
     rate: float | None
     why: str
     repeat: bool = False
+    truth: tuple[bool, ...] | None = None
 
 
-def guess_label(columns: Sequence[Column], wanted: str | None, takes: tuple[Column, Column] | None = None) -> Label:
-    """`takes`: the columns of user and item, where the rows tell times, too.
+def guess_label(
+    columns: Sequence[Column], wanted: str | None, takes: tuple[Column, Column] | None = None,
+    rating: Column | None = None,
+) -> Label:
+    """`takes`: the columns of user and item, where the rows tell times, too; `rating`: one told by its place.
 
     Raises DataError where no column is a label, or several might be.
     """
@@ -45,8 +58,10 @@ def guess_label(columns: Sequence[Column], wanted: str | None, takes: tuple[Colu
     two = [column for column in columns if _two_valued(column)]
     named = [column for column in two if NAMES.match(column.plain)]
     if named:
-        return _binary(named[0], "its name, and two values")
-    ratings = [column for column in columns if RATING.search(column.plain) and _rating(column)]
+        at_an_end = [column for column in named if column in (columns[-1], columns[0])]
+        return _binary((at_an_end[-1:] or named)[0], "its name, and two values")
+    ratings = [column for column in columns
+               if column is rating or (RATING.search(column.plain) and is_rating(column))]
     if ratings:
         return _threshold(ratings[0])
     if takes is not None:
@@ -57,11 +72,25 @@ def guess_label(columns: Sequence[Column], wanted: str | None, takes: tuple[Colu
         return _binary(ends[-1], f"the {place} column, with two values")
     if len(two) == 1:
         return _binary(two[0], "the only column with two values")
+    _check_named(columns)
     example = CURE.format(column=quoted(next((c.plain for c in columns if c.type == "integer"), columns[-1].plain)))
     if two:
         raise DataError(f"several columns have two values ({', '.join(c.name for c in two)}) and none is named like a "
                         f"label; {example}")
     raise DataError(f"there is no label: no column has exactly two values, and none is named like a rating; {example}")
+
+
+def _check_named(columns: Sequence[Column]) -> None:
+    """Raises DataError on a column that is named like a label and is none."""
+    for column in columns:
+        values = sorted(map(str, column.distinct))
+        if NAMES.match(column.plain) and len(values) == 1:
+            raise DataError(f"{column.name} is named like a label and is {values[0]!r} in every sampled row: both "
+                            "classes are needed")
+        if NAMES.match(column.plain) and 2 < len(values) <= MOST_RATINGS:
+            literal = values[-1] if column.type in ("integer", "number") else f"'{values[-1]}'"
+            raise DataError(f"{column.name} is named like a label and has {len(values)} values ({', '.join(values)}): "
+                            f"say which are positive, as in --label \"{quoted(column.plain)} = {literal}\"")
 
 
 def _positives_alone(user: Column, item: Column) -> Label:
@@ -79,13 +108,32 @@ def _as_asked(columns: Sequence[Column], wanted: str) -> Label:
         if not read:
             raise DataError(f"--label {wanted!r} is no column and reads none; there are "
                             f"{', '.join(column.plain for column in columns)}")
-        return Label(wanted, read, None, "as asked")
+        return _of_expression(wanted, columns, read)
     if _two_valued(named[0]):
         return _binary(named[0], "as asked")
     if named[0].type in ("integer", "number"):
         return _threshold(named[0])
     raise DataError(f"--label {wanted!r} has {len(named[0].distinct)} values; give an expression that is true for the "
                     f"positives, such as --label \"{quoted(named[0].plain)} = '{named[0].known[0]}'\"")
+
+
+def _of_expression(wanted: str, columns: Sequence[Column], read: frozenset[str]) -> Label:
+    """The truth of `column >= 4` and the like; of any other SQL the sample does not tell."""
+    found = COMPARISON.match(wanted)
+    column = next((c for c in columns if found and c.plain == found["column"].strip("`")), None)
+    if found is None or column is None:
+        return Label(wanted, read, None, "as asked")
+    limit: Any = found["text"] if found["text"] is not None else float(found["number"])
+    compare = OPERATORS[found["operator"]]
+    try:
+        truth = tuple(value is not None and compare(_comparable(value, limit), limit) for value in column.values)
+    except (TypeError, ValueError):
+        return Label(wanted, read, None, "as asked")
+    return Label(wanted, read, sum(truth) / len(truth), "as asked", truth=truth)
+
+
+def _comparable(value: Any, limit: Any) -> Any:
+    return str(value) if isinstance(limit, str) else float(value)
 
 
 def _two_valued(column: Column) -> bool:
@@ -96,7 +144,7 @@ def _complete(column: Column) -> bool:
     return len(column.known) >= 0.995 * len(column.values)
 
 
-def _rating(column: Column) -> bool:
+def is_rating(column: Column) -> bool:
     return column.type in ("integer", "number") and 3 <= len(column.distinct) <= MOST_RATINGS and _complete(column)
 
 
@@ -110,7 +158,8 @@ def _binary(column: Column, why: str) -> Label:
         why += f"; taken as positive: {positive!r}, the {'larger' if column.type in ('integer', 'number') else 'rarer'}"
     rate = counts[positive] / len(column.known)
     expression = column.plain if column.type == "boolean" else f"{column.plain} = {_literal(positive)}"
-    return Label(expression, frozenset({column.plain}), rate, why)
+    truth = tuple(value == positive for value in column.values)
+    return Label(expression, frozenset({column.plain}), rate, why, truth=truth)
 
 
 def _literal(value: Any) -> str:
@@ -124,4 +173,5 @@ def _threshold(column: Column) -> Label:
     least = math.floor(least) if float(least).is_integer() else least
     rate = sum(value >= least for value in column.known) / len(column.known)
     why = f"values from {values[0]} to {values[-1]}; the upper quarter of the range counts as positive"
-    return Label(f"{column.plain} >= {least}", frozenset({column.plain}), rate, why)
+    truth = tuple(value is not None and value >= least for value in column.values)
+    return Label(f"{column.plain} >= {least}", frozenset({column.plain}), rate, why, truth=truth)

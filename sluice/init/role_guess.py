@@ -1,6 +1,6 @@
 """Columns of a sample -> label, time, user, item, position and fields, each with the reason.
 
-Users, items and labels are told by their names; kinds by the values; sides by what a user or an item always has.
+Users, items and labels are told by their names, or by their places in the four columns of ratings without a header.
 """
 
 from __future__ import annotations
@@ -9,35 +9,24 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from contracts.config.section import Kind, Side
 from contracts.errors import DataError
-from sluice.init.codes import are_codes
 from sluice.init.column_types import Column
-from sluice.init.label_guess import Label, guess_label
+from sluice.init.field_guess import GuessedField, Roles, fields_of
+from sluice.init.label_guess import Label, guess_label, is_rating
+from sluice.init.side_tables import Beside, Side, SideTable, matching, side_table, speaks_of_users
+from sluice.init.time_formats import UNNAMED
 
-USER = re.compile(r"^(user|customer|client|member|visitor|account|cookie|viewer|reader|player|subscriber)"
-                  r"(_?(id|key|no))?$|^uid$", re.I)
-ITEM = re.compile(r"^(item|product|movie|film|song|track|article|sku|asin|isbn|listing|video|offer|ad|adgroup|creative)"
-                  r"(_?(id|key|no))?$", re.I)
+SUFFIX = r"(_?(id|key|no|hash|idx|index|code|uuid))?$"
+USER = re.compile(r"^(hashed_|anon_)?(user|customer|client|member|visitor|account|cookie|viewer|reader|player|"
+                  r"subscriber|reviewer|person|household|buyer|shopper|guest|profile)" + SUFFIX + "|^(uid|msno)$", re.I)
+ITEM = re.compile(r"^(hashed_|parent_)?(item|product|movie|film|song|track|article|sku|asin|isbn|listing|video|offer|"
+                  r"ad|adgroup|creative|stock|goods|business|recipe|podcast|game|book|anime|hotel|venue|poi|news|post)"
+                  + SUFFIX + "|^(iid|pid)$", re.I)
 POSITION = re.compile(r"^(position|pos|slot|rank|slot_index)$", re.I)
 BIRTH = re.compile(r"birth|dob|registered|signup|joined|released", re.I)
-IDENTIFIER = re.compile(r"(^|_)(id|key|code|zip|postcode|no|number)$", re.I)
-FEW, FEWEST_TIMES, UNIQUE, LONG = 20, 20, 0.9, 60
-
-
-@dataclass(frozen=True)
-class GuessedField:
-    """A column as a field; `length` of a list, `log` for heavy tails, `why` in words."""
-
-    column: Column
-    kind: Kind
-    side: Side
-    key_type: str = "string"
-    log: bool = False
-    length: int = 1
-    why: str = ""
+ASIN = re.compile(r"(B0[0-9A-Z]{8}|\d{9}[0-9X])$")
+FEWEST_TIMES, KNOWN_TIMES, RECURS = 20, 0.995, 0.5
 
 
 @dataclass(frozen=True)
@@ -53,6 +42,12 @@ class Guess:
     item: Column | None = None
     position: Column | None = None
     notes: dict[str, str] = dataclasses.field(default_factory=dict)
+    tables: list[SideTable] = dataclasses.field(default_factory=list)
+
+    @property
+    def all_fields(self) -> list[GuessedField]:
+        """Of the log, and of the tables joined to it."""
+        return [*self.fields, *(field for table in self.tables for field in table.fields)]
 
 
 def _takes(columns: Sequence[Column]) -> tuple[Column, Column] | None:
@@ -62,22 +57,77 @@ def _takes(columns: Sequence[Column]) -> tuple[Column, Column] | None:
     return (user, item) if user and item and _time(columns, notes) else None
 
 
-def guess(columns: Sequence[Column], wanted: str | None) -> Guess:
-    """`wanted`: the label's column or expression as the user gave it. Raises DataError with what is missing."""
-    label = guess_label(columns, wanted, _takes(columns))
+def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside] = ()) -> Guess:
+    """`wanted`: the label's column or expression as the user gave it; `beside`: other tables of the log's folder.
+    Raises DataError with what is missing."""
+    columns, rating = _ratings_without_names(columns)
+    label = guess_label(columns, wanted, _takes(columns), rating)
     rest = [column for column in columns if column.plain not in label.columns and column.name not in label.columns]
     notes = {"label": label.why}
     time = _time(rest, notes)
     user, item = (_named(rest, pattern, what, notes) for pattern, what in ((USER, "user_id"), (ITEM, "item_id")))
+    user, item, fitting = _with_tables(rest, user, item, beside, notes)
     position = _position(rest, notes) if item and label.expression is not None else None
     roles = [column for column in (time, position) if column is not None]
     left_out: dict[str, str] = {}
-    taken = [_field(column, user, item, left_out) for column in rest if column not in roles]
-    fields = [field for field in taken if field is not None]
+    known = Roles(user, item, label.truth)
+    fields = [field for column in rest if column not in roles for field in fields_of(column, known, left_out)]
+    tables = _joined(columns, fitting, known)
     if not fields:
         raise DataError("no column besides the label can be a field: " + "; ".join(
             f"{name}: {why}" for name, why in left_out.items()) + "; bring a table with at least one feature")
-    return Guess(columns, label, fields, left_out, time, user, item, position, notes)
+    return Guess(columns, label, fields, left_out, time, user, item, position, notes, tables)
+
+
+def _ratings_without_names(columns: Sequence[Column]) -> tuple[Sequence[Column], Column | None]:
+    """user, item, rating, time: as ratings without a header are written, users or items first. Named so, and the
+    rating."""
+    if len(columns) != 4 or not all(UNNAMED.match(column.plain) for column in columns):
+        return columns, None
+    *keys, rating, time = columns
+    if time.type != "time" or not is_rating(rating) or not all(_recurs(key) for key in keys):
+        return columns, None
+    items_first = sum(bool(ASIN.match(str(value))) for value in keys[0].known) > len(keys[0].known) / 2
+    roles = ("item_id", "user_id") if items_first else ("user_id", "item_id")
+    named = [dataclasses.replace(key, name=role, plain=role) for key, role in zip(keys, roles, strict=True)]
+    return [*named, rating, time], rating
+
+
+def _recurs(column: Column) -> bool:
+    return (column.type in ("integer", "text") and len(column.known) == len(column.values)
+            and FEWEST_TIMES < len(column.distinct) < RECURS * len(column.values))
+
+
+Fit = tuple[Side, Beside, Column, Column, str]
+
+
+def _with_tables(
+    columns: Sequence[Column], user: Column | None, item: Column | None, beside: Sequence[Beside], notes: dict[str, str]
+) -> tuple[Column | None, Column | None, list[Fit]]:
+    """User and item, told by the tables beside where names did not, and every table that fits one of them."""
+    fits: list[Fit] = []
+    for column, table, key, why in matching([c for c in columns if len(c.known) == len(c.values)], beside):
+        side: Side = "user" if column is user or (column is not item and speaks_of_users(table)) else "item"
+        if side == "user" and user is None:
+            user, notes["user_id"] = column, why
+        if side == "item" and item is None:
+            item, notes["item_id"] = column, why
+        if column is (user if side == "user" else item):
+            fits.append((side, table, key, column, why))
+    return user, item, fits
+
+
+def _joined(columns: Sequence[Column], fits: Sequence[Fit], roles: Roles) -> list[SideTable]:
+    """Of each side the table that has most to say."""
+    taken, tables = {column.plain.lower() for column in columns}, []
+    for wanted in ("user", "item"):
+        offered = [side_table(side, beside, key, column, why, roles, taken)
+                   for side, beside, key, column, why in fits if side == wanted]
+        best = max(offered, key=lambda table: len(table.fields), default=None)
+        if best is not None and best.fields:
+            tables.append(best)
+            taken |= {other.plain.lower() for other in best.beside.columns} | {field.name for field in best.fields}
+    return tables
 
 
 def _time(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
@@ -86,7 +136,7 @@ def _time(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
     usable = [column for column in times if not BIRTH.search(column.plain)]
     for column in usable:
         moments = len(column.distinct)
-        if moments >= FEWEST_TIMES and len(column.known) == len(column.values):
+        if moments >= FEWEST_TIMES and len(column.known) >= KNOWN_TIMES * len(column.values):
             notes["event_time"] = f"{column.why}; {moments} different ones in the sample"
             return column
     notes["event_time"] = (
@@ -116,87 +166,3 @@ def _position(columns: Sequence[Column], notes: dict[str, str]) -> Column | None
                 notes["position"] = f"its name, and values from {low} to {high}"
                 return column
     return None
-
-
-def _field(column: Column, user: Column | None, item: Column | None, left_out: dict[str, str]) -> GuessedField | None:
-    """None, with the reason in `left_out`, where a column cannot be a field."""
-    reason = _useless(column) if column not in (user, item) else None
-    if reason:
-        left_out[column.name] = reason
-        return None
-    side, why = _side(column, user, item)
-    if column.type == "list":
-        longest = max((len(value) for value in column.known), default=1)
-        whole = column.separator is None and all(isinstance(v, int) for values in column.known for v in values)
-        keys = "int64" if whole else "string"
-        length = max(1, min(longest, 50))
-        return GuessedField(column, "multi_valued", side, keys, length=length, why=f"{column.why}{why}")
-    number = column not in (user, item) and _is_number(column)
-    codes = are_codes(column) if number and column.type == "integer" else None
-    if number and codes is None:
-        skewed = _skewed(column)
-        tails = ", heavy-tailed" if skewed else ""
-        return GuessedField(column, "numeric", side, log=skewed, why=f"{column.why}{tails}{why}")
-    seen = f"{len(column.distinct)} different values" + (f"; {codes}" if codes else "")
-    return GuessedField(column, "categorical", side, _key_type(column), why=f"{seen}{why}")
-
-
-def _useless(column: Column) -> str | None:
-    rows, kinds = len(column.values), len(column.distinct)
-    if kinds == 0:
-        return "no row of the sample has a value"
-    if kinds == 1 and len(column.known) == rows:
-        return "every row of the sample has the same value"
-    if column.type == "time":
-        return "a time that is not the event's; derive a number of days from it to use it"
-    if column.type == "other":
-        return f"{column.why} is no kind of field; derive columns of numbers or keys from it"
-    if column.type == "integer" and kinds == len(column.known) > FEW and column.known == sorted(column.known):
-        return "it grows from row to row: a row number"
-    if column.type in ("text", "integer") and kinds > UNIQUE * len(column.known) and len(column.known) > FEW:
-        if column.type == "text" or IDENTIFIER.search(column.plain):
-            return "nearly every row has a value of its own: an identifier, or free text"
-    elif column.type == "text" and sum(len(value) for value in column.known) > LONG * len(column.known):
-        return "long free text"
-    return None
-
-
-def _is_number(column: Column) -> bool:
-    few = len(column.distinct) <= FEW
-    return column.type == "number" or (column.type == "integer" and not few and not IDENTIFIER.search(column.plain))
-
-
-def _key_type(column: Column) -> str:
-    return {"integer": "int64", "boolean": "bool"}.get(column.type, "string")
-
-
-def _skewed(column: Column) -> bool:
-    """A mean far above the median, of values that are not negative."""
-    ordered = sorted(column.known)
-    median, mean = ordered[len(ordered) // 2], sum(ordered) / len(ordered)
-    return bool(ordered[0] >= 0 and mean > 2 * max(median, 1e-9) and ordered[-1] > 50)
-
-
-def _side(column: Column, user: Column | None, item: Column | None) -> tuple[Side, str]:
-    """The side of a key that always comes with the same value of the column."""
-    keys: tuple[tuple[Side, Column | None], ...] = (("user", user), ("item", item))
-    for side, key in keys:
-        if column is key:
-            return side, ""
-    for side, key in keys:
-        if key is not None and _follows(column, key):
-            return side, f"; each {side} has one"
-    return "context", ""
-
-
-def _follows(column: Column, key: Column) -> bool:
-    """Whether repeated keys always show the same value; keys that hardly ever repeat prove nothing."""
-    seen: dict[Any, Any] = {}
-    repeats = 0
-    for owner, value in zip(key.values, column.values, strict=True):
-        if owner in seen:
-            repeats += 1
-            if seen[owner] != value:
-                return False
-        seen[owner] = value
-    return repeats >= FEW

@@ -1,84 +1,166 @@
-"""Times written as text or as whole numbers -> the Spark SQL that reads them."""
+"""Times written as text or as whole numbers -> the Spark SQL that reads them, and a reader of the sample's own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import NamedTuple
 
 MOSTLY = 0.97
-CLOCK = r"(?: (\d{1,2}):(\d\d)(:\d\d)?)?"
-ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?$")
-YEAR_FIRST = re.compile(r"(\d{4})([/.])(\d{1,2})\2(\d{1,2})" + CLOCK + "$")
-YEAR_LAST = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})" + CLOCK + "$")
-MONTH_NAME = re.compile(r"(\d{1,2})([ -])([A-Z][a-z]{2})\2(\d{4})" + CLOCK + "$")
-TIME_NAME = re.compile(r"time|date|(^|_)ts($|_)|epoch|seconds|_at$|hour", re.I)
+ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?( ?(Z|UTC|[+-]\d\d:?\d\d))?$")
+CLOCK = re.compile(r"(?P<gap>[ :]|, )(?P<hour>\d{1,2}):\d\d(?P<seconds>:\d\d)?(?P<millis>\.\d{3})?"
+                   r"(?P<half> ?[AaPp][Mm])?(?P<zone> [+-]\d{4})?$")
+MONTH = r"[A-Z][a-z]{2,8}"
+SEPARATED = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{4}|\d{1,2})(?!\d)")
+NAMED = (re.compile(r"(?P<day>\d{1,2})(?P<one>[ /-])(?P<month>" + MONTH
+                    + r")(?P<two>[ /-]|, )(?P<year>\d{4}|\d\d)(?!\d)"),
+         re.compile(r"(?P<month>" + MONTH + r")(?P<one> )(?P<day>\d{1,2})(?P<two>, ?| )(?P<year>\d{4})(?!\d)"))
+TIME_NAME = re.compile(r"time|date|(^|_)ts($|_)|epoch|seconds|_at$|hour|created|updated|moment|when", re.I)
 FIRST, LAST = datetime(1990, 1, 1, tzinfo=UTC).timestamp(), datetime(2040, 1, 1, tzinfo=UTC).timestamp()
 UNNAMED = re.compile(r"c\d+$")
+PLAIN_FRACTION = re.compile(r"\d{9,11}\.\d+$")
+STRPTIME = (("yyyy", "%Y"), ("yy", "%y"), ("MMMM", "%B"), ("MMM", "%b"), ("MM", "%m"), ("M", "%m"), ("dd", "%d"),
+            ("d", "%d"), ("HH", "%H"), ("H", "%H"), ("h", "%I"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%f"), ("a", "%p"),
+            ("Z", "%z"))
+UNITS = ((1, "timestamp_seconds", "seconds"), (1_000, "timestamp_millis", "milliseconds"),
+         (1_000_000, "timestamp_micros", "microseconds"))
 
 
-class Time(NamedTuple):
-    """`expression` is Spark SQL that reads a timestamp; `why` says how it is written."""
+@dataclass(frozen=True)
+class Time:
+    """`expression` is Spark SQL that reads a timestamp; `why` says how it is written; `read` gives seconds since 1970
+    of one value of the sample, None where it is no such time."""
 
     expression: str
     why: str
+    read: Callable[[str], float | None]
+    clock: bool = True  # it tells hours, too
 
 
 def time_expression(raw: str, name: str, known: Sequence[str], named: bool) -> Time | None:
     """`raw` is the column as SQL names it. None where the values are no times; `named`: the file has names."""
     if not known:
         return None
-    digits = all(value.isdigit() for value in known)
-    if digits:
+    if all(value.isdigit() for value in known):
         return _digits(raw, name, known, named)
     if _mostly(ISO.match, known):
-        return Time(f"try_to_timestamp({raw})", "times in ISO 8601")
-    for pattern, reading in ((YEAR_FIRST, "yyyy{0}M{0}d"), (MONTH_NAME, "d{0}MMM{0}yyyy")):
-        if _mostly(pattern.match, known):
-            return _formatted(raw, reading, pattern, known)
-    if _mostly(YEAR_LAST.match, known):
-        return _year_last(raw, known)
-    return None
+        return Time(f"try_to_timestamp({raw})", "times in ISO 8601", _iso, any(":" in value for value in known))
+    if bool(TIME_NAME.search(name)) and _mostly(PLAIN_FRACTION.match, known):
+        return Time(f"timestamp_millis(CAST(try_cast({raw} AS DOUBLE) * 1000 AS BIGINT))",
+                    "seconds since 1970 with a fraction", lambda value: float(value))
+    return _written(raw, name, known)
 
 
 def _mostly(holds: Callable[[str], object], known: Sequence[str]) -> bool:
     return sum(bool(holds(value)) for value in known) >= MOSTLY * len(known)
 
 
-def _formatted(raw: str, reading: str, pattern: re.Pattern[str], known: Sequence[str], remark: str = "") -> Time:
-    """Separator and clock as in the first value that fits: group 2 separates, 5 to 7 are the clock."""
-    groups = next(match for match in map(pattern.match, known) if match).groups()
-    clock = "" if groups[4] is None else (" H:mm:ss" if groups[6] else " H:mm")
-    layout = reading.format(groups[1]) + clock
-    return Time(f"try_to_timestamp({raw}, '{layout}')", f"times written as {layout}{remark}")
+def _iso(value: str) -> float | None:
+    try:
+        read = datetime.fromisoformat(value.replace(" UTC", "Z"))
+    except ValueError:
+        return None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
-def _year_last(raw: str, known: Sequence[str]) -> Time:
-    """Day or month first: whichever of the two numbers exceeds 12; else the day."""
-    parts = [match.groups() for match in map(YEAR_LAST.match, known) if match]
-    month_first = any(int(part[2]) > 12 for part in parts)
-    sure = month_first or any(int(part[0]) > 12 for part in parts)
-    reading = "M{0}d{0}yyyy" if month_first else "d{0}M{0}yyyy"
-    return _formatted(raw, reading, YEAR_LAST, known, "" if sure else " (day before month is a guess)")
+def reader(layout: str) -> Callable[[str], float | None]:
+    """Of Spark's letters; None for what is not written so."""
+    strptime = re.sub("|".join(key for key, _ in STRPTIME), lambda found: dict(STRPTIME)[found[0]], layout)
+
+    def read(value: str) -> float | None:
+        try:
+            return datetime.strptime(value.upper() if "%p" in strptime else value, strptime).replace(
+                tzinfo=UTC).timestamp()
+        except ValueError:
+            return None
+    return read
+
+
+def _written(raw: str, name: str, known: Sequence[str]) -> Time | None:
+    """The layout that reads most of the values; where day and month may change places, the day comes first."""
+    shown = list(dict.fromkeys(known))[:2000]
+    found = Counter(layout for value in shown[:50] for layout in _layouts(value, bool(TIME_NAME.search(name))))
+    best, most = None, MOSTLY * len(shown)
+    fits = {layout: sum(reader(layout)(value) is not None for value in shown) for layout in found}
+    for layout, count in fits.items():
+        if count >= most and (best is None or count > fits[best]):
+            best = layout
+    if best is None:
+        return None
+    other = _swapped(best)
+    unsure = other in fits and fits[other] == fits[best]
+    remark = " (day before month is a guess)" if unsure else ""
+    return Time(f"try_to_timestamp({raw}, '{best}')", f"times written as {best}{remark}", reader(best), ":mm" in best)
+
+
+def _swapped(layout: str) -> str:
+    return layout.translate(str.maketrans("dM", "Md")) if "MMM" not in layout else ""
+
+
+def _layouts(value: str, says_time: bool) -> Iterator[str]:
+    """Every way in which one value may be meant; the first of equals wins."""
+    for date, length in _dates(value, says_time):
+        rest = value[length:]
+        clock = CLOCK.match(rest)
+        if not rest:
+            yield date
+        elif clock is not None:
+            yield date + _clock(clock)
+
+
+def _dates(value: str, says_time: bool) -> Iterator[tuple[str, int]]:
+    """(layout, length) of the date at the value's start. A year of two digits needs a name that speaks of time, or
+    strokes, for versions and lists of numbers look alike."""
+    plain = SEPARATED.match(value)
+    if plain is not None:
+        first, by, _, last = plain.groups()
+        if len(first) == 4 and len(last) < 4:
+            yield f"yyyy{by}M{by}d", plain.end()
+        elif len(first) <= 2 and (len(last) == 4 or (len(last) == 2 and (says_time or by == "/"))):
+            year = "yyyy" if len(last) == 4 else "yy"
+            yield from ((f"{a}{by}{b}{by}{year}", plain.end()) for a, b in (("d", "M"), ("M", "d")))
+    for pattern in NAMED:
+        named = pattern.match(value)
+        if named is not None:
+            month = "MMM" if len(named["month"]) == 3 else "MMMM"
+            year = "yyyy" if len(named["year"]) == 4 else "yy"
+            parts = ("d", month) if pattern is NAMED[0] else (month, "d")
+            yield f"{parts[0]}{named['one']}{parts[1]}{named['two']}{year}", named.end()
+
+
+def _clock(found: re.Match[str]) -> str:
+    hour = "h" if found["half"] else "H"
+    half = "" if not found["half"] else " a" if found["half"].startswith(" ") else "a"
+    return (f"{found['gap']}{hour}:mm{':ss' if found['seconds'] else ''}{'.SSS' if found['millis'] else ''}{half}"
+            f"{' Z' if found['zone'] else ''}")
 
 
 def _digits(raw: str, name: str, known: Sequence[str], named: bool) -> Time | None:
-    """Compact dates, or seconds or milliseconds since 1970 where the name says time or the file has no names."""
-    for width, layout, strptime in ((14, "yyyyMMddHHmmss", "%Y%m%d%H%M%S"), (8, "yyyyMMdd", "%Y%m%d"),
-                                    (8, "yyMMddHH", "%y%m%d%H")):
-        if all(len(value) == width for value in known) and _mostly(partial(_parses, strptime), known):
-            return Time(f"try_to_timestamp(CAST({raw} AS STRING), '{layout}')", f"times written as {layout}")
+    """Compact dates; or seconds, milliseconds or microseconds since 1970 where the name says time or there is none."""
+    for width, layout, strptime in ((14, "yyyyMMddHHmmss", "%Y%m%d%H%M%S"), (12, "yyyyMMddHHmm", "%Y%m%d%H%M"),
+                                    (8, "yyyyMMdd", "%Y%m%d"), (8, "yyMMddHH", "%y%m%d%H")):
+        read = _compact(strptime)
+        if all(len(value) == width for value in known) and _mostly(read, known):
+            return Time(f"try_to_timestamp(CAST({raw} AS STRING), '{layout}')", f"times written as {layout}", read,
+                        "HH" in layout)
     hinted = bool(TIME_NAME.search(name)) or (not named and bool(UNNAMED.match(name)))
-    for unit, reading in ((1, "timestamp_seconds"), (1000, "timestamp_millis")):
+    for unit, reading, what in UNITS:
         if hinted and all(FIRST * unit <= int(value) <= LAST * unit for value in known) and len(set(known)) > 1:
-            return Time(f"{reading}(CAST({raw} AS BIGINT))", f"{reading.split('_')[1]} since 1970")
+            return Time(f"{reading}(CAST({raw} AS BIGINT))", f"{what} since 1970", _since_1970(unit))
     return None
 
 
-def _parses(layout: str, value: str) -> bool:
-    try:
-        return FIRST <= datetime.strptime(value, layout).replace(tzinfo=UTC).timestamp() <= LAST
-    except ValueError:
-        return False
+def _since_1970(unit: int) -> Callable[[str], float | None]:
+    return lambda value: int(value) / unit
+
+
+def _compact(layout: str) -> Callable[[str], float | None]:
+    def read(value: str) -> float | None:
+        try:
+            seconds = datetime.strptime(value, layout).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            return None
+        return seconds if FIRST <= seconds <= LAST else None
+    return read

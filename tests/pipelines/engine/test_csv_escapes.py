@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pipelines.engine import csv_escapes
-from pipelines.engine.csv_escapes import EscapedText
+from pipelines.engine.csv_escapes import UNIT, EscapedText, OneCharacter
 
 
 def rewritten(text: bytes, size: int, multiline: bool = False) -> bytes:
@@ -29,3 +29,13 @@ def test_characters_are_doubled_whatever_the_size_of_the_parts(
 
 def test_a_quoted_value_holds_a_lines_end_where_lines_may_be_several() -> None:
     assert rewritten(b'"a\n\\b",1\n', 100, multiline=True) == b'"a\n\\\\b",1\n'
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("block", [1, 2, 5, 1000])
+def test_a_long_separator_becomes_one_character_whatever_the_size_of_the_parts(
+    size: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_escapes, "BLOCK", block)
+    stream = OneCharacter(io.BytesIO(b"1::a:b::3\n2::::4\n"), "::")
+    assert b"".join(iter(lambda: stream.read(size), b"")).decode() == f"1{UNIT}a:b{UNIT}3\n2{UNIT}{UNIT}4\n"

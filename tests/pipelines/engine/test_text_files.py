@@ -25,6 +25,12 @@ def test_fields_are_texts_and_an_empty_one_is_null(tmp_path: Path) -> None:
     assert {row[CORRUPT] for row in rows} == {None}
 
 
+def test_fields_divided_by_more_than_one_character(tmp_path: Path) -> None:
+    rows = staged(tmp_path, "a::b\n1::x:y\n::2\n3\n", ["a", "b"], sep="::", header="true")
+    assert [(row["a"], row["b"]) for row in rows] == [("1", "x:y"), (None, "2"), (None, None)]
+    assert csv_names(tmp_path / "log.csv", {"sep": "::", "header": "true"}) == ["a", "b"]
+
+
 def test_records_of_another_number_of_fields_keep_their_text(tmp_path: Path) -> None:
     rows = staged(tmp_path, "1,2\n3\n4,5,6\n\n7,8\n", ["a", "b"])
     assert sorted(text for row in rows if (text := row[CORRUPT])) == ["3", "4,5,6"]

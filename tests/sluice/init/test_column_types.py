@@ -40,7 +40,7 @@ def test_a_few_words_among_numbers_count_as_missing(tmp_path: Path) -> None:
     found = text_columns(tmp_path, it=cells, other=["a"] * 100)["it"]
     assert found.type == "integer"
     assert found.values[-1] is None
-    assert found.expression == "try_cast(it AS DOUBLE)"
+    assert found.expression == "try_cast(try_cast(it AS DOUBLE) AS BIGINT)"
 
 
 def test_the_mark_of_what_is_missing_is_found_and_empties_are_missing_too(tmp_path: Path) -> None:

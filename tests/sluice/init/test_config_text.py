@@ -7,9 +7,10 @@ import pytest
 
 from contracts.config.config import Config, parse
 from sluice.init.column_types import typed_columns
-from sluice.init.config_text import WIDTH, config_text
+from sluice.init.config_text import config_text
 from sluice.init.role_guess import guess
 from sluice.init.table_sample import read_sample
+from sluice.init.table_text import WIDTH
 from tests.sluice.unlike_files import dates_as_text, lists, no_header, odd_separator
 
 

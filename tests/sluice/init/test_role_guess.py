@@ -12,6 +12,7 @@ from sluice.init.role_guess import Guess, guess
 ROWS = 400
 RANDOM = np.random.default_rng(0)
 USERS = [f"u{u}" for u in RANDOM.integers(0, 30, ROWS)]
+CLICKS = [int(c) for c in RANDOM.integers(0, 2, ROWS)]
 ITEMS = [int(i) for i in RANDOM.integers(0, 20, ROWS)]
 
 
@@ -20,7 +21,7 @@ def column(name: str, values: list[Any], kind: Any = "text", why: str = "", sepa
 
 
 def log(*more: Column) -> Guess:
-    return guess([column("clicked", [0, 1] * (ROWS // 2), "integer"), *more], None)
+    return guess([column("clicked", CLICKS, "integer"), *more], None)
 
 
 def fields(found: Guess) -> dict[str, tuple[str, str]]:

@@ -19,6 +19,16 @@ from sluice.init.time_formats import time_expression
         (["14102100", "14103023"], "try_to_timestamp(CAST(x AS STRING), 'yyMMddHH')"),
         (["20260105103000"], "try_to_timestamp(CAST(x AS STRING), 'yyyyMMddHHmmss')"),
         (["881250949", "891717742"], "timestamp_seconds(CAST(x AS BIGINT))"),
+        (["2017-11-07 9:30", "2017-11-07 19:30"], "try_to_timestamp(x, 'yyyy-M-d H:mm')"),
+        (["11/7/2017 9:30 PM", "11/17/2017 9:30 AM"], "try_to_timestamp(x, 'M/d/yyyy h:mm a')"),
+        (["11/7/17 9:30", "11/17/17 10:30"], "try_to_timestamp(x, 'M/d/yy H:mm')"),
+        (["Nov 7, 2017 9:30:05", "Nov 17, 2017 19:30:05"], "try_to_timestamp(x, 'MMM d, yyyy H:mm:ss')"),
+        (["7 November 2017", "17 March 2018"], "try_to_timestamp(x, 'd MMMM yyyy')"),
+        (["07/Nov/2017:09:30:38 +0000", "08/Nov/2017:19:30:38 +0000"],
+         "try_to_timestamp(x, 'd/MMM/yyyy:H:mm:ss Z')"),
+        (["2019-10-01 00:00:00 UTC", "2019-10-02 10:00:00 UTC"], "try_to_timestamp(x)"),
+        (["1510046999.123", "1510047999.5"], "timestamp_millis(CAST(try_cast(x AS DOUBLE) * 1000 AS BIGINT))"),
+        (["1510046999123456", "1510047999123456"], "timestamp_micros(CAST(x AS BIGINT))"),
         (["1767600000000", "1767700000000"], "timestamp_millis(CAST(x AS BIGINT))"),
     ],
 )
@@ -40,6 +50,9 @@ def test_a_day_that_might_be_a_month_is_called_a_guess() -> None:
         ("amount", ["881250949", "891717742"]),  # its name says nothing of a time
         ("time", ["12", "13"]),
         ("date", ["20269999", "20260105"]),
+        ("version", ["1.2.17", "1.3.18"]),
+        ("ip", ["10.2.17.4", "10.3.18.9"]),
+        ("colours", ["May red", "May blue"]),
         ("time", ["10:30", "11:45"]),
         ("time", []),
         ("time", ["2026-01-05", "soon", "later"]),
@@ -51,3 +64,17 @@ def test_other_values_are_no_times(name: str, values: list[str]) -> None:
 
 def test_seconds_in_a_file_without_names_are_told_by_their_size() -> None:
     assert time_expression("c3", "c3", ["881250949", "891717742"], named=False) is not None
+
+
+@pytest.mark.parametrize("written", [
+    "2017-11-07 9:30", "2017-11-07T09:30:00Z", "7.11.2017 9:30", "11/17/2017 9:30 AM", "Nov 7, 2017 9:30",
+    "07/Nov/2017:09:30:00 +0000", "20171107093000", "1510047000", "1510047000000",
+])
+def test_the_samples_own_reader_agrees(written: str) -> None:
+    found = time_expression("x", "event_time", [written, written.replace("9:30", "9:31")], named=True)
+    if written.isdigit():
+        found = time_expression("x", "event_time", [written, str(int(written) + 100)], named=True)
+    assert found is not None
+    later = 10 * 86_400 if written.startswith("11/17") else 0
+    assert found.read(written) == 1_510_047_000 + later
+    assert found.clock

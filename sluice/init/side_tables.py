@@ -1,0 +1,155 @@
+"""Files beside the log that hold a row per user or per item: found by their keys, and offered joined.
+
+A table fits a column of the log when one of its columns has every value once and knows nearly all of the log's; where
+neither side has names, the two sets of values must also be nearly equal, for running numbers fit everything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from contracts.errors import DataError
+from sluice.init.column_types import Column, quoted, typed_columns
+from sluice.init.field_guess import GuessedField, Roles, fields_of, useless
+from sluice.init.table_sample import WHOLE_BYTES, TableSample, read_sample
+from sluice.init.time_formats import UNNAMED
+
+Side = Literal["user", "item"]
+NO_TABLES = (".toml", ".md", ".py", ".ipynb", ".json", ".jsonl", ".html", ".zip", ".log", ".xml", ".yaml", ".pdf")
+MOST_FILES = 30
+KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
+USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|profile|account|demographic", re.I)
+PERSONAL = re.compile(r"(^|[ _])(age|gender|sex|occupation|birth\w*)($|[ _])", re.I)
+FLAGS, MOST_FLAGS = 5, 20
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A table in the log's folder."""
+
+    sample: TableSample
+    columns: list[Column]
+
+    @property
+    def stem(self) -> str:
+        return self.sample.path.name
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """A table joined to the log: its `key` refers to the log's `column`."""
+
+    side: Side
+    beside: Beside
+    key: Column
+    column: Column
+    fields: list[GuessedField]
+    left_out: dict[str, str]
+    why: str
+
+
+def tables_beside(path: Path) -> list[Beside]:
+    """Tables in the folder of the log `path`, without the log; what cannot be read is none."""
+    found = []
+    for other in sorted(path.resolve().parent.iterdir())[:MOST_FILES]:
+        if other == path.resolve() or not other.is_file() or other.suffix.lower() in NO_TABLES:
+            continue
+        if other.name.startswith(".") or not 0 < other.stat().st_size <= WHOLE_BYTES:
+            continue
+        try:
+            sample = read_sample(other, whole=True)
+        except DataError:
+            continue
+        found.append(Beside(sample, typed_columns(sample)))
+    return found
+
+
+def matching(log: Sequence[Column], tables: Sequence[Beside]) -> Iterator[tuple[Column, Beside, Column, str]]:
+    """(column of the log, table, its key, why) of everything that fits, the closest fit of a column first."""
+    for column in log:
+        if column.type not in ("integer", "text") or len(column.distinct) < FEWEST:
+            continue
+        fits = [fit for table in tables for fit in _fits(column, table)]
+        for overlap, table, key in sorted(fits, key=lambda fit: -fit[0]):
+            yield column, table, key, (f"{table.stem} has a row for each of {len(key.distinct)} values of {key.name}, "
+                                       f"{overlap:.0%} of which are {column.name} of the log")
+
+
+def _fits(column: Column, table: Beside) -> Iterator[tuple[float, Beside, Column]]:
+    values = {str(value) for value in column.known}
+    for key in table.columns:
+        if key.type != column.type or len(key.known) < len(key.values) or len(key.distinct) < len(key.values):
+            continue
+        keys = {str(value) for value in key.values}
+        both = len(values & keys)
+        knows, overlap = both / len(values), both / len(values | keys)
+        if knows >= KNOWS and (_same_name(column, key, table) or overlap >= EQUAL):
+            yield overlap, table, key
+
+
+def _same_name(column: Column, key: Column, table: Beside) -> bool:
+    """user_id = user_id, or id of users.csv; names that Sluice gave are none."""
+    if UNNAMED.match(key.plain) or UNNAMED.match(column.plain):
+        return False
+    words = re.sub(r"_?(id|key|no)$", "", column.plain.lower())
+    own = re.sub(r"_?(id|key|no)$", "", key.plain.lower())
+    return column.plain.lower() == key.plain.lower() or (own == "" and words.rstrip("s") in table.stem.lower())
+
+
+def speaks_of_users(table: Beside) -> bool:
+    names = " ".join(column.plain for column in table.columns)
+    return bool(USERS.search(table.stem) or PERSONAL.search(names))
+
+
+def side_table(
+    side: Side, beside: Beside, key: Column, column: Column, why: str, roles: Roles, taken: set[str]
+) -> SideTable:
+    """The table's columns as fields of its side; `taken` are names of the log, which its columns must not have."""
+    left_out: dict[str, str] = {}
+    fields: list[GuessedField] = []
+    place = {str(value): row for row, value in enumerate(key.values)}
+    rows = [place.get(str(value)) for value in column.values]
+    others = [_renamed(one, side, taken) for one in beside.columns if one is not key]
+    flags = [one for one in others if one.type == "integer" and set(one.distinct) <= {0, 1}]
+    if len(flags) >= FLAGS:
+        fields.append(_flag_list(flags, side))
+        others = [one for one in others if one not in flags]
+    for one in others:
+        if one.type == "time" and one.moment is not None and len(one.distinct) > 1:
+            fields.append(_year(one, side))
+            continue
+        reason = useless(one)
+        if reason:
+            left_out[one.name] = reason
+            continue
+        looked_up = dataclasses.replace(one, values=[None if row is None else one.values[row] for row in rows])
+        for field in fields_of(looked_up, Roles(None, None, roles.truth), left_out, side):
+            fields.append(dataclasses.replace(field, column=one))
+    return SideTable(side, beside, key, column, fields, left_out, why)
+
+
+def _renamed(column: Column, side: Side, taken: set[str]) -> Column:
+    if column.plain.lower() not in taken and not UNNAMED.match(column.plain):
+        return column
+    read = column.expression or quoted(column.name)
+    return dataclasses.replace(column, plain=f"{side}_{column.plain}", expression=read)
+
+
+def _flag_list(flags: Sequence[Column], side: Side) -> GuessedField:
+    """Columns of 0 and 1 as one list of what holds."""
+    rows: list[tuple[Any, ...]] = list(zip(*(flag.values for flag in flags), strict=True))
+    longest = max(sum(value == 1 for value in row) for row in rows)
+    each = ", ".join(f"if({quoted(flag.name)} = 1, '{flag.plain}', null)" for flag in flags)
+    return GuessedField(flags[0], f"{side}_flags", "multi_valued", side, length=max(1, min(longest, MOST_FLAGS)),
+                        derive=f"array_compact(array({each}))",
+                        why=f"{len(flags)} columns of 0 and 1, as one list of those that hold")
+
+
+def _year(column: Column, side: Side) -> GuessedField:
+    return GuessedField(column, f"{column.plain}_year", "numeric", side, why=f"the year of {column.why}",
+                        derive=f"CAST(year({column.expression or quoted(column.name)}) AS DOUBLE)")

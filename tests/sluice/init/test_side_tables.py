@@ -1,0 +1,90 @@
+"""A log of ratings with tables of users and items beside it, with and without names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.config.config import Config, parse
+from sluice.init.column_types import typed_columns
+from sluice.init.config_text import config_text
+from sluice.init.role_guess import Guess, guess
+from sluice.init.side_tables import tables_beside
+from sluice.init.table_sample import read_sample
+
+RANDOM = np.random.default_rng(0)
+USERS, ITEMS, ROWS = 60, 90, 3000
+GENRES = ("Action", "Drama", "Comedy", "War")
+
+
+def looked_at(path: Path) -> tuple[Guess, Config]:
+    sample = read_sample(path)
+    found = guess(typed_columns(sample), None, tables_beside(path))
+    return found, parse(config_text("made", sample, found))
+
+
+def ratings(path: Path, header: str, by: str) -> Path:
+    rows = (by.join(map(str, (row % USERS + 1, 1 + row % ITEMS, RANDOM.integers(1, 6), 880_000_000 + row * 6000)))
+            for row in range(ROWS))
+    path.write_text(header + "\n".join(rows) + "\n")
+    return path
+
+
+def named(folder: Path) -> Path:
+    """As MovieLens of today: movies with genres, links that tell nothing."""
+    movies = (f'{item},"Film, The ({item})",{GENRES[item % 4]}|{GENRES[item % 3]}' for item in range(1, ITEMS + 1))
+    (folder / "movies.csv").write_text("movieId,title,genres\n" + "\n".join(movies) + "\n")
+    links = (f"{item},{item * 7919 % 99991},{item * 104729 % 99991}" for item in range(1, ITEMS + 1))
+    (folder / "links.csv").write_text("movieId,imdbId,tmdbId\n" + "\n".join(links) + "\n")
+    (folder / "README.txt").write_text("A text, of words.\n" * 30)
+    return ratings(folder / "ratings.csv", "userId,movieId,rating,timestamp\n", ",")
+
+
+def nameless(folder: Path) -> Path:
+    """As MovieLens of 1998: no header, flags for genres, a table of people."""
+    flags = (f"{item}|Film {item} {item * 7919 % 9973}|0{1 + item % 9}-Jan-{1970 + item % 25}|" + "|".join(
+        str(int(item % (flag + 2) == 0)) for flag in range(6)) for item in range(1, ITEMS + 1))
+    (folder / "u.item").write_text("\n".join(flags) + "\n")
+    people = (f"{user}|{20 + user % 50}|{'MF'[user % 2]}|{'abc'[user % 3]}" for user in range(1, USERS + 1))
+    (folder / "u.user").write_text("\n".join(people) + "\n")
+    return ratings(folder / "u.data", "", "\t")
+
+
+def test_movies_with_genres_are_offered_joined(tmp_path: Path) -> None:
+    found, config = looked_at(named(tmp_path))
+    assert [table.beside.sample.path.name for table in found.tables] == ["movies.csv"]
+    assert (config.items.key, config.items.path) == ("movieId", "{data}/movies.csv") if config.items else False
+    fields = {field.name: (field.kind, field.side) for field in config.fields}
+    assert fields["genres"] == ("multi_valued", "item")
+    assert "title" in found.tables[0].left_out
+
+
+def test_where_nothing_has_a_name_the_keys_tell(tmp_path: Path) -> None:
+    _, config = looked_at(nameless(tmp_path))
+    assert (config.log.user_id, config.log.item_id, config.label.expression) == ("user_id", "item_id", "c2 >= 4")
+    assert config.users is not None
+    assert config.items is not None
+    assert (config.users.path, config.items.path) == ("{data}/u.user", "{data}/u.item")
+    fields = {field.name: (field.kind, field.side) for field in config.fields}
+    assert fields["item_flags"] == ("multi_valued", "item")
+    assert fields["item_c2_year"] == ("numeric", "item")
+    assert fields["user_c1"] == ("numeric", "user")
+    assert fields["user_c2"] == ("categorical", "user")
+
+
+@pytest.mark.parametrize("make", [named, nameless])
+def test_users_items_and_times_bring_counters_a_sequence_and_groups(make, tmp_path: Path) -> None:
+    _, config = looked_at(make(tmp_path))
+    kinds = [(field.kind, field.side) for field in config.fields]
+    assert {("counter", "item"), ("counter", "user"), ("sequence", "user")} <= set(kinds)
+    assert all(field.windows[1] == 209 * 86_400 for field in config.fields if field.kind == "counter")
+    assert bool(config.pair_rates.pairs) == (make is nameless)
+
+
+def test_a_table_that_knows_too_few_of_the_keys_is_none(tmp_path: Path) -> None:
+    path = named(tmp_path)
+    text = (tmp_path / "movies.csv").read_text().splitlines()
+    (tmp_path / "movies.csv").write_text("\n".join(text[: ITEMS // 2]) + "\n")
+    assert looked_at(path)[0].tables == []
