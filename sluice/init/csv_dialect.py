@@ -65,7 +65,8 @@ def sniff(piece: bytes, path: Path) -> Dialect:
     names = [cell.strip() for cell in rows[0]] if header else [""] * len(rows[0])
     unique = _named(names)
     cells = [cell for row in rows[1:SNIFFED] for cell in row if cell.strip()]
-    padded = sum(cell != cell.strip() for cell in cells) > 0.3 * len(cells) and separator != " "
+    blanks = sum(cell != cell.strip() for cell in cells) > 0.3 * len(cells)
+    padded = separator != " " and (blanks or text.count(f"{separator} ") > 0.3 * text.count(separator))
     several_lines = any("\n" in cell for row in rows for cell in row)
     return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, '""' in text, several_lines)
 

@@ -44,6 +44,7 @@ def test_latin_padding_and_doubled_quotes_are_passed_on_to_the_reader() -> None:
     assert (options["escape"], options["nullValue"]) == ('"', "?")
     padded = sniff(b"1 , x \n2 , y \n3 , x \n", Path("t"))
     assert padded.options(None)["ignoreTrailingWhiteSpace"] == "true"
+    assert sniff(b"1, x\n2, y\n3, x\n", Path("t")).options(None)["ignoreLeadingWhiteSpace"] == "true"
 
 
 def test_a_cell_may_hold_a_line_break() -> None:
