@@ -46,11 +46,14 @@ class Train(Section):
     monitor: Literal["auc", "gauc", "log_loss"] = Field(
         "auc", description="the validation figure whose best epoch is kept"
     )
-    patience: int = Field(2, ge=1, description="epochs without a better validation figure before training stops")
+    patience: int = Field(
+        2, ge=1, description="epochs in a row without a better validation figure before the rate falls, or training "
+        "stops"
+    )
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["plateau", "linear", "constant"] = Field(
-        "plateau", description="plateau: a tenth of the rate, and back to the best weights, after an epoch that is no "
-        "better; linear: to 0 over the planned epochs. Towers fall linearly unless it is constant",
+        "plateau", description="plateau: after `patience` a tenth of the rate, from the best weights, at most twice; "
+        "linear: to 0 over the planned epochs. Towers fall linearly unless it is constant",
     )
     weight_decay: float = Field(1e-5, ge=0)
     clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")

@@ -23,7 +23,7 @@ from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
 from models.training import data_parallel
-from models.training.learning_rate import Schedule, rate
+from models.training.learning_rate import Patience, Schedule, rate
 from models.training.monitor import Validated, validated
 from models.training.optimisers import Optimisers
 from models.training.precision import half_precision
@@ -142,7 +142,7 @@ class Loop:
         self.settings, self.seed, self.epochs, self.change = settings, seed, epochs, change
         self.half = settings.precision == "bf16" if half is None else half
         self.schedule: Schedule = schedule or ("constant" if settings.schedule == "constant" else "linear")
-        self.misses = 0
+        self.patience = Patience(self.schedule, settings.patience)
         self.device = data_parallel.resolve_device(settings.device)
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
@@ -168,7 +168,6 @@ class Loop:
         train.hold()
         validation.hold()
         begin, spent, best, best_epoch = time.perf_counter(), 0.0, -float("inf"), 0
-        least, since = float("inf"), 0
         history: list[EpochFigures] = []
         weights: dict[str, Tensor] = {}
         epochs = self.epochs if self.parameters else 1
@@ -187,25 +186,19 @@ class Loop:
             if on_epoch:
                 on_epoch(entry)
             score = found.score(self.settings.monitor)
-            since = 0 if score > best or found.loss < least else since + 1
-            least = min(least, found.loss)
             if score > best:
                 best, best_epoch = score, epoch
                 weights = {name: tensor.clone() for name, tensor in self.loss.state_dict().items()}
-            if since >= self.settings.patience:
+            verdict = self.patience.after(score, found.loss)
+            if verdict == "stop":
                 break
-            if since:
-                self._miss(weights)
+            if verdict == "fall":
+                self.loss.load_state_dict(weights)
         self.loss.load_state_dict(weights)
         self.loss.cpu().eval()
         rows = train.rows * len(history)
         values = bias.values().tolist() if bias else []
         return FitResult(history, best_epoch, time.perf_counter() - begin, rows / spent, values)
-
-    def _miss(self, best: dict[str, Tensor]) -> None:
-        self.misses += 1
-        if self.schedule == "plateau":
-            self.loss.load_state_dict(best)
 
     def _epoch(self, train: ExampleSet, epoch: int, on_batch: OnBatch | None) -> float:
         self.loss.train()
@@ -229,7 +222,7 @@ class Loop:
 
     def set_rate(self, progress: float) -> None:
         """`progress` from 0 to 1 of the planned epochs."""
-        self.optimisers.learning_rate = rate(self.settings.learning_rate, self.schedule, progress, self.misses)
+        self.optimisers.learning_rate = rate(self.settings.learning_rate, self.schedule, progress, self.patience.falls)
 
     def step(self, batch: Batch) -> tuple[float, int]:
         """One update; (sum of losses, number of terms). A batch without terms changes nothing."""

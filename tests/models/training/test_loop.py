@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import EpochFigures
 from models.networks import registry
 from models.training import loop as training_loop
-from models.training.learning_rate import FALL
+from models.training.learning_rate import FALL, LEAST_GAIN, MOST_FALLS
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
@@ -30,12 +31,14 @@ def test_patience_ends_a_run_that_no_longer_improves(item_world: Any, spec: Feat
     better = []
     for entry in result.history:
         assert entry.validation_auc is not None
-        better.append(entry.validation_auc > best or entry.validation_loss < least)
+        better.append(entry.validation_auc > best or entry.validation_loss < least * (1 - LEAST_GAIN))
         best, least = max(best, entry.validation_auc), min(least, entry.validation_loss)
     assert len(better) < 30
     assert not any(better[-wild.patience :])
-    misses = sum(not each for each in better)
-    assert result.history[-1].learning_rate == pytest.approx(wild.learning_rate * FALL ** (misses - 1))
+    rates = [entry.learning_rate / wild.learning_rate for entry in result.history]
+    falls = [after / before for before, after in itertools.pairwise(rates) if after != before]
+    assert falls == pytest.approx([FALL] * len(falls))
+    assert 1 <= len(falls) <= MOST_FALLS
 
 
 def test_the_log_loss_decides_where_it_is_wanted(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
