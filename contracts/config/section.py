@@ -14,7 +14,7 @@ Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", 
 KeyType = Literal["string", "int64", "bool"]
 ModelName = Literal[
     "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp",
-    "din", "fives",
+    "final_net", "wukong", "din", "fives",
 ]
 ChannelName = Literal["sasrec", "esasrec", "hstu"]
 

@@ -72,7 +72,7 @@ class Retrieve(Section):
 
 
 class Prerank(Section):
-    """Which score cuts the retrieved candidates to `keep`, and how FSCD (models/networks/fscd.py) is trained.
+    """Which score cuts the retrieved candidates to `keep`, and how FSCD (models/preranking/fscd.py) is trained.
 
     kind          the score
     fscd          a network over the fields that pay for themselves

@@ -19,6 +19,8 @@ class Train(Section):
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")
     cross_layers: int = Field(3, ge=1, description="of DCNv2 and GDCN")
     cross_rank: int = Field(64, ge=0, description="of DCNv2 and GDCN; 0: one full matrix, not the product of two")
+    wukong_layers: int = Field(2, ge=1, description="of the model 'wukong': crosses up to the order 2^layers")
+    wukong_vectors: int = Field(8, ge=1, description="K of the model 'wukong': a layer gives 2 K vectors")
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
     dropout: float = Field(0.2, ge=0, lt=1, description="of hidden units")
     batch_norm: bool = Field(

@@ -1,4 +1,5 @@
-"""Batch normalisation of the hidden units of every MLP while it is trained (Ioffe & Szegedy, 2015), and nowhere else.
+"""Batch normalisation of the hidden units of every MLP while it is trained (Ioffe & Szegedy, 2015), and nowhere else;
+so of layers that multiply (models/layers/factorised_layers.py).
 
     z = W x + b,   y = gamma (z - mean) / sqrt(var + eps) + beta,   then ReLU and dropout
 
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from models.layers.embedding import FusedEmbedding
+from models.layers.factorised_layers import FactorisedLayer, FactorisedLayers
 from models.layers.mlp import Mlp, SplitLinear
 
 SMALL = 0.1  # of the usual spread of embeddings
@@ -49,32 +51,35 @@ def shrink_embeddings(network: nn.Module) -> None:
 
 def hidden_layers(network: nn.Module) -> bool:
     """Whether the network has any that would be normalised."""
-    return any(mlp.hidden for mlp in _mlps(network))
+    return any(mlp.hidden for mlp in _stacks(network))
 
 
 def insert(network: nn.Module) -> None:
-    """Behind every hidden layer of every MLP of the network."""
-    for mlp in _mlps(network):
+    """Behind every hidden layer of the network."""
+    for mlp in _stacks(network):
         mlp.norms = nn.ModuleList(HiddenNorm(width) for width in mlp.hidden)
 
 
 @torch.no_grad()
 def fold(network: nn.Module) -> None:
     """The same function of evaluation mode, without normalisation; a network that has none stays as it is."""
-    for mlp in _mlps(network):
+    for mlp in _stacks(network):
         for layer, norm in zip(mlp.hidden_layers(), mlp.norms or (), strict=mlp.norms is not None):
             _fold(layer, norm)  # type: ignore[arg-type]
         mlp.norms = None
 
 
-def _mlps(network: nn.Module) -> Iterator[Mlp]:
-    return (module for module in network.modules() if isinstance(module, Mlp))
+def _stacks(network: nn.Module) -> Iterator[Mlp | FactorisedLayers]:
+    return (module for module in network.modules() if isinstance(module, Mlp | FactorisedLayers))
 
 
-def _fold(layer: SplitLinear | nn.Linear, norm: HiddenNorm) -> None:
+def _fold(layer: SplitLinear | nn.Linear | FactorisedLayer, norm: HiddenNorm) -> None:
     assert norm.running_mean is not None
     assert norm.running_var is not None
     scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
+    if isinstance(layer, FactorisedLayer):
+        layer.scale(scale, norm.bias.double() - scale * norm.running_mean.double())
+        return
     matrices = (layer.request, layer.candidate) if isinstance(layer, SplitLinear) else (layer.weight,)
     for matrix in matrices:
         matrix.copy_(scale[:, None] * matrix.double())

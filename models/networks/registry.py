@@ -16,9 +16,11 @@ from models.networks.din import Din
 from models.networks.dnn import Dnn
 from models.networks.factorisation_machine import FactorisationMachine
 from models.networks.final_mlp import FinalMlp
+from models.networks.final_net import FinalNet
 from models.networks.fives import Fives
 from models.networks.logistic_regression import LogisticRegression
 from models.networks.popularity import Popularity
+from models.networks.wukong import Wukong
 
 _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "popularity": lambda spec, _: Popularity(spec),
@@ -29,6 +31,8 @@ _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "gdcn": lambda spec, s: Gdcn(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
     "deep_fm": lambda spec, s: DeepFm(spec, s.embedding_dim, s.hidden, s.dropout),
     "final_mlp": lambda spec, s: FinalMlp(spec, s.embedding_dim, s.hidden, s.dropout),
+    "final_net": lambda spec, s: FinalNet(spec, s.embedding_dim, s.hidden, s.dropout),
+    "wukong": lambda spec, s: Wukong(spec, s.embedding_dim, s.hidden, s.dropout, s.wukong_layers, s.wukong_vectors),
     "fives": lambda spec, s: Fives(spec, s.embedding_dim, s.hidden, s.dropout, s.edge_layers),
     "din": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout),
 }

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import FeatureBlock
-from models.networks.concrete_gates import Gates
-from models.networks.fscd import Fscd
 from models.preranking.candidate_batches import batch, drawn
+from models.preranking.concrete_gates import Gates
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_training import Trainer
 from models.preranking.losses import distillation
 from models.preranking.quality import evaluate

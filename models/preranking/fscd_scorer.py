@@ -19,7 +19,7 @@ from models.examples.batches import FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
 from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
-from models.networks.fscd import Fscd, input_fields
+from models.preranking.fscd import Fscd, input_fields
 
 ITEM_ROWS = 65_536
 

@@ -22,9 +22,9 @@ from models.examples.batches import Batch
 from models.examples.in_memory import ArrayExamples
 from models.layers.losses import as_drawn
 from models.layers.position_bias import PositionBias
-from models.networks.concrete_gates import Gates
-from models.networks.fscd import Fscd
 from models.preranking.candidate_batches import ListBatch, batch, drawn
+from models.preranking.concrete_gates import Gates
+from models.preranking.fscd import Fscd
 from models.preranking.losses import consistency, distillation
 from models.training.row_adam import RowAdam, row_gradient
 

@@ -25,10 +25,10 @@ from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
 from models.examples.validation_half import halves
-from models.networks.fscd import Fscd
 from models.networks.two_tower import TwoTower
 from models.preranking.candidate_batches import score
 from models.preranking.dropped_fields import dropped
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_training import Sources
 from models.preranking.quality import evaluate
 from models.preranking.sweep import OnStep, Point, Task, choose, finish, sweep

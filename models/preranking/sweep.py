@@ -28,10 +28,10 @@ from contracts.config.stages import Prerank
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
-from models.networks.concrete_gates import ConcreteGates
-from models.networks.fscd import Fscd
 from models.pair_rates import weights as pair_weights
 from models.preranking.candidate_batches import score
+from models.preranking.concrete_gates import ConcreteGates
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_training import Sources, Trainer, prior
 from models.preranking.quality import Quality, evaluate
 

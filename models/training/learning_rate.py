@@ -16,7 +16,7 @@ from typing import Literal
 Schedule = Literal["plateau", "linear", "constant"]
 FALL = 0.1
 MOST_FALLS = 2  # below a hundredth of the rate weights stay where they are
-LEAST_GAIN = 1e-4  # of the loss: a rate that has fallen goes on taking less for long
+LEAST_GAIN = 1e-3  # of the loss: at a rate that has fallen it goes on shrinking a little for long
 Verdict = Literal["go on", "fall", "stop"]
 
 

@@ -33,6 +33,8 @@ READ_BY = {
     "gdcn": (*_DEEP, "cross_layers", "cross_rank"),
     "deep_fm": _DEEP,
     "final_mlp": _DEEP,
+    "final_net": _DEEP,
+    "wukong": _DEEP,
     "fives": (*_DEEP, "edge_layers"),
     "din": _DEEP,
 }

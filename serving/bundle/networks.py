@@ -15,9 +15,9 @@ from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
 from models.networks import registry
-from models.networks.fscd import Fscd
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
+from models.preranking.fscd import Fscd
 from models.training import checkpoint
 
 N = TypeVar("N", bound=nn.Module)

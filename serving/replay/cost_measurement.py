@@ -23,7 +23,7 @@ import torch
 
 from contracts.commit import present_commit
 from contracts.features.field_costs import FILE, FieldCost, Interval, ItemSide, MeasuredCosts, field_bytes, field_keys
-from models.networks.fscd import Fscd
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.item_vectors import item_part
 from serving.bundle.loaded_bundle import LoadedBundle

@@ -25,7 +25,7 @@ from models.inference import split_ranker
 from models.inference.split_din import SplitDin
 from models.inference.split_ranker import SplitDcn, SplitDnn
 from models.layers.embedding import FusedEmbedding
-from models.networks.fscd import input_fields
+from models.preranking.fscd import input_fields
 from serving.request.request_features import block
 
 BLOCKS: tuple[BlockName, BlockName] = ("request", "candidate")

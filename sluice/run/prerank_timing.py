@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contracts.summaries.prerank import PreRankChoice
-from models.networks.fscd import Fscd
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from models.preranking.job import Outcome
 from serving.assembly.item_vectors import item_part

@@ -20,7 +20,7 @@ from models.training import checkpoint
 from models.training import loop as training_loop
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
-DEEP = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "din")
+DEEP = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "wukong", "din")
 TRAINED = ("logistic_regression", *DEEP)
 
 

@@ -35,10 +35,10 @@ from models.interactions.splits import leave_one_out
 from models.jobs.channel_training import train_channel
 from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
-from models.networks.fscd import Fscd
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 from models.pair_rates import weights as pair_weights
+from models.preranking.fscd import Fscd
 from models.training import checkpoint
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle

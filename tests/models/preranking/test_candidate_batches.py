@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from models.networks.fscd import Fscd
 from models.preranking.candidate_batches import REQUESTS_AT_ONCE, batch, drawn, score
+from models.preranking.fscd import Fscd
 from tests.models.prerank_market import task
 
 

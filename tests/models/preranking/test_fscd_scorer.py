@@ -5,8 +5,8 @@ import torch
 
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, FeatureBlock
-from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_pair_rates
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from models.networks.concrete_gates import ConcreteGates
-from models.networks.fscd import Fscd
+from models.preranking.concrete_gates import ConcreteGates
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_training import Trainer, prior
 from tests.models.prerank_market import COSTS, task
 

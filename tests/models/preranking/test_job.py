@@ -12,8 +12,8 @@ from contracts.artifacts import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS, Ar
 from contracts.bundle.bundle import save_array, save_weights
 from contracts.config.config import Config, parse
 from models.evaluation.calibration import Calibration
-from models.networks.fscd import Fscd
 from models.networks.two_tower import TwoTower
+from models.preranking.fscd import Fscd
 from models.preranking.job import Outcome, make_task, train_pre_ranker
 from models.training import checkpoint
 from tests.models import prerank_market

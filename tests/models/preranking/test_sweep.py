@@ -12,9 +12,9 @@ from contracts.config.training import PairRates
 from contracts.errors import ConfigError, DataError
 from contracts.features.feature_spec import PairModel
 from models.layers.pair_rate_features import PairRateFeatures
-from models.networks.fscd import Fscd
 from models.pair_rates.weights import publish, with_pair_rates
 from models.preranking import sweep as prerank_sweep
+from models.preranking.fscd import Fscd
 from models.preranking.sweep import Task, choose, sweep
 from tests.models.prerank_market import COSTS, task
 

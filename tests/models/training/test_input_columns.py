@@ -9,8 +9,8 @@ from models.networks import registry
 from models.training.input_columns import input_columns
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "gdcn", "final_mlp", "factorisation_machine", "deep_fm",
-                                  "logistic_regression"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "gdcn", "final_mlp", "final_net", "wukong", "factorisation_machine",
+                                  "deep_fm", "logistic_regression"])
 def test_there_is_a_name_for_every_input(name: str, spec: FeatureSpec, settings: Train) -> None:
     network = registry.build(name, spec, settings)
     columns, embedding = input_columns(network, spec), network.embedding

@@ -35,7 +35,7 @@ def test_patience_ends_a_run_that_no_longer_improves(item_world: Any, spec: Feat
         best, least = max(best, entry.validation_auc), min(least, entry.validation_loss)
     assert len(better) < 30
     assert not any(better[-wild.patience :])
-    rates = [entry.learning_rate / wild.learning_rate for entry in result.history]
+    rates = [(entry.learning_rate or 0.0) / wild.learning_rate for entry in result.history]
     falls = [after / before for before, after in itertools.pairwise(rates) if after != before]
     assert falls == pytest.approx([FALL] * len(falls))
     assert 1 <= len(falls) <= MOST_FALLS

@@ -9,7 +9,7 @@ import torch
 from contracts.errors import DataError
 from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
-from models.networks.fscd import Fscd
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.bundle.feature_store import FeatureStore

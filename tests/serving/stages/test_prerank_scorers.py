@@ -12,7 +12,7 @@ import torch
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoded
 from models.inference.tower_vectors import UserTower
-from models.networks.fscd import Fscd
+from models.preranking.fscd import Fscd
 from models.training import checkpoint
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import PairModel
-from models.networks.fscd import Fscd
 from models.pair_rates.weights import with_pair_rates
+from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import RankQuery

@@ -41,7 +41,8 @@ def exact_and_told(bundle: LoadedBundle) -> tuple[np.ndarray, list[list[tuple[in
     return changes, told
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "fives", "din"])
+@pytest.mark.parametrize(
+    "name", ["dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "fives", "din"])
 def test_what_is_told_is_exact_and_about_the_fields_that_count(
     loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, FeatureBlock
-from models.networks.fscd import Fscd
+from models.preranking.fscd import Fscd
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.networks.concrete_gates import ConcreteGates
+from models.preranking.concrete_gates import ConcreteGates
 
 
 @pytest.mark.parametrize("delta", [0.01, 0.1, 0.5, 0.8, 0.99])
