@@ -10,6 +10,7 @@ import typer
 
 from sluice.commands import (  # noqa: F401
     federated_commands,
+    gateway_command,
     run_commands,
     serving_commands,
     tune_command,

@@ -1,0 +1,150 @@
+"""HTTP/JSON in front of one gRPC server: the same calls, checks, deadlines and tokens, for callers without gRPC.
+
+    POST /v1/rank, /v1/score    a JSON object each (serving/gateway/json_messages.py)
+    GET  /openapi.json, /       what they take and answer
+    GET  /healthz, /readyz      the gateway itself; the server behind it
+
+A caller who hangs up ends the call. Bodies are read up to `most_bytes`, what is larger is refused with 413.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from contracts.errors import RequestError
+from serving.gateway import call_options, failures, openapi
+from serving.gateway.json_messages import to_json, to_message
+from serving.gateway.page import page
+from serving.proto import sluice_pb2 as pb
+
+SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"]
+READY_SECONDS = 1.0
+
+
+class TooLarge(Exception):
+    """The body has more bytes than may be."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The gRPC server: HOST:PORT, with `credentials` where it wants TLS; bodies have at most `most_bytes`."""
+
+    target: str
+    credentials: grpc.ChannelCredentials | None = None
+    most_bytes: int = 4 << 20
+
+    def channel(self) -> grpc.aio.Channel:
+        if self.credentials is None:
+            return grpc.aio.insecure_channel(self.target)
+        return grpc.aio.secure_channel(self.target, self.credentials)
+
+
+def gateway(upstream: Upstream) -> Starlette:
+    """An ASGI application."""
+    described = openapi.description(SERVICE, version("sluice"))
+
+    @asynccontextmanager
+    async def connected(app: Starlette) -> AsyncIterator[None]:
+        async with upstream.channel() as channel:
+            app.state.channel = channel
+            yield
+
+    async def ready(request: Request) -> Response:
+        return await _ready(request.app.state.channel)
+
+    routes = [Route(openapi.path_of(method), _forward(method, upstream.most_bytes), methods=["POST"])
+              for method in SERVICE.methods]
+    routes += [Route("/healthz", lambda _: JSONResponse({"status": "SERVING"})), Route("/readyz", ready),
+               Route("/openapi.json", lambda _: JSONResponse(described)),
+               Route("/", lambda _: HTMLResponse(page(described)))]
+    return Starlette(routes=routes, lifespan=connected)
+
+
+def _forward(method: MethodDescriptor, most: int) -> Callable[[Request], Awaitable[Response]]:
+    asked, answered = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    full = f"/{SERVICE.full_name}/{method.name}"
+
+    async def forward(request: Request) -> Response:
+        try:
+            message = to_message(_parsed(await _body(request, most)), asked())
+            seconds = call_options.seconds(request.headers)
+        except RequestError as error:
+            return failures.refused("INVALID_ARGUMENT", str(error), {error.field: error.problem})
+        except TooLarge as error:
+            return failures.refused("INVALID_ARGUMENT", str(error), http=413)
+        call = request.app.state.channel.unary_unary(
+            full, request_serializer=asked.SerializeToString, response_deserializer=answered.FromString)
+        return await _answer(call(message, timeout=seconds, metadata=call_options.metadata(request.headers)), request)
+
+    return forward
+
+
+async def _answer(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request) -> Response:
+    """What the server answers; a caller who hangs up before, cancels it."""
+    answer = asyncio.ensure_future(_awaited(call))
+    gone = asyncio.ensure_future(_hung_up(request))
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            call.cancel()
+        return await answer
+    finally:
+        gone.cancel()
+
+
+async def _awaited(call: grpc.aio.UnaryUnaryCall[Message, Message]) -> Response:
+    try:
+        return JSONResponse(to_json(await call))
+    except grpc.aio.AioRpcError as error:
+        return failures.of_call(error)
+    except asyncio.CancelledError:
+        return failures.refused("CANCELLED", "the caller hung up")
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """Raises TooLarge before more than `most` bytes are kept."""
+    held = bytearray()
+    async for chunk in request.stream():
+        held += chunk
+        if len(held) > most:
+            raise TooLarge(f"the body has more than {most} bytes; send fewer candidates at once")
+    return bytes(held)
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError("body", f"is no JSON: {str(error)[:200]}") from None
+
+
+async def _ready(channel: grpc.aio.Channel) -> Response:
+    asked = health_pb2.HealthCheckRequest(service=SERVICE.full_name)
+    try:
+        found = await health_pb2_grpc.HealthStub(channel).Check(asked, timeout=READY_SECONDS)
+    except grpc.aio.AioRpcError as error:
+        return failures.refused("UNAVAILABLE", error.details() or error.code().name)
+    name = health_pb2.HealthCheckResponse.ServingStatus.Name(found.status)
+    if found.status == health_pb2.HealthCheckResponse.SERVING:
+        return JSONResponse({"status": name})
+    return failures.refused("UNAVAILABLE", f"the server is {name}")

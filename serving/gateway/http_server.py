@@ -1,0 +1,45 @@
+"""The gateway as a process: uvicorn around serving/gateway/app.py until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import uvicorn
+
+from contracts.errors import SluiceError
+from serving.gateway.app import Upstream, gateway
+
+GRACE_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the gateway listens; port 0 picks a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+
+
+def run(upstream: Upstream, address: Address, on_ready: Callable[[int], None]) -> None:
+    """Raises SluiceError where the port is taken."""
+    with _listening(address) as listener:
+        config = uvicorn.Config(gateway(upstream), log_level="warning", access_log=False, ws="none",
+                                timeout_graceful_shutdown=GRACE_SECONDS)
+        on_ready(listener.getsockname()[1])
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address.host, address.port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise SluiceError(f"{address.host}:{address.port} cannot be listened on ({error.strerror}); stop what holds "
+                          "it, or give another --port") from None
+    return listener

@@ -1,0 +1,133 @@
+"""The gateway before a real gRPC server, asked over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.gateway.app import Upstream
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
+from serving.server.bundle_health import BundleHealth
+from serving.server.client import RankingClient
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
+from tests.serving.gateway.running_gateway import RunningGateway
+from tests.serving.in_process_server import InProcessServer
+
+TIMEOUT = {"Grpc-Timeout": "20S"}
+
+
+class Slow(sluice_pb2_grpc.RankingServicer):
+    """Answers nobody; says when it was asked, by whom, and when the caller had gone."""
+
+    def __init__(self) -> None:
+        self.asked, self.gone = threading.Event(), threading.Event()
+        self.metadata: dict[str, str] = {}
+
+    async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
+        self.metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        self.asked.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            self.gone.set()
+        raise AssertionError("nobody waited so long")
+
+
+@pytest.fixture(scope="module")
+def served(loaded: LoadedBundle) -> Iterator[tuple[RunningGateway, RankingClient]]:
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
+    health = BundleHealth(loaded.manifest, None, servicer.load)
+    with InProcessServer(servicer, health) as server, RunningGateway(Upstream(server.target)) as http, \
+            RankingClient(server.target) as client:
+        client.wait_ready(20)
+        yield http, client
+    servicer.close()
+
+
+def test_an_answer_over_http_is_the_one_over_grpc(
+    served: tuple[RunningGateway, RankingClient], loaded: LoadedBundle
+) -> None:
+    http, client = served
+    user = loaded.users.key(0)
+    expected = client.rank(user, limit=3, seconds=20, context={"device": "phone"})
+    heard = http.post("/v1/rank", {"user_id": user, "limit": 3, "context": {"device": "phone"}}, **TIMEOUT)
+    assert heard.status == 200
+    assert [item["item_id"] for item in heard.body["items"]] == [item.item_id for item in expected.items]
+    assert [item["probability"] for item in heard.body["items"]] == [item.probability for item in expected.items]
+    assert heard.body["bundle_version"] == loaded.manifest.version
+
+
+def test_scores_of_unknown_items_are_null(
+    served: tuple[RunningGateway, RankingClient], loaded: LoadedBundle
+) -> None:
+    http, _ = served
+    heard = http.post("/v1/score", {"user_id": "new", "item_ids": [loaded.items.key(0), "never-seen"]}, **TIMEOUT)
+    known, unknown = heard.body["probabilities"]
+    assert 0 < known < 1
+    assert unknown is None
+    assert heard.body["unknown_items"] == ["never-seen"]
+
+
+@pytest.mark.parametrize(("path", "body", "field"), [
+    ("/v1/rank", {"user_id": ""}, "user_id"), ("/v1/rank", {"user_id": "u", "limit": 100_000}, "limit"),
+    ("/v1/rank", b"no json", "body"), ("/v1/rank", {"user": "u"}, "body"), ("/v1/rank", [], "body"),
+    ("/v1/score", {"user_id": "u", "item_ids": []}, "item_ids")])
+def test_what_is_wrong_is_said_by_field(
+    served: tuple[RunningGateway, RankingClient], path: str, body: object, field: str
+) -> None:
+    heard = served[0].post(path, body)
+    assert heard.status == 400
+    assert heard.body["error"]["status"] == "INVALID_ARGUMENT"
+    assert field in heard.body["error"]["fields"]
+
+
+def test_a_deadline_that_has_passed_is_504_and_no_time_400(
+    served: tuple[RunningGateway, RankingClient]
+) -> None:
+    http, _ = served
+    assert http.post("/v1/rank", {"user_id": "u"}, **{"Grpc-Timeout": "1n"}).status == 504
+    assert http.post("/v1/rank", {"user_id": "u"}, **{"Grpc-Timeout": "soon"}).status == 400
+
+
+def test_a_large_body_is_refused_before_it_is_read(served: tuple[RunningGateway, RankingClient]) -> None:
+    heard = served[0].post("/v1/rank", b" " * ((4 << 20) + 1))
+    assert heard.status == 413
+
+
+def test_health_page_and_description(served: tuple[RunningGateway, RankingClient]) -> None:
+    http, _ = served
+    assert http.get("/healthz").body == {"status": "SERVING"}
+    assert "/v1/rank" in http.get("/openapi.json").body["paths"]
+    assert "POST /v1/rank" in http.get("/").body
+    assert http.get("/v1/rank").status == 405
+    assert http.get("/nothing").status == 404
+
+
+def test_who_calls_goes_along_and_one_who_hangs_up_is_not_worked_for() -> None:
+    slow = Slow()
+    with InProcessServer(slow) as server, RunningGateway(Upstream(server.target)) as gateway:
+        caller = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+        caller.request("POST", "/v1/rank", json.dumps({"user_id": "u"}),
+                       {"Authorization": "Bearer t", "Sluice-Tenant": "shop", "Grpc-Timeout": "50S"})
+        assert slow.asked.wait(20)
+        assert slow.metadata["authorization"] == "Bearer t"
+        assert slow.metadata["sluice-tenant"] == "shop"
+        caller.close()
+        assert slow.gone.wait(20)
+
+
+def test_a_server_that_is_not_there_is_503() -> None:
+    with RunningGateway(Upstream("127.0.0.1:1")) as http:
+        heard = http.post("/v1/rank", {"user_id": "u"}, **TIMEOUT)
+        assert (heard.status, heard.headers["retry-after"]) == (503, "1")
+        assert http.get("/readyz").status == 503
+        assert http.get("/healthz").status == 200

@@ -1,0 +1,62 @@
+"""JSON as people write it is the message that the proto says, and every message comes back."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf import json_format
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.errors import RequestError
+from serving.gateway.json_messages import to_json, to_message
+from serving.proto import sluice_pb2 as pb
+from serving.request.query import ContextValue
+from serving.server.translation import to_value
+
+SCALARS = st.one_of(st.text(max_size=5), st.booleans(), st.integers(-(2**63), 2**63 - 1),
+                    st.floats(allow_nan=False, allow_infinity=False))
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3).map(tuple))
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), VALUES, max_size=4))
+def test_values_are_given_as_what_they_hold(context: dict[str, ContextValue]) -> None:
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in context.items()}
+    heard = to_message({"user_id": "u", "context": given}, pb.RankRequest())
+    assert heard == pb.RankRequest(user_id="u", context={name: to_value(value) for name, value in context.items()})
+
+
+def test_both_forms_and_both_ways_of_writing_names_are_taken() -> None:
+    short = {"user_id": "u", "candidate_list": ["a", "b"], "recent_items": [], "filters": {"tier": ["x"]},
+             "features": {"a": {"values": {"price": 2}, "bid": 1.5}}, "placements": [{"name": "top", "limit": 2,
+                                                                                      "context": {"hour": 7}}]}
+    long = {"userId": "u", "candidateList": {"itemIds": ["a", "b"]}, "recentItems": {},
+            "filters": {"tier": {"values": ["x"]}},
+            "features": {"a": {"values": {"price": {"integer": 2}}, "bid": 1.5}},
+            "placements": [{"name": "top", "limit": 2, "context": {"hour": {"integer": 7}}}]}
+    heard = to_message(short, pb.RankRequest())
+    assert heard == to_message(long, pb.RankRequest())
+    assert heard.HasField("recent_items")
+    assert heard.features["a"].values["price"].integer == 2
+
+
+@pytest.mark.parametrize(("given", "what"), [
+    ([], "a list"), ("u", "text"), (None, "null"), (3, "a number"), ({"user": "u"}, "user"),
+    ({"limit": "many"}, "limit"), ({"context": {"hour": None}}, "context"), ({"user_id": 7}, "user_id")])
+def test_what_is_no_message_is_named(given: object, what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        to_message(given, pb.RankRequest())
+
+
+def test_a_message_of_a_thousand_levels_is_refused() -> None:
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(RequestError):
+        to_message({"context": {"tags": deep}}, pb.RankRequest())
+
+
+def test_an_answer_comes_back_and_no_number_is_null() -> None:
+    answer = pb.ScoreResponse(request_id="r", probabilities=[0.5, float("nan")], unknown_items=["b"])
+    assert to_json(answer) == {"request_id": "r", "probabilities": [0.5, None], "unknown_items": ["b"]}
+    ranked = pb.RankResponse(items=[pb.RankedItem(item_id="a", probability=0.25, stage_scores={"rank": 0.25})])
+    assert json_format.ParseDict(to_json(ranked), pb.RankResponse()) == ranked
