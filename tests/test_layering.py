@@ -86,12 +86,8 @@ ROOMS = {
     "pipelines.windows": "engine",
     "serving.assembly": "bundle",
     "serving.bundle": "",
-<<<<<<< HEAD
-    "serving.replay": "assembly bundle request response_log stages",
-=======
     "serving.gateway": "server",
-    "serving.replay": "assembly bundle request server stages",
->>>>>>> 9f1b9ac (sluice gateway: HTTP/JSON in front of a server, the proto's own contract with an OpenAPI description, deadlines and tokens passed on)
+    "serving.replay": "assembly bundle request response_log stages",
     "serving.request": "bundle",
     "serving.response_log": "request",
     "serving.server": "bundle request response_log stages",
