@@ -17,6 +17,7 @@ class NumpyMlp:
     def __init__(self, mlp: Mlp) -> None:
         assert mlp.norms is None
         self._request, self._bias = mlp.first.request.detach().numpy(), mlp.first.bias.detach().numpy()
+        self.request_weights = self._request.T
         self.candidate = np.ascontiguousarray(mlp.first.candidate.detach().numpy().T)
         linears = [layer for layer in mlp.rest if isinstance(layer, nn.Linear)]
         self._rest = [(np.ascontiguousarray(layer.weight.detach().numpy().T), layer.bias.detach().numpy())

@@ -45,6 +45,11 @@ class Inputs:
         """Pair rates, by the network's own layer: [K, P], or nothing."""
         return _computed(self.embedding.pair_rates, request_ids, candidate_ids)
 
+    @property
+    def prior_column(self) -> int | None:
+        """The column of the candidate's ids that names the item, None where there is no prior."""
+        return None if self._prior is None else self._prior[0]
+
     def prior(self, candidate: Encoded) -> np.ndarray | float:
         """[K] logits of the items' popularity, 0 without items."""
         return 0.0 if self._prior is None else self._prior[1].take(candidate.ids[:, self._prior[0]])

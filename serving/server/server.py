@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import grpc
 import torch
+import uvloop
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -36,7 +41,9 @@ TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 MOST_OF_ONE = 0.25  # of these from one connection: answers that a caller does not take count until it is let go
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
+LOADING_PRIORITY = 10  # Linux's nice value, while others serve
 
+Made = TypeVar("Made")
 log = logging.getLogger("sluice.serving")
 
 
@@ -64,6 +71,18 @@ class ServerSettings:
             return [*alive, ("grpc.so_reuseport", 0)]
         return [*alive, ("grpc.so_reuseport", 1),
                 ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
+
+
+def behind_others(work: Callable[[], Made]) -> Made:
+    """What the work returns, or raises. It has a thread of low priority, which takes no time from processes that serve
+    meanwhile; this one's own requests are not its, and need no right to raise a priority again."""
+    def step_back() -> None:
+        own = threading.get_native_id()
+        with suppress(OSError):  # where a thread has no priority of its own
+            os.setpriority(os.PRIO_PROCESS, own, max(LOADING_PRIORITY, os.getpriority(os.PRIO_PROCESS, own)))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="loading", initializer=step_back) as thread:
+        return thread.submit(work).result()
 
 
 def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
@@ -149,11 +168,11 @@ def run(
     stall beside a busy neighbour."""
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH_SECONDS)
-    bundle = LoadedBundle.load(folder)
+    bundle = behind_others(lambda: LoadedBundle.load(folder))
     served = Served(bundle.version, bundle.manifest.created)
     answers = ResponseLog(settings.answers, served) if settings.answers else None
     with closing(answers) if answers else nullcontext():
-        asyncio.run(_serve(bundle, settings, answers, on_ready, gate))
+        uvloop.run(_serve(bundle, settings, answers, on_ready, gate))
 
 
 async def _serve(

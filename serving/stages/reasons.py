@@ -2,7 +2,9 @@
 
 Ablation one field at a time, for the final items alone. Which fields are worth it a first-order estimate says, one
 gradient for all of them (serving/stages/sensitivity.py): the LOOKED_AT largest are then set to missing one by one, in
-one call of the ranker, so that what is told is exact. A network that has no such gradient has all fields ablated.
+one call of the ranker, so that what is told is exact. Of a DNN both are read from its first layer
+(models/inference/field_deltas.py), without a second pass through it. A network that has no such gradient has all fields
+ablated.
 Crosses and pair rates are no fields here: they are recomputed from the changed parts, so that what they contribute
 counts for each of their parts.
 """
@@ -12,14 +14,16 @@ from __future__ import annotations
 import numpy as np
 
 from contracts.features.encoding import Encoded
-from contracts.features.feature_spec import DenseSlot, IdSlot
+from contracts.features.feature_spec import DenseSlot, FeatureSpec, IdSlot
 from models.inference import split_ranker
+from models.inference.field_deltas import FieldDeltas
+from models.inference.split_ranker import SplitDnn
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
 from serving.request.query import Reason
 from serving.request.request_features import Requester, RequestFeatures
-from serving.stages.sensitivity import Sensitivity
+from serving.stages.sensitivity import Sensitivity, input_columns
 
 TOP = 3
 LOOKED_AT = 6  # fields per item
@@ -31,8 +35,8 @@ class Reasons:
     order of `changes`."""
 
     def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
-        self._ranker, self._features = split_ranker.of(bundle.ranker), features
         spec = bundle.spec
+        self._ranker, self._features = split_ranker.of(bundle.ranker, spec.id_width("item")), features
         request = _owners(spec.block_ids("request"), spec.block_dense("request"))
         items = _owners(spec.id_slots("item"), spec.dense_slots("item"))
         self.fields = [*request, *items]
@@ -40,6 +44,12 @@ class Reasons:
         self._missing = features.missing_request, nothing
         self._owned = _masks(request, self._missing[0], 0, len(items)), _masks(items, nothing, len(request), 0)
         self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields)
+        self._dnn = self._ranker if type(self._ranker) is SplitDnn else None
+        if self._dnn is not None:
+            self._deltas = FieldDeltas(
+                self._dnn, self.fields, input_columns(self._dnn.inputs.embedding, spec),
+                self._sensitivity.owners[1].numpy(), self._missing)
+            self._joined = self._beyond_own_columns(spec, self._dnn.inputs.prior_column)
 
     def top(
         self, rows: np.ndarray, requester: Requester, given: GivenItems | None = None
@@ -48,8 +58,11 @@ class Reasons:
         if not len(rows):
             return []
         candidate = self._features.candidate_inputs(rows, requester.inputs.ids, given)
-        looked_at = self._looked_at(candidate, requester)
-        changes = self._ablated(candidate, requester, looked_at)
+        if self._dnn is None:
+            looked_at = self._looked_at(candidate, requester)
+            changes = self._ablated(candidate, requester, looked_at)
+        else:
+            looked_at, changes = self._by_first_layer(self._dnn, candidate, requester)
         order = np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :TOP]
         return [
             [Reason(self.fields[fields[f]], float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
@@ -71,33 +84,69 @@ class Reasons:
             found = self._sensitivity.changes(requester.inputs, candidate, self._missing)
         if found is None:
             return self._all(len(candidate.ids))
-        return np.argsort(-np.abs(found), axis=1, kind="stable")[:, :LOOKED_AT]
+        return _largest(found)
+
+    def _by_first_layer(
+        self, dnn: SplitDnn, items: Encoded, requester: Requester
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[n, m] fields of each item, and by how much its logit exceeds the one without the field."""
+        begun = dnn.begin(requester.inputs)
+        first = self._deltas.of(begun, items)
+        fields = _largest(first.estimates)
+        item, field = _pairs(fields)
+        priors = np.zeros(len(items.ids), dtype=np.float32) + dnn.inputs.prior(items)
+        hidden, without = first.hidden[item] - first.deltas[field, item], priors[item]
+        joined = np.flatnonzero(self._joined[field])
+        if len(joined):
+            request, candidate = self._variants(items, requester, item[joined], field[joined])
+            crossed = np.broadcast_to(dnn.crossed(begun.ids, items), first.hidden.shape)
+            hidden[joined] += dnn.crossed(request.ids, candidate) - crossed[item[joined]]
+            without[joined] = dnn.inputs.prior(candidate)
+        logits = dnn.mlp.after_first(np.concatenate([first.hidden, hidden]))[:, 0]
+        whole, changed = logits[: len(priors)] + priors, logits[len(priors) :] + without
+        return fields, (whole[item] - changed).reshape(fields.shape).astype(np.float64)
+
+    def _beyond_own_columns(self, spec: FeatureSpec, prior: int | None) -> np.ndarray:
+        """bool [F]: fields without which more changes than their own columns, a cross or the item's prior."""
+        found = np.zeros(len(self.fields), dtype=bool) if prior is None else self._owned[1][0][:, prior].copy()
+        for part in (part for field in spec.fields for part in field.parts):
+            found[self.fields.index(part if part in self.fields else spec.slot(part).field)] = True
+        return found
 
     def _ablated(self, items: Encoded, requester: Requester, fields: np.ndarray) -> np.ndarray:
         """[n, m] of fields [n, m]: by how much the logit of each item exceeds the one without the field."""
-        request, candidate = self._variants(items, requester, fields)
-        logits = self._ranker.logits(self._ranker.begin(request), candidate).reshape(-1, len(items.ids))
-        return (logits[0] - logits[1:]).T.astype(np.float64)
+        item, field = _pairs(fields)
+        request, candidate = self._variants(items, requester, item, field)
+        first = Encoded(*(part.repeat(len(items.ids), axis=0) for part in requester.inputs))
+        logits = self._ranker.logits(self._ranker.begin(_stacked(first, request)), _stacked(items, candidate))
+        whole, changed = logits[: len(items.ids)], logits[len(items.ids) :]
+        return (whole[item] - changed).reshape(fields.shape).astype(np.float64)
 
-    def _variants(self, items: Encoded, requester: Requester, fields: np.ndarray) -> tuple[Encoded, Encoded]:
-        """Both blocks of variant 0 (unchanged) and one variant per column of `fields` [n, m], each over all items."""
-        changed, (n, variants) = fields.T.reshape(-1), fields.shape
+    def _variants(
+        self, items: Encoded, requester: Requester, item: np.ndarray, field: np.ndarray
+    ) -> tuple[Encoded, Encoded]:
+        """Both blocks of pairs [k]: an item of `items`, and the field that is not known."""
+        rows = requester.inputs, Encoded(*(part.take(item, axis=0) for part in items))
         request, candidate = (
-            Encoded(*(_without(part, gone, owned.take(changed, axis=0), n, variants)
+            Encoded(*(np.where(owned.take(field, axis=0), gone, part)
                       for part, gone, owned in zip(block, missing, masks, strict=True)))
-            for block, missing, masks in zip((requester.inputs, items), self._missing, self._owned, strict=True))
+            for block, missing, masks in zip(rows, self._missing, self._owned, strict=True))
         self._features.write_crosses(candidate.ids, request.ids)
         return request, candidate
 
 
-def _without(rows: np.ndarray, missing: np.ndarray, owned: np.ndarray, n: int, variants: int) -> np.ndarray:
-    """Rows [1 or n, W] for n items as they are, then per variant with what lies under `owned` [variants x n, W] as it
-    is where nothing is known, [1, W]."""
-    found = np.empty((1 + variants, n, rows.shape[1]), dtype=rows.dtype)
-    found[:] = rows
-    changed = found[1:].reshape(owned.shape)
-    np.copyto(changed, missing, where=owned)
-    return found.reshape(-1, rows.shape[1])
+def _largest(changes: np.ndarray) -> np.ndarray:
+    """[n, up to LOOKED_AT] of [n, F]."""
+    return np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :LOOKED_AT]
+
+
+def _pairs(fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Items and fields [n x m] of fields [n, m]."""
+    return np.arange(len(fields)).repeat(fields.shape[1]), fields.reshape(-1)
+
+
+def _stacked(first: Encoded, then: Encoded) -> Encoded:
+    return Encoded(*(np.concatenate(parts) for parts in zip(first, then, strict=True)))
 
 
 def _owners(id_slots: list[IdSlot], dense_slots: list[DenseSlot]) -> dict[str, tuple[list[int], list[int]]]:

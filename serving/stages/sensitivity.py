@@ -52,7 +52,7 @@ class _Recorder(nn.Module):
 
 class Sensitivity:
     """Of a network that reads its blocks through a `FusedEmbedding`; others have none. `fields` name the columns that
-    `changes` returns."""
+    `changes` returns; `owners` says of every input column of a block whose it is, [columns, F]."""
 
     def __init__(self, network: nn.Module, spec: FeatureSpec, fields: Sequence[str]) -> None:
         embedding = getattr(network, "embedding", None)
@@ -62,9 +62,9 @@ class Sensitivity:
         if isinstance(embedding, FusedEmbedding):
             self._recorder, self._network = _Recorder(embedding), copy.copy(network)
             self._network._modules = {**network._modules, "embedding": self._recorder}
-            self._owners = [_owners(embedding, spec, side, fields) for side in BLOCKS]
+            self.owners = [_owners(embedding, spec, side, fields) for side in BLOCKS]
         if isinstance(self._served, SplitDin):
-            self._owners[1] = torch.cat([self._owners[1], _interest_owners(self._served, fields)])
+            self.owners[1] = torch.cat([self.owners[1], _interest_owners(self._served, fields)])
 
     def changes(self, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]) -> np.ndarray | None:
         """A row of the request and rows [n, ...] of candidates, and one row of missing values each -> [n, F]: how far
@@ -82,7 +82,7 @@ class Sensitivity:
     ) -> np.ndarray:
         if self._missing is None:
             self._missing = served.inputs.request(missing[0]), served.right(served.begin(missing[0]), missing[1])
-        parts = zip(served.slopes(served.begin(request), candidate), self._missing, self._owners, strict=True)
+        parts = zip(served.slopes(served.begin(request), candidate), self._missing, self.owners, strict=True)
         left, right = (((here - gone) * slope) @ owners.numpy() for (here, slope), gone, owners in parts)
         return left + right
 
@@ -98,12 +98,17 @@ class Sensitivity:
                 return None
             slopes = torch.autograd.grad(logits.sum(), leaves, allow_unused=True)
         with torch.no_grad():
-            found = torch.zeros(len(logits), self._owners[0].shape[1])
-            for here, gone, slope, owners in zip(leaves, self._recorder.inside(*missing), slopes, self._owners,
+            found = torch.zeros(len(logits), self.owners[0].shape[1])
+            for here, gone, slope, owners in zip(leaves, self._recorder.inside(*missing), slopes, self.owners,
                                                  strict=True):
                 if slope is not None:
                     found += ((here - gone) * slope) @ owners
             return found
+
+
+def input_columns(embedding: FusedEmbedding, spec: FeatureSpec) -> tuple[list[str], list[str]]:
+    """The field of every input column of the request and of the candidate."""
+    return input_fields(embedding, spec, "request"), input_fields(embedding, spec, "candidate")
 
 
 def _owners(embedding: FusedEmbedding, spec: FeatureSpec, side: BlockName, fields: Sequence[str]) -> Tensor:

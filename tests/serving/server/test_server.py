@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
@@ -20,6 +21,7 @@ from serving.proto import sluice_pb2_grpc
 from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient, RankingFailed
+from serving.server.server import LOADING_PRIORITY, behind_others
 from sluice.demo.server_process import ServerProcess
 from tests.serving.silent_caller import SilentCaller
 
@@ -49,6 +51,21 @@ def client(server):
 def channel(server):
     with grpc.insecure_channel(server.target) as channel:
         yield channel
+
+
+def test_loading_steps_back_and_the_process_does_not():
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    found = behind_others(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+    assert found == max(before, LOADING_PRIORITY)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+def test_what_loading_raises_is_told():
+    def refuse():
+        raise SluiceError("damaged")
+
+    with pytest.raises(SluiceError, match="damaged"):
+        behind_others(refuse)
 
 
 def a_user(loaded) -> str:
