@@ -19,6 +19,7 @@ PREFIX = "sail."
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # by which pyspark's functions know on what side they are
 MEMORY_SHARE = 0.6
 _SERVER_DEFAULTS = {
+    "sail.execution.batch_size": "32768",
     "sail.parquet.compression": "snappy",
     "sail.runtime.memory_pool.type": "fair",
     "sail.parquet.file_metadata_cache.type": "none",  # folders are replaced in place

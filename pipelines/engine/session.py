@@ -40,9 +40,11 @@ FIXED = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # `day` stays text
 }
+DEBUGGING = "spark.python.sql.dataFrameDebugging.enabled"
 DEFAULTS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "false",
+    DEBUGGING: "false",  # looks for a notebook at every call, for the line of it
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
@@ -114,7 +116,8 @@ def session_options(settings: SparkSettings) -> dict[str, str]:
                 f"spark.settings has {key} = {found!r}, Sluice's results need {value!r}; remove the setting"
             )
     if settings.master == embedded.EMBEDDED:
-        return {**_embedded_settings(settings), **FIXED, embedded.MARK: embedded.EMBEDDED}
+        debugging = {DEBUGGING: DEFAULTS[DEBUGGING]}
+        return {**debugging, **_embedded_settings(settings), **FIXED, embedded.MARK: embedded.EMBEDDED}
     if settings.master.startswith(CONNECT):  # whoever started the server has chosen the rest
         defaults = {key: value for key, value in DEFAULTS.items() if key.startswith("spark.sql.")}
         return {**defaults, **settings.settings, **FIXED}

@@ -60,12 +60,18 @@ class HistoryFeatures:
         keys = [located for field in self.counters for located in self.columns.keys_of(field)]
         return [*keys, *(self.columns.of_field(target) for _, target in self.sequences)]
 
-    def add(self, rows: DataFrame, impressions: DataFrame, clock: PublishClock) -> DataFrame:
-        """`rows` with one column per counter and sequence, each as of the row's AT; `rows` hold AT and the sources."""
+    def add(
+        self, rows: DataFrame, impressions: DataFrame, clock: PublishClock, chosen: Column | None = None
+    ) -> DataFrame:
+        """`rows` with one column per counter and sequence, each as of the row's AT; `rows` hold AT and the sources.
+
+        `chosen`: where the rows are impressions, which of them they are.
+        """
         asked = rows.withColumn(MOMENT, clock.last_publish(F.col(AT)))
         for keys, fields in self._groups().items():
             measures = measures_of(fields)
-            counts = running_counts(impressions, rows, keys, measures, clock, self.most)
+            counts = running_counts(
+                impressions, rows if chosen is None else chosen, keys, measures, clock, self.most)
             asked = _marked(counts, measures).join(asked, [*keys, MOMENT], "right")
             asked = self._with_counters(asked, fields, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Literal, NamedTuple
 
+import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from contracts.errors import ConfigError
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND
 
 Event = Literal["shown", "closed", "clicked"]
 ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}
-MOMENT, QUERY, ROWS = "_moment", "_query", "_rows"
+MOMENT, QUERY, ROWS, ENTERED = "_moment", "_query", "_rows", "_entered"
+MOST = 62  # measures that one bigint tells of
 
 
 class Measure(NamedTuple):
@@ -41,6 +45,22 @@ class Measure(NamedTuple):
         """Whether the impression counts at `moment` (microseconds)."""
         inside = self.enters() & F.coalesce(F.col(ENTERS[self.event]) <= moment, F.lit(False))
         return inside if self.window is None else inside & (F.col(AT) + self.window * SECOND > moment)
+
+
+def entered_measures(measures: Sequence[Measure]) -> Column:
+    """A bigint whose bit k says whether the impression ever counts in measure k. Raises ConfigError beyond MOST."""
+    if len(measures) > MOST:
+        raise ConfigError(
+            f"counters of one key make {len(measures)} measures, {MOST} at most; take fewer windows or statistics"
+        )
+    bits = [F.when(m.enters(), F.lit(1 << place).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
+            for place, m in enumerate(measures)]
+    return reduce(Column.__add__, bits)
+
+
+def has_entered(entered: np.ndarray, place: int) -> np.ndarray:
+    """bool per row: bit `place` of `entered_measures`."""
+    return (entered >> place) & 1 == 1
 
 
 def changes_at(measures: Sequence[Measure]) -> dict[str, dict[Measure, int]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import CLICK_TIME, DAY, Artifacts
@@ -80,10 +80,12 @@ def _write(
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
     impressions = tables.impressions(needed, config.label_window).persist()
     try:
-        rows = impressions.filter(F.col(DAY).isin(list(days))) if days else impressions
+        chosen: Column | None = F.col(DAY).isin(list(days)) if days else F.lit(True)
+        rows = impressions.filter(chosen) if days else impressions
         if config.label.positives_only:
             rows = tables.timed(read_days(spark, out.drawn, days or days_in(out.drawn)), needed, config.label_window)
-        return write_days(point_in_time(rows, impressions, history, tables), out.features, only=days)
+            chosen = None
+        return write_days(point_in_time(rows, impressions, history, tables, chosen), out.features, only=days)
     finally:
         impressions.unpersist()
 
@@ -98,14 +100,18 @@ def of_log(columns: list[Located]) -> list[Located]:
     return [column for column in columns if column.origin == "log"]
 
 
-def point_in_time(rows: DataFrame, impressions: DataFrame, history: HistoryFeatures, tables: Tables) -> DataFrame:
+def point_in_time(
+    rows: DataFrame, impressions: DataFrame, history: HistoryFeatures, tables: Tables, chosen: Column | None
+) -> DataFrame:
     """Reserved columns, static features and histories of `rows`, in the order of the configuration's fields.
+
+    `chosen`: where the rows are impressions, which of them they are.
 
     The rows are narrow while they meet their histories; the tables' columns come last.
     """
     config, columns = history.config, history.columns
     for clock in clocks(config.features):
-        rows = history.add(rows, impressions, clock)
+        rows = history.add(rows, impressions, clock, chosen)
     wide = tables.attributes(rows, static_sources(config, columns))
     static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
     reserved = [name for name in RESERVED if name in wide.columns and name != CLICK_TIME]

@@ -23,7 +23,16 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
-from pipelines.features.measures import ENTERS, MOMENT, QUERY, ROWS, Measure, changes_at
+from pipelines.features.measures import (
+    ENTERED,
+    ENTERS,
+    MOMENT,
+    ROWS,
+    Measure,
+    changes_at,
+    entered_measures,
+    has_entered,
+)
 from pipelines.features.prefix_sums import PrefixSums
 from pipelines.features.sliced_counters import sliced_counts
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
@@ -31,31 +40,36 @@ from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, Pub
 
 @step(needs={AT: "bigint", ENTER: "bigint", CLOSE: "bigint", CLICK: "bigint"}, gives={MOMENT: "bigint"})
 def running_counts(
-    impressions: DataFrame, queries: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock,
-    most: int | None = None,
+    impressions: DataFrame, queries: DataFrame | Column, keys: Sequence[str], measures: Sequence[Measure],
+    clock: PublishClock, most: int | None = None,
 ) -> DataFrame:
     """`keys`, MOMENT (the last publish before the query) and one bigint column per measure; a row per distinct pair.
 
     impressions  `keys` and the time columns of `with_times`
-    queries      `keys` and AT (microseconds); those without a key have no row
+    queries      `keys` and AT (microseconds), those without a key have no row; or which impressions are queries, too:
+                 these are read once
     most         impressions of one key that a task should hold; a key of more is counted slice of time by slice
     """
-    shown, asking = _keyed(impressions, keys), _keyed(queries, keys)
+    shown = _keyed(impressions, keys)
     heavy = None if most is None else keys_above(shown, keys, most)
     if heavy is None:
-        return _whole_counts(shown, asking, keys, measures, clock)
-    light = [frame.join(F.broadcast(heavy), list(keys), "left_anti") for frame in (shown, asking)]
-    spread = [frame.join(F.broadcast(heavy), list(keys), "left_semi") for frame in (shown, asking)]
+        return _whole_counts(shown, queries, keys, measures, clock)
+    asking = impressions.where(queries) if isinstance(queries, Column) else queries
+    light = [frame.join(F.broadcast(heavy), list(keys), "left_anti") for frame in (shown, _keyed(asking, keys))]
+    spread = [frame.join(F.broadcast(heavy), list(keys), "left_semi") for frame in (shown, _keyed(asking, keys))]
     sliced = sliced_counts(_moves(spread[0], keys, measures, clock), _asked(spread[1], keys, clock), keys, measures)
     return _whole_counts(light[0], light[1], keys, measures, clock).unionByName(sliced)
 
 
 def _whole_counts(
-    impressions: DataFrame, queries: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock
+    impressions: DataFrame, queries: DataFrame | Column, keys: Sequence[str], measures: Sequence[Measure],
+    clock: PublishClock,
 ) -> DataFrame:
-    moves = _moves(impressions, keys, measures, clock).withColumn(QUERY, F.lit(False))
-    asked = _asked(queries, keys, clock).withColumn(QUERY, F.lit(True))
-    merged = moves.unionByName(asked, allowMissingColumns=True)
+    if isinstance(queries, Column):
+        merged = _moves(impressions, keys, measures, clock, queries)
+    else:
+        asked = _asked(_keyed(queries, keys), keys, clock)
+        merged = _moves(impressions, keys, measures, clock).unionByName(asked, allowMissingColumns=True)
     columns = [*[impressions.schema[key] for key in keys], *(StructField(name, LongType()) for name in (
         MOMENT, *(measure.column for measure in measures)))]
     return per_key(merged, keys, partial(counted, keys=tuple(keys), measures=tuple(measures)), StructType(columns))
@@ -86,31 +100,48 @@ def _keyed(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     return frame.filter(reduce(Column.__and__, [F.col(key).isNotNull() for key in keys]))
 
 
-def _moves(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock) -> DataFrame:
-    """(keys, entry per event, exit per window, whether each measure is entered, number of such impressions)."""
-    entries = {ENTERS[measure.event]: clock.visible(F.col(ENTERS[measure.event])) for measure in measures}
-    exits = {m.exit: clock.visible(F.col(AT) + m.window * SECOND) for m in measures if m.window is not None}
-    flags = {measure.column: measure.enters() for measure in measures}
-    columns = [column.alias(name) for name, column in {**entries, **exits, **flags}.items()]
+def _moves(
+    impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measure], clock: PublishClock,
+    asks: Column | None = None,
+) -> DataFrame:
+    """(keys, entry per event, exit per window, ENTERED, number of such impressions); with `asks`, MOMENT, which is null
+    where it does not hold.
+    """
+    times = {ENTERS[measure.event]: clock.visible(F.col(ENTERS[measure.event])) for measure in measures}
+    times |= {m.exit: clock.visible(F.col(AT) + m.window * SECOND) for m in measures if m.window is not None}
+    if asks is not None:
+        times[MOMENT] = F.when(asks, clock.last_publish(F.col(AT)))
+    columns = [column.alias(name) for name, column in {**times, ENTERED: entered_measures(measures)}.items()]
     moves = impressions.select(*keys, *columns)
     if clock.period == 1:
         return moves.withColumn(ROWS, F.lit(1).cast("bigint"))
-    return moves.groupBy(*keys, *entries, *exits, *flags).agg(F.count(F.lit(1)).alias(ROWS))
+    return moves.groupBy(*keys, *times, ENTERED).agg(F.count(F.lit(1)).alias(ROWS))
 
 
 def counted(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], measures: tuple[Measure, ...]) -> pa.Table:
-    """The queries among the rows with their measures; `group` numbers the rows' keys. One sort for each time."""
-    asks = table.column(QUERY).to_numpy()
-    moves = table.filter(pa.array(~asks))
-    rows = moves.column(ROWS).to_numpy()
-    columns = {name: table.column(name).filter(table.column(QUERY)) for name in (*keys, MOMENT)}
+    """The distinct (key, MOMENT) of the rows with their measures; `group` numbers the rows' keys. One sort for each
+    time."""
+    asking = first_of_pairs(group, table.column(MOMENT))
+    columns = {name: table.column(name).take(pa.array(asking)) for name in (*keys, MOMENT)}
     asked = columns[MOMENT].to_numpy()
-    weights = {m: np.where(moves.column(m.column).to_numpy(), rows, 0) for m in measures}
+    rows, entered = (table.column(name).fill_null(0).to_numpy() for name in (ROWS, ENTERED))
+    weights = {m: np.where(has_entered(entered, place), rows, 0) for place, m in enumerate(measures)}
     totals = dict.fromkeys(measures, np.zeros(len(asked), np.int64))
     for name, signs in changes_at(measures).items():
-        happens = moves.column(name).is_valid().to_numpy()
-        moments = moves.column(name).drop_null().to_numpy()
-        sums = PrefixSums(group[~asks][happens], moments, group[asks], asked)
+        happens = table.column(name).is_valid().to_numpy()
+        sums = PrefixSums(group[happens], table.column(name).drop_null().to_numpy(), group[asking], asked)
         for measure, sign in signs.items():
             totals[measure] = totals[measure] + sign * sums.of(weights[measure][happens])
     return pa.table(columns | {m.column: pa.array(totals[m], pa.int64()) for m in measures})
+
+
+def first_of_pairs(group: np.ndarray, moments: pa.ChunkedArray) -> np.ndarray:
+    """Places of one row for each distinct (group, moment); rows without a moment have none."""
+    places = np.flatnonzero(moments.is_valid().to_numpy())
+    times = moments.drop_null().to_numpy()
+    order = np.lexsort((times, group[places]))
+    places, times = places[order], times[order]
+    groups = group[places]
+    new = np.ones(len(places), dtype=bool)
+    new[1:] = (times[1:] != times[:-1]) | (groups[1:] != groups[:-1])
+    return places[new]

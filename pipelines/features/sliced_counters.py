@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from pipelines.engine.key_batches import per_key
-from pipelines.features.measures import MOMENT, QUERY, ROWS, Measure, changes_at
+from pipelines.features.measures import ENTERED, MOMENT, QUERY, ROWS, Measure, changes_at
 from pipelines.features.prefix_sums import PrefixSums
 from pipelines.windows.publish_clock import SECOND
 
@@ -30,7 +30,7 @@ SLICE, _PLACE, _CARRY = "_slice", "_place", "_carry"
 def sliced_counts(moves: DataFrame, asked: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
     """`keys`, MOMENT and one bigint column per measure; a row per row of `asked`.
 
-    moves  as `running_counters` makes them: `keys`, entries, exits, whether each measure is entered, ROWS
+    moves  as `running_counters` makes them: `keys`, entries, exits, ENTERED, ROWS
     asked  distinct `keys` and MOMENT
     """
     names = [measure.column for measure in measures]
@@ -49,18 +49,17 @@ def _changes(moves: DataFrame, keys: Sequence[str], measures: Sequence[Measure])
     """(keys, MOMENT, by how much each measure changes then)."""
     times = list(changes_at(measures))
     moments = F.posexplode(F.array(*[F.col(name) for name in times])).alias(_PLACE, MOMENT)
-    flags = [measure.column for measure in measures]
-    exploded = moves.select(*keys, ROWS, *flags, moments).where(F.col(MOMENT).isNotNull())
+    exploded = moves.select(*keys, ROWS, ENTERED, moments).where(F.col(MOMENT).isNotNull())
 
-    def change(measure: Measure) -> Column:
+    def change(bit: int, measure: Measure) -> Column:
         found = F.lit(0).cast("bigint")
         for place, name in enumerate(times):
             sign = changes_at(measures)[name].get(measure, 0)
-            here = F.col(measure.column) & (F.col(_PLACE) == place)
+            here = (F.col(ENTERED).bitwiseAND(F.lit(1 << bit).cast("bigint")) != 0) & (F.col(_PLACE) == place)
             found = F.when(here, F.col(ROWS) * F.lit(sign).cast("bigint")).otherwise(found) if sign else found
         return found
 
-    return exploded.select(*keys, MOMENT, *[change(measure).alias(measure.column) for measure in measures])
+    return exploded.select(*keys, MOMENT, *[change(bit, m).alias(m.column) for bit, m in enumerate(measures)])
 
 
 def _carry(merged: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
