@@ -6,7 +6,7 @@ sequences, the clicks of all older days.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -43,11 +43,11 @@ class Tables:
         needed = list(needed)
         reserved = [name for name in RESERVED if name in rows.columns]
         narrow = rows.select(*dict.fromkeys([*reserved, *(c.name for c in needed if c.origin == "log")]))
-        return with_times(self.attributes(narrow, needed), label_window)
+        return with_times(self.attributes(narrow, needed, known=()), label_window)
 
-    def attributes(self, events: DataFrame, needed: Iterable[Located]) -> DataFrame:
-        """Events with the needed columns of the users' and the items' table."""
-        needed = list(needed)
+    def attributes(self, events: DataFrame, needed: Iterable[Located], known: Collection[str]) -> DataFrame:
+        """Events with the needed columns of the users' and the items' table, those `known` aside, which they have."""
+        needed = [column for column in needed if column.name not in known]
         return joined(joined(events, self.users, USER, "users", needed), self.items, ITEM, "items", needed)
 
 

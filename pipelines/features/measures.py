@@ -55,7 +55,9 @@ def entered_measures(measures: Sequence[Measure]) -> Column:
         )
     bits = [F.when(m.enters(), F.lit(1 << place).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
             for place, m in enumerate(measures)]
-    return reduce(Column.__add__, bits)
+    while len(bits) > 1:  # added by pairs: an expression may be nested some fifty deep
+        bits = [reduce(Column.__add__, bits[place : place + 2]) for place in range(0, len(bits), 2)]
+    return bits[0]
 
 
 def has_entered(entered: np.ndarray, place: int) -> np.ndarray:

@@ -107,11 +107,12 @@ class _SideTable:
         keyed = latest_attributes(known, table, key, self.attributes(), also)
         keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
         wide = self.history.add_at(keyed, known, clock, moment)
-        if self.side == "item" or ITEM in self.columns.log.names:
-            wide = (_totals(wide, known, moment, self.config.label.positives_only) if self.side == "item"
-                    else _recent_items(wide, keyed, known, clock, self.history.most))
+        extra: list[str] = []
+        if self.side == "item":
+            wide, extra = _totals(wide, known, moment, self.config.label.positives_only), list(TOTALS)
+        elif ITEM in self.columns.log.names:
+            wide, extra = _recent_items(wide, keyed, known, clock, self.history.most), [RECENT_ITEMS]
         static = [column.alias(name) for name, column in self._static().items()]
-        extra = [name for name in (RECENT_ITEMS, *TOTALS) if name in wide.columns]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
         return wide.select(key, *also, *static, *self.history.names(clock), *extra, published_at)
 

@@ -80,11 +80,12 @@ def _write(
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
     impressions = tables.impressions(needed, config.label_window).persist()
     try:
-        chosen: Column | None = F.col(DAY).isin(list(days)) if days else F.lit(True)
-        rows = impressions.filter(chosen) if days else impressions
         if config.label.positives_only:
             rows = tables.timed(read_days(spark, out.drawn, days or days_in(out.drawn)), needed, config.label_window)
             chosen = None
+        else:
+            chosen = F.col(DAY).isin(list(days)) if days else F.lit(True)
+            rows = impressions.filter(chosen) if days else impressions
         return write_days(point_in_time(rows, impressions, history, tables, chosen), out.features, only=days)
     finally:
         impressions.unpersist()
@@ -105,16 +106,15 @@ def point_in_time(
 ) -> DataFrame:
     """Reserved columns, static features and histories of `rows`, in the order of the configuration's fields.
 
-    `chosen`: where the rows are impressions, which of them they are.
-
-    The rows are narrow while they meet their histories; the tables' columns come last.
+    The rows are narrow while they meet their histories; the tables' columns come last. `chosen`: where the rows are
+    impressions, which of them they are.
     """
-    config, columns = history.config, history.columns
+    config, columns, known = history.config, history.columns, rows.columns
     for clock in clocks(config.features):
         rows = history.add(rows, impressions, clock, chosen)
-    wide = tables.attributes(rows, static_sources(config, columns))
+    wide = tables.attributes(rows, static_sources(config, columns), known)
     static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
-    reserved = [name for name in RESERVED if name in wide.columns and name != CLICK_TIME]
+    reserved = [name for name in RESERVED if name in known and name != CLICK_TIME]
     return wide.select(*reserved, *static, *(n for clock in clocks(config.features) for n in history.names(clock)))
 
 

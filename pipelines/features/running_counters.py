@@ -6,8 +6,8 @@ away at event_time + W; it never enters where that is not later than its entry. 
     measure(key, t) = entries of the key at or before t - exits of the key at or before t
 
 With a publish grid an answer depends on (key, publish) alone: queries are the distinct pairs, and impressions of a key
-that enter and leave at the same publishes are counted together before they are brought to their key. Event-fresh, every
-impression is a row of its own.
+that enter, leave and ask at the same publishes are counted together before they are brought to their key. Event-fresh,
+every impression is a row of its own.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def counted(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], measures:
 
 
 def first_of_pairs(group: np.ndarray, moments: pa.ChunkedArray) -> np.ndarray:
-    """Places of one row for each distinct (group, moment); rows without a moment have none."""
+    """Places of the first row of each distinct (group, moment); rows without a moment have none."""
     places = np.flatnonzero(moments.is_valid().to_numpy())
     times = moments.drop_null().to_numpy()
     order = np.lexsort((times, group[places]))

@@ -97,9 +97,8 @@ class SourceColumns:
 def joined(
     events: DataFrame, table: DataFrame | None, key: str, origin: Origin, columns: Iterable[Located]
 ) -> DataFrame:
-    """Events with the needed columns of a table that they do not have yet, null where the table knows no such key."""
+    """Events with those of the columns that the table has, null where it knows no such key."""
     needed = {c.name: F.col(c.column).alias(c.name) for c in columns if c.origin == origin}
-    needed = {name: column for name, column in needed.items() if name not in events.columns}
     if table is None or not needed:
         return events
     return events.join(table.select(key, *needed.values()), key, "left")

@@ -10,7 +10,9 @@ With a day, exactly that day's partitions are made again, within the windows and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -25,15 +27,16 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import add_found_crosses
 from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
-from contracts.summaries.features import ExampleRows, FeaturesSummary, WindowRows
+from contracts.summaries.features import ExampleRows, FeaturesSummary, OnlineTables, WindowRows
 from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed
 from pipelines.engine.day_partitions import rows_in
+from pipelines.engine.embedded import is_embedded
 from pipelines.engine.session import session
 from pipelines.features.online_tables import write_online
-from pipelines.features.raw_features import build_features
+from pipelines.features.raw_features import EMBEDDED_ROWS, build_features
 from pipelines.ingest.ingest import ingest
 from pipelines.negatives.drawn_rows import draw_rows
 from pipelines.windows import windows
@@ -90,15 +93,29 @@ def make_features(
         alone = config.label.positives_only
         drawn = times.run("draw", lambda: draw_rows(spark, config, out, days)) if alone else None
         features = times.run("features", lambda: build_features(spark, config, out, days))
-        encoded = _encode(spark, config, out, day, times)
-        keyed = config.log.user_id or config.log.item_id
-        online = times.run("online", lambda: write_online(spark, config, out)) if keyed else None
+        with _online_tables(spark, config, out) as finish:
+            encoded = _encode(spark, config, out, day, times)
+            online = times.run("online", finish)
     made = FeaturesSummary(
         name=config.name, day=day, until=until, ingest=ingested, windows=resolved, drawn=drawn, features=features,
         online=online, seconds=times.seconds, **encoded._asdict(),
     )
     summary.write(out.features, made)
     return made
+
+
+@contextmanager
+def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Iterator[Callable[[], OnlineTables | None]]:
+    """What writes the online tables, or waits until they are written: of a log that the embedded engine takes in one
+    pass that is done beside what goes on inside. A session of Apache Spark belongs to its thread.
+    """
+    if not (config.log.user_id or config.log.item_id):
+        yield lambda: None
+    elif is_embedded(spark) and rows_in(out.events) <= EMBEDDED_ROWS:
+        with ThreadPoolExecutor(1) as beside:
+            yield beside.submit(write_online, spark, config, out).result
+    else:
+        yield lambda: write_online(spark, config, out)
 
 
 def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = None) -> FeaturesSummary:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.features.measures import Measure, changes_at
+from contracts.errors import ConfigError
+from pipelines.features.measures import Measure, changes_at, entered_measures, has_entered
 from pipelines.windows.publish_clock import SECOND
 
 
@@ -25,6 +27,16 @@ def test_an_event_counts_from_its_time_until_the_impression_is_too_old(
     measure = Measure("clicked", window)
     found = frame.select(measure.enters(), *[measure.counts_at(t * SECOND).alias(str(t)) for t in (28, 29, 30)]).first()
     assert list(found or ()) == [enters, *counts]
+
+
+def test_one_number_tells_in_which_measures_an_impression_counts(spark: SparkSession) -> None:
+    """Shown at second 0, clicked at 29: too late for the second measure."""
+    measures = [Measure("shown", 30), Measure("clicked", 20), *(Measure("clicked", 30 + k) for k in range(60))]
+    frame = spark.createDataFrame([(0, 1, 1, 29 * SECOND)], "_at bigint, _enter bigint, _close bigint, _click bigint")
+    entered = np.array([frame.select(entered_measures(measures)).collect()[0][0]])
+    assert [bool(has_entered(entered, place)[0]) for place in range(62)] == [place != 1 for place in range(62)]
+    with pytest.raises(ConfigError, match="make 63 measures, 62 at most"):
+        entered_measures([*measures, Measure("closed", 30)])
 
 
 def test_a_measure_grows_at_its_event_and_shrinks_when_the_impression_is_too_old() -> None:

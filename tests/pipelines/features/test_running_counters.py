@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -9,7 +11,7 @@ from pyspark.sql import functions as F
 from contracts.errors import SchemaError
 from pipelines.features import sliced_counters
 from pipelines.features.measures import MOMENT, Measure
-from pipelines.features.running_counters import counts_at, running_counts
+from pipelines.features.running_counters import counts_at, first_of_pairs, running_counts
 from pipelines.windows.publish_clock import AT, SECOND, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)
@@ -71,6 +73,24 @@ def test_counts_of_one_moment_are_the_running_counts_at_it(impressions: DataFram
 
 
 @pytest.mark.parametrize("clock", [FRESH, EVERY_TEN])
+@pytest.mark.parametrize("most", [None, 1])
+def test_impressions_that_ask_are_answered_as_queries_of_their_own(
+    impressions: DataFrame, clock: PublishClock, most: int | None
+) -> None:
+    """A second impression at one time asks the same; one that does not ask still counts."""
+    measures = [SHOWN, CLOSED, CLICKED, Measure("clicked", None)]
+    both = impressions.unionByName(impressions)
+    late = F.col(AT) > 12 * SECOND
+    of_rows, of_frame = (
+        sorted(tuple(row) for row in running_counts(both, queries, ["key"], measures, clock, most).collect())
+        for queries in (late, both.where(late))
+    )
+    assert of_rows == of_frame
+    moment = 35 * SECOND // clock.period * clock.period
+    assert [row[:3] for row in of_rows] == [("a", moment, 4 if clock is FRESH else 2)]
+
+
+@pytest.mark.parametrize("clock", [FRESH, EVERY_TEN])
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_slices_of_time_and_what_is_carried_make_the_same_counts(
     impressions: DataFrame, clock: PublishClock, most: int, monkeypatch: pytest.MonkeyPatch
@@ -88,6 +108,13 @@ def test_slices_of_time_and_what_is_carried_make_the_same_counts(
     assert sliced == whole
     assert {row[0] for row in whole} == {"a", "b", "c"}
     assert any(any(row[2:]) for row in whole)
+
+
+def test_a_pair_is_asked_once_wherever_it_stands() -> None:
+    moments = pa.chunked_array([[5, None, 5], [4, 5, None, 5]], pa.int64())
+    places = first_of_pairs(np.array([1, 0, 0, 1, 1, 0, 0]), moments)
+    assert sorted(places.tolist()) == [0, 2, 3]
+    assert first_of_pairs(np.zeros(2, np.int64), pa.chunked_array([[None, None]], pa.int64())).tolist() == []
 
 
 def test_impressions_without_times_are_refused(impressions: DataFrame) -> None:
