@@ -16,7 +16,7 @@ ModelName = Literal[
     "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp",
     "final_net", "wukong", "din", "fives",
 ]
-ChannelName = Literal["sasrec", "esasrec", "hstu"]
+ChannelName = Literal["sasrec", "esasrec", "hstu", "ease", "item_cosine"]
 
 
 def _utc(value: object) -> object:

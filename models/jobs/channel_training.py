@@ -17,6 +17,7 @@ import torch
 from pydantic import BaseModel
 
 from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, CHANNEL_SETTINGS, RECENT_ITEMS, SCORES, WEIGHTS
+from contracts.bundle.bundle import save_weights
 from contracts.config.stages import Channel
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID
@@ -25,10 +26,11 @@ from contracts.summaries.train import ChannelSummary
 from models.interactions import event_log
 from models.interactions.evaluate import evaluate
 from models.interactions.event_log import EventLog
-from models.interactions.retriever import Fitted
+from models.interactions.retriever import Fitted, Retriever
 from models.interactions.splits import Split
 from models.jobs.training_task import TrainingTask
 from models.retrieval import registry
+from models.retrieval.item_to_item import Ease, ItemCosine, NearestItems
 from models.sequences.sequence_retriever import SequenceRetriever
 from models.training import checkpoint
 
@@ -60,9 +62,9 @@ def train_channel(
         return known
     (folder / summary.FILE).unlink(missing_ok=True)
     model = registry.build(name, seed, channel.settings)
-    assert isinstance(model, SequenceRetriever)
+    model = NearestItems(model) if isinstance(model, ItemCosine | Ease) else model
     fitted = model.fit(log.split)
-    checkpoint.save(model.network, folder / WEIGHTS)
+    _save(model, folder / WEIGHTS)
     (folder / CHANNEL_SETTINGS).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
     vocabulary.write(folder, "items", log.items)
     _write_parity(model, log, folder / CHANNEL_PARITY)
@@ -71,7 +73,15 @@ def train_channel(
     return made
 
 
-def _figures(model: SequenceRetriever, fitted: Fitted, split: Split, digest: str) -> ChannelSummary:
+def _save(model: Retriever, path: Path) -> None:
+    if isinstance(model, NearestItems):
+        save_weights(path, {"items": model.items.numpy(), "weights": model.weights.numpy()})
+    else:
+        assert isinstance(model, SequenceRetriever)
+        checkpoint.save(model.network, path)
+
+
+def _figures(model: Retriever, fitted: Fitted, split: Split, digest: str) -> ChannelSummary:
     train = split.train
     found = evaluate(model, split.validation, train.counts())
     return ChannelSummary(
@@ -82,7 +92,7 @@ def _figures(model: SequenceRetriever, fitted: Fitted, split: Split, digest: str
 
 
 @torch.inference_mode()
-def _write_parity(model: SequenceRetriever, log: EventLog, path: Path) -> None:
+def _write_parity(model: Retriever, log: EventLog, path: Path) -> None:
     """Users spread evenly over those with a history; nothing is hidden from the best items."""
     history = log.split.train
     asked = np.flatnonzero(history.lengths)

@@ -21,6 +21,8 @@ from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Split
 
+KEPT = 100  # weights of an item in a bundle
+BLOCK = 1024  # items whose weights are there at once
 MOST_ITEMS = 30_000  # a dense matrix of 3.6 GB, of which the inverse needs two
 
 
@@ -41,6 +43,11 @@ class ItemCosine:
     def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
         """[U, table]."""
         return product(action_matrix(history), self.weights).to_dense()
+
+    def weights_of(self, items: Tensor) -> Tensor:
+        """Ids [n] -> [n, table]."""
+        chosen = torch.stack([torch.arange(len(items)), items])
+        return product(sparse(chosen, torch.ones(len(items)), len(items), len(self.weights)), self.weights).to_dense()
 
 
 class Ease:
@@ -68,3 +75,33 @@ class Ease:
     def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
         """[U, table]."""
         return action_matrix(history) @ self.weights
+
+    def weights_of(self, items: Tensor) -> Tensor:
+        """Ids [n] -> [n, table]."""
+        return self.weights[items]
+
+
+class NearestItems:
+    """Of `model` the KEPT largest positive weights of each item, as a bundle carries them: `items` int32 [table, KEPT],
+    0 where there are fewer, and their `weights` float32."""
+
+    def __init__(self, model: ItemCosine | Ease) -> None:
+        self.model = model
+
+    def fit(self, split: Split) -> Fitted:
+        """The model's, and a selection."""
+        fitted, table = self.model.fit(split), split.train.table
+        kept = [self.model.weights_of(part).topk(min(KEPT, table)) for part in torch.arange(table).split(BLOCK)]
+        weights = torch.cat([part.values for part in kept]).float().clamp(min=0)
+        self.items = torch.where(weights > 0, torch.cat([part.indices for part in kept]), 0).int()
+        self.weights = weights
+        return fitted
+
+    def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
+        """[U, table]."""
+        table = len(self.items)
+        row, place = self.weights.nonzero().T
+        column, weight = self.items[row, place].long(), self.weights[row, place]
+        order = (row * table + column).argsort()
+        chosen = sparse(torch.stack([row[order], column[order]]), weight[order], table, table)
+        return product(action_matrix(history), chosen).to_dense()

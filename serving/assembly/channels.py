@@ -11,15 +11,16 @@ import pyarrow.parquet as pq
 import torch
 
 from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, CHANNEL_SETTINGS, RECENT_ITEMS, WEIGHTS, Artifacts
-from contracts.bundle.bundle import save_array
+from contracts.bundle.bundle import load_weights, save_array
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError
 from contracts.features import vocabulary
-from contracts.features.feature_spec import UNKNOWN
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN
 from contracts.features.vocabulary import Vocabulary
 from contracts.features.vocabulary_writer import CHUNK
 from contracts.summaries.bundle import ParityFigures
 from serving.bundle import channels, item_index
+from serving.bundle.channel import UNKNOWN_SCORE
 from serving.bundle.feature_store import FeatureStore
 
 
@@ -33,9 +34,13 @@ def write_channels(
         if not (source / CHANNEL_PARITY).exists():
             raise BundleError(f"{source / CHANNEL_PARITY} is not there; run `sluice train` first")
         folder.mkdir(parents=True)
-        for file in (WEIGHTS, CHANNEL_SETTINGS):
-            shutil.copyfile(source / file, folder / file)
-        _write_items(folder, _ids(vocabulary.read(source, "items"), items.keys), bids, settings, seed)
+        known = vocabulary.read(source, "items")
+        if name in channels.NEAREST:
+            _write_nearest(load_weights(source / WEIGHTS), known, items.keys, folder)
+        else:
+            for file in (WEIGHTS, CHANNEL_SETTINGS):
+                shutil.copyfile(source / file, folder / file)
+            _write_items(folder, _ids(known, items.keys), bids, settings, seed)
         _write_parity(source / CHANNEL_PARITY, parity / channels.FOLDER / f"{name}.parquet", items)
     loaded = channels.load(retrieval, parity, settings, items, check=True)
     return {channel.name: channel.parity for channel in loaded if channel.parity}
@@ -47,10 +52,20 @@ def _ids(known: Vocabulary, items: Vocabulary) -> np.ndarray:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
 
+def _write_nearest(arrays: dict[str, np.ndarray], known: Vocabulary, items: Vocabulary, folder: Path) -> None:
+    """The model's ids as rows of the bundle's items."""
+    row = np.append(np.full(FIRST_ID, -1), items.places_of(known)).astype(np.int32)
+    ids = _ids(known, items)
+    nearest, weights = row[arrays["items"][ids]], arrays["weights"][ids]
+    nearest[ids == UNKNOWN], weights[nearest < 0] = -1, 0.0
+    save_array(folder / "nearest.npy", nearest)
+    save_array(folder / "weights.npy", weights)
+
+
 @torch.inference_mode()
 def _write_items(folder: Path, ids: np.ndarray, bids: np.ndarray | None, settings: Retrieve, seed: int) -> None:
     vectors = channels.encoder(folder).vectors(torch.from_numpy(ids.astype(np.int64))).numpy()
-    unknown = np.where(ids > UNKNOWN, 0.0, channels.UNKNOWN_SCORE)
+    unknown = np.where(ids > UNKNOWN, 0.0, UNKNOWN_SCORE)
     value = np.zeros(len(ids)) if bids is None else item_index.log_bids(bids)
     vectors = item_index.with_columns(vectors, np.stack([value, unknown], axis=1))
     save_array(folder / "items.npy", ids)

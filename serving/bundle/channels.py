@@ -1,18 +1,21 @@
 """Channels of `retrieve.channels` as the bundle carries them: retrieval/channels/NAME and parity/channels/NAME.parquet.
 
+    sasrec, esasrec, hstu
     weights.safetensors, settings.json    the sequence encoder
     items.npy [I]                         the id by which the encoder knows each item of the bundle, 1 where it does not
     vectors.npy [I, d + 2], index.faiss   its items' vectors in the order of the bundle's, searched as the towers' are;
                                           then ln(bid), for a query that goes by value, and a number that puts items
                                           which the encoder does not know behind all others
+    ease, item_cosine
+    nearest.npy, weights.npy [I, M]       the items that each item speaks for, -1 where there are fewer; and how much
 
-What a user took last, newest first, known items alone, gives the user's vector; without any there is none.
+Both read what a user took last, newest first, known items alone.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,53 +25,17 @@ from contracts.artifacts import BEST_ITEMS, CHANNEL_SETTINGS, RECENT_ITEMS, SCOR
 from contracts.bundle.bundle import load_array
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError, ParityError
-from contracts.features.feature_spec import UNKNOWN
 from contracts.summaries.bundle import ParityFigures
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
 from models.sequences.user_state import UserState
 from models.training import checkpoint
 from serving.bundle import item_index
+from serving.bundle.channel import Channel, NearestChannel, SequenceChannel
 from serving.bundle.feature_store import FeatureStore
-from serving.bundle.item_index import ItemIndex
-from serving.bundle.item_set import ItemSet
 
 FOLDER = "channels"
-UNKNOWN_SCORE = -1e4
+NEAREST = ("ease", "item_cosine")
 TOLERANCE = 1e-4  # of a score, or of that part of one above 1
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SequenceChannel:
-    """`ids` int32 [I]; `parity` is None when not checked."""
-
-    name: str
-    state: UserState
-    ids: np.ndarray
-    index: ItemIndex
-    parity: ParityFigures | None = None
-
-    def vector(self, recent: np.ndarray) -> np.ndarray | None:
-        """Item rows, newest first -> [d]; None where the encoder knows none of them."""
-        known = self.ids[recent]
-        known = known[known > UNKNOWN][: self.state.length]
-        return self.state(known[::-1].astype(np.int64)) if len(known) else None
-
-    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
-        """Rows of at most `count` items that the encoder knows, best first; `by_value` lets the bid count."""
-        vector = self.vector(recent)
-        if vector is None:
-            return np.empty(0, dtype=np.int64)
-        query = np.zeros(self.index.vectors.shape[1], dtype=np.float32)
-        query[: len(vector)], query[len(vector)], query[len(vector) + 1] = vector, by_value, 1.0
-        found = item_index.search(self.index, query, count, allowed)
-        return found.rows[found.scores > UNKNOWN_SCORE / 2]
-
-    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """[K]; NaN without a vector."""
-        vector = self.vector(recent)
-        if vector is None:
-            return np.full(len(rows), np.nan)
-        return self.index.vectors[rows, : len(vector)] @ vector
 
 
 def encoder(folder: Path) -> SequenceEncoder:
@@ -82,7 +49,7 @@ def encoder(folder: Path) -> SequenceEncoder:
 
 def load(
     retrieval: Path, parity: Path, settings: Retrieve, items: FeatureStore, check: bool
-) -> tuple[SequenceChannel, ...]:
+) -> tuple[Channel, ...]:
     """Those of `settings.channels`. Raises BundleError, ParityError where one does not say what training said."""
     made = (_load(retrieval / FOLDER / name, name, settings) for name in settings.channels)
     if not check:
@@ -90,14 +57,17 @@ def load(
     return tuple(checked(channel, parity / FOLDER / f"{channel.name}.parquet", items) for channel in made)
 
 
-def _load(folder: Path, name: str, settings: Retrieve) -> SequenceChannel:
+def _load(folder: Path, name: str, settings: Retrieve) -> Channel:
+    if name in NEAREST:
+        return NearestChannel(name=name, nearest=np.asarray(load_array(folder / "nearest.npy")),
+                              weights=np.asarray(load_array(folder / "weights.npy")))
     vectors = load_array(folder / "vectors.npy")
     return SequenceChannel(
         name=name, state=UserState(encoder(folder)), ids=load_array(folder / "items.npy"),
         index=item_index.load(folder / "index.faiss", vectors, settings))
 
 
-def checked(channel: SequenceChannel, path: Path, items: FeatureStore) -> SequenceChannel:
+def checked(channel: Channel, path: Path, items: FeatureStore) -> Channel:
     """With its parity. Raises ParityError on a history whose best items score otherwise than in training."""
     if not path.exists():
         raise BundleError(f"the bundle has no {path}, so that channel {channel.name!r} cannot be checked; assemble it "
@@ -113,7 +83,7 @@ def checked(channel: SequenceChannel, path: Path, items: FeatureStore) -> Sequen
     return replace(channel, parity=figures)
 
 
-def _gap(channel: SequenceChannel, row: dict[str, list[str]], items: FeatureStore) -> float:
+def _gap(channel: Channel, row: dict[str, list[str]], items: FeatureStore) -> float:
     """The largest difference of a score, as a share of what is above 1."""
     recent, best = items.rows(row[RECENT_ITEMS]), items.rows(row[BEST_ITEMS])
     stored = np.array(row[SCORES], dtype=np.float64)

@@ -30,7 +30,7 @@ from models.networks.two_tower import TwoTower
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle import channels, item_index
 from serving.bundle.bundle_settings import BundleSettings
-from serving.bundle.channels import SequenceChannel
+from serving.bundle.channel import Channel
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.filter_column import FilterColumn
 from serving.bundle.item_index import ItemIndex
@@ -71,7 +71,7 @@ class LoadedBundle(ScoringBundle):
     item_part: np.ndarray | None
     prerank_calibration: Calibration
     rank_table: RankTable | None = None
-    channels: tuple[SequenceChannel, ...] = ()
+    channels: tuple[Channel, ...] = ()
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:

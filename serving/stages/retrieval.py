@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.config.stages import Retrieve
-from serving.bundle.channels import SequenceChannel
+from serving.bundle.channel import Channel
 from serving.bundle.item_index import search, with_bid_weight
 from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -104,7 +104,7 @@ class _FurtherChannels:
     """Those of `retrieve.channels`, for one request."""
 
     def __init__(
-        self, channels: Sequence[SequenceChannel], settings: Retrieve, clock: StageClock, deadline: Deadline
+        self, channels: Sequence[Channel], settings: Retrieve, clock: StageClock, deadline: Deadline
     ) -> None:
         self._channels, self._settings, self._clock, self._deadline = channels, settings, clock, deadline
         self.dropped: list[str] = []

@@ -326,13 +326,16 @@ def publish_bundle(market: Market, tmp_path_factory: pytest.TempPathFactory) -> 
     return publish
 
 
-RING = {"sasrec": {"quota": 10, "settings": {
-    "epochs": 30, "validate_every": 10, "batch": 64, "learning_rate": 0.02, "encoder": {"width": 16, "length": 10}}}}
+RING: dict[str, dict[str, Any]] = {
+    "sasrec": {"quota": 10, "settings": {
+        "epochs": 30, "validate_every": 10, "batch": 64, "learning_rate": 0.02,
+        "encoder": {"width": 16, "length": 10}}},
+    "ease": {"quota": 4, "settings": {"l2": 1.0}}, "item_cosine": {"quota": 3}}
 
 
 @pytest.fixture(scope="session")
 def channel_folder(publish_bundle: Publish) -> Path:
-    """A published bundle with the sequence encoder as a channel; treat as read-only."""
+    """A published bundle with further channels; treat as read-only."""
     return publish_bundle(retrieve={"channels": RING})
 
 

@@ -4,6 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, RECENT_ITEMS, SCORES, WEIGHTS
+from contracts.bundle.bundle import load_weights
 from contracts.config.stages import Channel
 from contracts.errors import ConfigError
 from contracts.features import vocabulary
@@ -44,3 +45,10 @@ def test_parity_rows_are_histories_newest_first_with_their_best_items(tmp_path):
 def test_settings_that_the_model_lacks_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="epoch"):
         train_channel("sasrec", Channel(settings={"epoch": 3}), ring_log(), tmp_path, 0)
+
+
+def test_item_to_item_weights_are_saved_as_the_bundle_carries_them(tmp_path):
+    made = train_channel("ease", Channel(settings={"l2": 5.0}), ring_log(), tmp_path, 0)
+    arrays = load_weights(tmp_path / WEIGHTS)
+    assert arrays["items"].shape == arrays["weights"].shape == (ITEMS + 2, ITEMS + 2)
+    assert made.recall_at_10 > 0.5

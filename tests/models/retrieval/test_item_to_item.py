@@ -7,7 +7,7 @@ import torch
 from contracts.errors import ConfigError
 from models.interactions.interactions import Interactions, from_lists
 from models.interactions.splits import Holdout, Split
-from models.retrieval.item_to_item import MOST_ITEMS, Ease, ItemCosine
+from models.retrieval.item_to_item import MOST_ITEMS, Ease, ItemCosine, NearestItems
 from tests.models.interaction_world import ring
 
 LOG = ring(60)
@@ -58,3 +58,16 @@ def test_an_item_that_nobody_took_with_another_scores_nothing():
     model = ItemCosine()
     model.fit(split_of(log))
     assert torch.equal(model.scores(np.array([0]), from_lists([[4]], 5)), torch.zeros(1, 5))
+
+
+@pytest.mark.parametrize("model", [ItemCosine(), Ease(7.0)])
+def test_the_largest_weights_of_an_item_are_kept(model: ItemCosine | Ease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.retrieval.item_to_item.KEPT", 3)
+    kept = NearestItems(model)
+    kept.fit(split_of(LOG))
+    weights = model.weights_of(torch.arange(LOG.table)).clamp(min=0)
+    assert kept.weights.numpy() == pytest.approx(weights.sort(1, descending=True).values[:, :3].numpy(), abs=1e-6)
+    assert (kept.items[0] == 0).all()
+    only = torch.zeros_like(weights).scatter_(1, kept.items.long(), kept.weights)
+    found = kept.scores(np.arange(5), LOG.rows(np.arange(5))).numpy()
+    assert found[:, 2:] == pytest.approx((torch.from_numpy(taken(LOG)[:5]).float() @ only[2:, 2:]).numpy(), abs=1e-5)

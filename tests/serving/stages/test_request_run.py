@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serving.bundle.channels import SequenceChannel
+from serving.bundle.channel import SequenceChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
@@ -125,12 +125,12 @@ def test_a_channel_that_fails_is_told_and_the_rest_answers(
     funnel, asked = Funnel(replace(with_channel, settings=settings)), RankQuery("u11", 10, recent_items=("i12", "i11"))
     whole = funnel.rank(asked, Deadline(None))
     assert whole.stages[0].status is StageStatus.COMPLETE
-    assert {item.channel for item in whole.items} == {"sasrec"}
+    assert {item.channel for item in whole.items} == {"sasrec", "ease", "item_cosine"}
     monkeypatch.setattr(SequenceChannel, "best", lambda *_: broken())
     answer = funnel.rank(asked, Deadline(None))
     assert (answer.stages[0].status, answer.stages[0].cause) == (
         StageStatus.DEGRADED, "channel sasrec failed: ZeroDivisionError")
     assert answer.degraded
-    assert {item.channel for item in answer.items} == {"popularity"}
+    assert {item.channel for item in answer.items} == {"ease", "item_cosine", "popularity"}
     with pytest.raises(DeadlineExpired):
         funnel.rank(RankQuery("u11", 10, recent_items=("i12",), partial_ok=False), Deadline(None))

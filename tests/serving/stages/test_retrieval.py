@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contracts.config.stages import Retrieve
-from serving.bundle.channels import SequenceChannel
+from serving.bundle.channel import SequenceChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS
 from serving.request.deadline import Deadline
