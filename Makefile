@@ -9,7 +9,7 @@ AIRFLOW_READY := $(AIRFLOW)/.ready
 export OMP_NUM_THREADS ?= 2
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium proto clean
+.PHONY: demo docs test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
 
 demo: $(READY)
 	$(BIN)/sluice demo --out out/demo
@@ -17,7 +17,7 @@ demo: $(READY)
 test: $(READY) java
 	$(TESTS) -m "not slow"
 
-test-all: $(READY) java chromium test-airflow
+test-all: $(READY) java chromium h2load test-airflow
 	$(TESTS) --durations 20
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
@@ -53,6 +53,9 @@ java:
 
 chromium:
 	@setup/system_packages.sh chromium
+
+h2load:
+	@timeout 90 setup/system_packages.sh h2load || echo "going on without h2load: its test is skipped"
 
 proto: $(READY)
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. serving/proto/sluice.proto

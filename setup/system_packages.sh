@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks for programs that are no Python packages; installs what is missing where that is possible (root on Debian or
-# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium]
+# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load]
 set -eu
 
 install() { # PROGRAM PACKAGE... (the first package that can be had)
@@ -29,6 +29,9 @@ for program in "$@"; do
             ;;
         chromium)
             command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || install Chromium chromium chromium-browser
+            ;;
+        h2load)
+            command -v h2load >/dev/null 2>&1 || install h2load nghttp2-client
             ;;
         *)
             echo "unknown program $program" >&2

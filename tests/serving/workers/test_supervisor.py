@@ -193,6 +193,31 @@ def test_a_bad_bundle_is_refused_while_the_old_one_keeps_serving(platform, serve
     assert version_of(server) == platform.good[1].version
 
 
+def test_a_registry_that_fails_under_load_costs_no_request(platform, server):
+    """Nor an answer that is less than whole; when it is mended, what it names comes."""
+    database, cannot = Path(urlparse(platform.uri).path), "the registry cannot be asked"
+    kept, load = database.read_bytes(), WholeAnswers(server.target, USERS, PER_SECOND)
+    with load:
+        until(lambda: len(load.outcomes) > 10)
+        database.write_bytes(b"no data base" * 1000)
+        until(lambda: platform.log.read_text().count(cannot) > 3)
+        during = len(load.outcomes)
+        until(lambda: len(load.outcomes) > during + 10)
+        database.write_bytes(kept)
+        platform.change(platform.good[1])
+    assert (load.failed, load.degraded) == ([], 0)
+    assert {outcome.version for outcome in load.outcomes} == {version.version for version in platform.good}
+
+
+class WholeAnswers(SteadyLoad):
+    """Counts answers that are not."""
+
+    degraded = 0
+
+    def answered(self, request, answer):
+        self.degraded += answer.degraded
+
+
 def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platform, server):
     [first] = workers(server)
     os.kill(first, signal.SIGKILL)
