@@ -149,7 +149,7 @@ class Serve(Section):
         3.0, ge=0, description="of every deadline kept for the answer's way back, besides what writing it takes"
     )
     max_queue: int = Field(64, ge=1, description="requests that may wait in one process; more are refused at once")
-    queue_ms: int = Field(500, ge=1, description="a request that waits longer is refused")
+    queue_ms: int = Field(2000, ge=1, description="a request that waits longer is refused")
     tenant_shares: dict[str, float] = Field(
         {}, description="turns of a caller who names itself in the metadata `sluice-tenant`; 1 where not given"
     )
