@@ -101,6 +101,13 @@ def _day(path: Path) -> str:
     return path.parent.name.partition("=")[2]
 
 
+def _prices(rows: pa.Table) -> pa.Array:
+    """One for each shown item; files from before there was the column have none."""
+    nothing = pa.array([[None] * count for count in pc.list_value_length(rows["items"]).to_pylist()],
+                       SCHEMA.field("prices").type)
+    return pc.list_flatten(pc.coalesce(rows["prices"].combine_chunks(), nothing))
+
+
 def _batches(path: Path) -> list[pa.RecordBatch]:
     try:
         return list(journal.batches(path))
@@ -114,7 +121,8 @@ def _calls(rows: pa.Table) -> np.ndarray:
 
 
 def shown(answers: LoggedResponses, until: datetime, first_only: bool) -> pa.Table:
-    """One row per shown item of the answers before `until`: request_id, user, time, item, probability.
+    """One row per shown item of the answers before `until`: request_id, user, time, item, position, probability, and
+    the price per click, null where there was no auction.
 
     `first_only` keeps position 1, where probabilities are promised once positions have an effect.
     """
@@ -124,6 +132,7 @@ def shown(answers: LoggedResponses, until: datetime, first_only: bool) -> pa.Tab
         **{name: table[name].take(parent) for name in ("request_id", "user", "time")},
         "item": pc.list_flatten(table["items"]), "position": pc.list_flatten(table["positions"]),
         "probability": pc.list_flatten(table["probabilities"]),
+        "price": _prices(table),
     }
     rows = pa.table(flat)
     return rows.filter(pc.field("position") == 1) if first_only else rows

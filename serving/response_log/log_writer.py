@@ -26,7 +26,7 @@ from serving.response_log import journal as journals
 from serving.response_log import ledger as ledgers
 from serving.response_log.journal import Journal, Vanished
 from serving.response_log.ledger import Ledger, Served
-from serving.response_log.response_record import LOST, ResponseRecord, counted, to_batch
+from serving.response_log.response_record import LOST, Loggable, ResponseRecord, counted, to_batch
 
 ROWS = 256  # of a batch: its making holds the interpreter
 FILE_BYTES = 64 << 20
@@ -36,7 +36,14 @@ ABANDONED_SECONDS = 60.0
 log = logging.getLogger("sluice.serving")
 
 
-class Sized(NamedTuple):
+class Waiting(NamedTuple):
+    """What will be a row, and the bytes that it counts for."""
+
+    held: Loggable
+    size: int
+
+
+class Taken(NamedTuple):
     """A row, and the bytes that it counts for."""
 
     row: ResponseRecord
@@ -61,7 +68,7 @@ class LogWriter:
     """
 
     def __init__(
-        self, folder: Path, served: Served, inbox: deque[Sized], totals: Mapping[str, int], *, most_bytes: int,
+        self, folder: Path, served: Served, inbox: deque[Waiting], totals: Mapping[str, int], *, most_bytes: int,
         file_seconds: float,
     ) -> None:
         self._folder, self._inbox, self._totals = folder, inbox, totals
@@ -69,7 +76,7 @@ class LogWriter:
         self.ledger: Ledger = ledgers.new(folder, uuid.uuid4().hex[:12], served)
         self.read = self.held = self.lost = 0
         self._served, self._told, self._losses = served, Counter[str](), Counter[Served]()
-        self._taken, self._backlog = list[Sized](), deque[Encoded]()
+        self._taken, self._backlog = list[Taken](), deque[Encoded]()
         self._journal: Journal | None = None
         self._full, self._number, self._opened = deque[Journal](), 0, 0.0
         self._journaled, self._publish_at, self._look_at = 0, 0.0, 0.0
@@ -100,10 +107,11 @@ class LogWriter:
 
     def finish(self) -> bool:
         """As `turn`, with nothing left for later; whether that was so. Calls that began and did not end are lost."""
-        self._encode()
-        self._append()
+        for _ in range(2):  # counts that had no room beside the rows go into the second
+            self._encode()
+            self._append()
         missing = self.ledger.taken - self._journaled
-        if missing > 0 and not self.waiting:
+        if missing > 0:
             self._lose(missing)
             self._encode()
             self._append()
@@ -119,7 +127,7 @@ class LogWriter:
         while self._inbox or self._taken:
             while self._inbox and len(self._taken) < ROWS:
                 one = self._inbox.popleft()
-                self._taken.append(one)
+                self._taken.append(Taken(one.held.row(), one.size))
             _, rows = next(groupby(self._taken, key=lambda one: one.row.day))
             same = list(rows)
             self._keep([one.row for one in same])
@@ -198,20 +206,18 @@ class LogWriter:
         while self._full:
             done = self._full[0]
             self._publish_at = time.monotonic() + AGAIN_SECONDS
-            if missing := done.calls - self._published(done.path, self.ledger):
+            calls = self._published(done.path, self.ledger)
+            self._full.popleft()
+            done.close()
+            self._publish_at = 0.0
+            if missing := done.calls - calls:
                 log.error("%s was removed or is damaged, and %d calls with it", done.path, missing)
                 self._journaled -= missing
                 self._lose(missing)
-            done.close()
-            self._full.popleft()
-            self._publish_at = 0.0
 
     def _published(self, path: Path, ledger: Ledger | None) -> int:
         """The calls in it. The ledger is told before the journal goes, so that no end in between miscounts."""
-        try:
-            calls = journals.publish(path)
-        except FileNotFoundError:
-            calls = 0
+        calls = journals.publish(path)
         if ledger:
             ledger.publish(calls, journals.writer_and_number(path)[1])
         path.unlink(missing_ok=True)

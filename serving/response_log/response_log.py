@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from contracts.errors import ConfigError
 from serving.response_log.ledger import Served
-from serving.response_log.log_writer import LogWriter, Sized
-from serving.response_log.response_record import LOST, ResponseRecord
+from serving.response_log.log_writer import LogWriter, Waiting
+from serving.response_log.response_record import LOST, Loggable
 
 FLUSH_SECONDS, FILE_SECONDS = 1.0, 60.0
 MOST_BYTES = 128 << 20  # of rows that wait in memory
@@ -55,7 +55,7 @@ class ResponseLog:
         flush_seconds: float = FLUSH_SECONDS, file_seconds: float = FILE_SECONDS,
     ) -> None:
         self._folder, self._most, self._seconds = folder, most_bytes, flush_seconds
-        self._inbox, self._totals = deque[Sized](), dict[str, int]()
+        self._inbox, self._totals = deque[Waiting](), dict[str, int]()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._writer = LogWriter(folder, served, self._inbox, self._totals, most_bytes=most_bytes,
@@ -77,7 +77,7 @@ class ResponseLog:
         self._taken += 1
         self._writer.ledger.take(self._taken)
 
-    def append(self, row: ResponseRecord, entered: bool = False) -> None:
+    def append(self, row: Loggable, entered: bool = False) -> None:
         """Without room for it, its calls are lost and counted."""
         if not entered and row.calls:
             self._taken += row.calls
@@ -87,7 +87,7 @@ class ResponseLog:
             self._totals[LOST] = self._totals.get(LOST, 0) + row.calls
             return
         self._given += size
-        self._inbox.append(Sized(row, size))
+        self._inbox.append(Waiting(row, size))
 
     def count(self, status: str) -> None:
         """A call that ended so without having been read: rows would cost more than such calls do."""

@@ -6,11 +6,23 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 LOST = "LOST"
+
+
+class Loggable(Protocol):
+    """What stands for a row until it is written: it counts for `size` bytes and `calls` calls."""
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def row(self) -> ResponseRecord: ...
+
+
 SCHEMA = pa.schema([
     pa.field("request_id", pa.string(), nullable=False),
     pa.field("time", pa.timestamp("us", "UTC"), nullable=False),
@@ -83,6 +95,10 @@ class ResponseRecord:
     stage_fallbacks: list[str] = field(default_factory=list)
     stage_causes: list[str] = field(default_factory=list)
     stage_microseconds: list[int] = field(default_factory=list)
+
+    def row(self) -> ResponseRecord:
+        """Itself; what is held for later makes one (serving/response_log/response_recorder.py)."""
+        return self
 
     @property
     def day(self) -> str:

@@ -14,17 +14,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from contracts.bundle.bundle import Manifest
 from serving.proto import sluice_pb2 as pb
 from serving.request.query import PageAnswer, RankAnswer
+from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
-from serving.response_log.response_record import ResponseRecord
+from serving.response_log.response_record import BASE_BYTES, CHARACTER_BYTES, ResponseRecord
 
 OK, CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = "OK", "CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"
 LATE_SHARE = 0.01  # gRPC rounds the time that a caller gives by less
+HELD_ITEM_BYTES, TEXT_BYTES = 2400, 100
 PROPENSITY = 1.0  # the funnel draws nothing
 
 
@@ -76,11 +79,58 @@ class RecordedCall:
         self._recorder.record(self._request, self._request_id, self._status, answer, round(spent * 1e6))
 
 
+@dataclass(slots=True, kw_only=True)
+class HeldAnswer:
+    """An answer until the log's thread makes a row of it: the event loop has better things to do."""
+
+    request_id: str
+    time: datetime
+    user: str
+    context: dict[str, str]
+    context_lists: dict[str, list[str]]
+    answer: RankAnswer | None
+    bundle: Served
+    status: str
+    microseconds: int
+    calls: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it may take at most, with the answer that it keeps."""
+        text = len(self.request_id) + len(self.user)
+        for name, value in self.context.items():
+            text += TEXT_BYTES + len(name) + len(value)
+        for values in self.context_lists.values():
+            text += sum(TEXT_BYTES + len(value) for value in values)
+        items = len(self.answer.items) if self.answer else 0
+        return BASE_BYTES + CHARACTER_BYTES * text + HELD_ITEM_BYTES * items
+
+    def row(self) -> ResponseRecord:
+        """As it is logged."""
+        items, stages = (self.answer.items, self.answer.stages) if self.answer else ((), ())
+        sold = [item.sold for item in items]
+        return ResponseRecord(
+            request_id=self.request_id, time=self.time, user=self.user, context=self.context,
+            items=[item.item for item in items], positions=list(range(1, len(items) + 1)),
+            scores=[item.score for item in items], probabilities=[item.probability for item in items],
+            propensities=[PROPENSITY] * len(items), bundle_version=self.bundle.version,
+            bundle_created=self.bundle.created, status=self.status, microseconds=self.microseconds, calls=self.calls,
+            context_lists=self.context_lists, prices=[one.price if one else None for one in sold],
+            bids=[one.bid if one else None for one in sold],
+            runner_ups=[one.runner_up if one else None for one in sold],
+            to_beat=[one.to_beat if one else None for one in sold], channels=[item.channel for item in items],
+            degraded=self.answer.degraded if self.answer else False, stages=[stage.name for stage in stages],
+            stage_statuses=[stage.status.value for stage in stages],
+            stage_fallbacks=[stage.fallback.value for stage in stages], stage_causes=[stage.cause for stage in stages],
+            stage_microseconds=[stage.microseconds for stage in stages],
+        )
+
+
 class ResponseRecorder:
     """Writes calls and answers of one bundle into the log; `log` None keeps nothing."""
 
     def __init__(self, log: ResponseLog | None, manifest: Manifest) -> None:
-        self._log, self._version, self._created = log, manifest.version, manifest.created
+        self._log, self._bundle = log, Served(manifest.version, manifest.created)
 
     def begin(self, request: pb.RankRequest, request_id: str, reserve: float, context: CallContext) -> RecordedCall:
         """`reserve` seconds of a deadline are not for work."""
@@ -101,35 +151,22 @@ class ResponseRecorder:
         if self._log is None:
             return
         if not isinstance(answer, PageAnswer):
-            self._row(request.user_id, request.context, request_id, status, answer, microseconds, 1)
+            self._hold(request.user_id, request.context, request_id, status, answer, microseconds, 1)
             return
         for number, (placement, slate) in enumerate(zip(request.placements, answer.slates, strict=True)):
             placed = {**request.context, **placement.context}
-            self._row(request.user_id, placed, f"{request_id}/{placement.name}", status, slate, microseconds,
-                      int(number == 0))
+            self._hold(request.user_id, placed, f"{request_id}/{placement.name}", status, slate, microseconds,
+                       int(number == 0))
 
-    def _row(
+    def _hold(
         self, user: str, context: Mapping[str, pb.Value], request_id: str, status: str, answer: RankAnswer | None,
         microseconds: int, calls: int,
     ) -> None:
         assert self._log is not None
-        items, stages = (answer.items, answer.stages) if answer else ((), ())
-        sold = [item.sold for item in items]
-        self._log.append(ResponseRecord(
-            request_id=request_id, time=datetime.now(UTC), user=user,
-            context=context_as_text(context), context_lists=lists_as_text(context),
-            items=[item.item for item in items], positions=list(range(1, len(items) + 1)),
-            scores=[item.score for item in items], probabilities=[item.probability for item in items],
-            propensities=[PROPENSITY] * len(items), bundle_version=self._version, bundle_created=self._created,
-            status=status, microseconds=microseconds, calls=calls,
-            prices=[one.price if one else None for one in sold], bids=[one.bid if one else None for one in sold],
-            runner_ups=[one.runner_up if one else None for one in sold],
-            to_beat=[one.to_beat if one else None for one in sold], channels=[item.channel for item in items],
-            degraded=answer.degraded if answer else False, stages=[stage.name for stage in stages],
-            stage_statuses=[stage.status.value for stage in stages],
-            stage_fallbacks=[stage.fallback.value for stage in stages], stage_causes=[stage.cause for stage in stages],
-            stage_microseconds=[stage.microseconds for stage in stages],
-        ), entered=True)
+        self._log.append(HeldAnswer(
+            request_id=request_id, time=datetime.now(UTC), user=user, context=context_as_text(context),
+            context_lists=lists_as_text(context), answer=answer, bundle=self._bundle, status=status,
+            microseconds=microseconds, calls=calls), entered=True)
 
 
 def context_as_text(values: Mapping[str, pb.Value]) -> dict[str, str]:
@@ -148,7 +185,7 @@ def context_as_text(values: Mapping[str, pb.Value]) -> dict[str, str]:
 def lists_as_text(values: Mapping[str, pb.Value]) -> dict[str, list[str]]:
     """Of the fields that were given several values."""
     return {name: [_text(one, one.WhichOneof("kind")) for one in value.list.values]
-            for name, value in values.items() if value.WhichOneof("kind") == "list"}
+            for name, value in values.items() if value.HasField("list")}
 
 
 def _text(value: pb.Value, kind: str | None) -> str:

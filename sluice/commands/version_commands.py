@@ -100,3 +100,33 @@ def watch(
     show(found, as_json)
     if found.reasons:
         raise RollBackWanted(f"{found.bundle} should be rolled back: " + "; ".join(found.reasons))
+
+
+@command()
+def bill(
+    config: ConfigPath,
+    answers: Annotated[Path, typer.Option(help="the response log of `sluice serve --log-answers`")],
+    since: Annotated[str, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")],
+    until: Annotated[str, typer.Option(help="ISO 8601; not included", metavar="TIME")],
+    by: Annotated[str, typer.Option(help="column of the items' table that says who pays; or item")] = "item",
+    clicks: Annotated[Path | None, typer.Option(help="instead of the configured table of clicks")] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sum the prices of what was clicked, by who pays.
+
+    Example: sluice bill examples/marketplace.toml --answers out/answers --data out/demo/raw --by advertiser_id
+    --since 2026-11-21 --until 2026-11-22
+    """
+    from contracts.config.config import load
+    from contracts.config.section import instant
+    from contracts.errors import ConfigError
+    from sluice.release import bill as release_bill
+
+    first, last = instant(since), instant(until)
+    if first is None or last is None or first >= last:
+        raise ConfigError(f"the stretch to bill is empty: {since} is not before {until}")
+    found = release_bill.bill(load(config), release_bill.Billed(answers, first, last, by, clicks, data))
+    for line in release_bill.text(found):
+        typer.echo(line)
+    show(found, as_json)

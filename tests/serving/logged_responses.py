@@ -20,8 +20,8 @@ def logged(
         request_id=request_id, time=time, user=user, context=dict(context or {}), items=list(items),
         positions=list(range(1, len(items) + 1)), scores=[1.0] * len(items),
         probabilities=[0.1] * len(items) if probabilities is None else list(probabilities),
-        propensities=[1.0] * len(items), bundle_version=version, bundle_created=created, status=status,
-        microseconds=microseconds)
+        propensities=[1.0] * len(items), prices=[None] * len(items), bundle_version=version, bundle_created=created,
+        status=status, microseconds=microseconds)
 
 
 def response(number: int, moment: datetime = NOON, items: int = 3) -> ResponseRecord:

@@ -61,6 +61,14 @@ def test_published_twice_it_is_one_file(journal: Journal) -> None:
     assert table["request_id"].to_pylist() == ["r1", "r2", "r3"]
 
 
+def test_one_that_is_gone_has_been_published_or_holds_nothing(journal: Journal) -> None:
+    publish(journal.path)
+    journal.path.unlink()
+    assert publish(journal.path) == 3
+    published(journal.path).unlink()
+    assert publish(journal.path) == 0
+
+
 def test_it_is_claimed_once_its_owner_is_done(journal: Journal) -> None:
     with claimed(journal.path) as mine:
         assert not mine

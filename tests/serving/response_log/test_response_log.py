@@ -272,7 +272,7 @@ def test_a_row_that_no_column_can_hold_costs_itself_alone(tmp_path: Path) -> Non
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_writing_thread_that_dies_is_started_anew_and_counted(tmp_path: Path) -> None:
-    log = quick(tmp_path)
+    log = ResponseLog(tmp_path, flush_seconds=0.2)  # it dies while it waits
     for death in range(1, 4):
         thread = next(one for one in threading.enumerate() if one.name == "answer-log")
         assert ctypes.pythonapi.PyThreadState_SetAsyncExc(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,15 @@ from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from serving.proto import sluice_pb2 as pb
 from serving.replay import response_history
 from serving.request.query import PageAnswer, RankAnswer, RankedItem, Sold, StageReport
+from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
-from serving.response_log.response_recorder import ResponseRecorder, at_the_end, context_as_text, lists_as_text
+from serving.response_log.response_recorder import (
+    HeldAnswer,
+    ResponseRecorder,
+    at_the_end,
+    context_as_text,
+    lists_as_text,
+)
 from serving.server.translation import to_value
 from tests.serving.logged_responses import NOON
 
@@ -94,6 +103,34 @@ def test_what_was_not_read_is_counted(log: ResponseLog, tmp_path: Path) -> None:
     log.close()
     found = {row["status"]: row["calls"] for row in response_history.rows(tmp_path).to_pylist()}
     assert found == {"RESOURCE_EXHAUSTED": 2, "DEADLINE_EXCEEDED": 1}
+
+
+def test_what_is_held_counts_for_no_less_than_it_takes() -> None:
+    """Thousand answers of ten items, each made of values of its own."""
+    tracemalloc.start()
+    try:
+        held = [held_answer(number) for number in range(1000)]
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken < sum(one.size for one in held)
+
+
+def held_answer(number: int) -> HeldAnswer:
+    def item(place: int) -> RankedItem:
+        chance = 1.0 / (number + place + 2)
+        return RankedItem(
+            item=f"item-{number}-{place}", probability=chance, score=2000 * chance,
+            sold=Sold(2.0 + chance, 1.5 + chance, f"other-{number}-{place}", 1500 * chance), channel="popularity",
+            stage_scores={name: chance + n for n, name in enumerate(("retrieve", "prerank", "rank"))}, reasons=[])
+
+    stages = [StageReport(name, 1000 + number, 200 + number, 4000 + number)
+              for name in ("retrieve", "prerank", "rank", "rerank", "explain")]
+    return HeldAnswer(
+        request_id=f"request-{number}", time=datetime.now(UTC), user=f"user-{number}",
+        context={"device": f"phone-{number}", "hour": str(1000 + number)}, context_lists={"moods": [f"calm-{number}"]},
+        answer=RankAnswer([item(place) for place in range(10)], stages, "shop-1", [], True),
+        bundle=Served("shop-1", NOON), status="OK", microseconds=4000 + number, calls=1)
 
 
 def test_without_a_log_nothing_is_kept() -> None:

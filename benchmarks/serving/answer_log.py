@@ -1,0 +1,186 @@
+"""The response log beside what callers were told: rows, losses and money, to the row, while workers are killed.
+
+    sluice bench answer_log BUNDLE [--seconds 60] [--rate 50] [--workers 2] [--kill-every 20] [--json]
+
+A real `sluice serve --log-answers`, Poisson arrivals, and every so often a SIGKILL for one worker. Callers note every
+answer and click on one in ten of the items shown; `sluice bill` sums the log. `--seconds 3600` is the hour.
+
+    unlogged    answered calls without a row of their own; they must be within what the log counts as lost
+    twice       request ids with more than one row; must be none
+    difference  what the callers' clicks cost by their answers, less the bill and the clicks of the unlogged; must be 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.config.config import Config
+from serving.bundle.feature_store import FeatureStore
+from serving.replay import response_history
+from serving.response_log.response_record import LOST
+from sluice.airflow_demo.steady_load import SteadyLoad
+from sluice.demo.server_process import ServerProcess
+from sluice.release.bill import Billed, bill
+
+CLICKS_OF = 0.1
+USERS = 500
+
+
+@dataclass(frozen=True)
+class Click:
+    """By a caller, at the price of the answer that it had."""
+
+    request_id: str
+    item: str
+    clicked: datetime
+    price: float
+
+
+class Callers(SteadyLoad):
+    """Each request has an id of its own. `answers` are the ids that were answered, `clicks` what was clicked then."""
+
+    def __init__(self, target: str, users: list[str], per_second: float) -> None:
+        super().__init__(target, users, per_second)
+        self.answers: list[str] = []
+        self.clicks: list[Click] = []
+        self._numbers, self._clicks = count(), np.random.default_rng(1)
+
+    def request(self, user: str) -> Any:
+        made = super().request(user)
+        made.request_id = f"call-{next(self._numbers)}"
+        return made
+
+    def answered(self, request: Any, answer: Any) -> None:
+        self.answers.append(request.request_id)
+        for item in answer.items:
+            if self._clicks.random() < CLICKS_OF:
+                self.clicks.append(Click(request.request_id, item.item_id, datetime.now(UTC) + timedelta(seconds=1),
+                                         item.price))
+
+
+class Killer:
+    """While it is open, one worker of the server in turn is killed every `seconds`."""
+
+    def __init__(self, server: ServerProcess, seconds: float) -> None:
+        self._server, self._seconds, self.kills = server, seconds, 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="killer")
+
+    def __enter__(self) -> Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._seconds):
+            found = subprocess.run(["pgrep", "-P", str(self._server.process.pid), "-f", "serving.workers.worker"],
+                                   capture_output=True, text=True, check=False).stdout.split()
+            if len(found) > 1:  # the other one answers on
+                os.kill(int(found[self.kills % len(found)]), signal.SIGKILL)
+                self.kills += 1
+
+
+def measure(
+    bundle: Path, seconds: float, rate: float, workers: int, kill_every: float,
+    wait: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    users = FeatureStore.load(bundle / "tables", "users")
+    names = [users.key(row) for row in range(min(USERS, len(users)))]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, began = Path(scratch), datetime.now(UTC)
+        server = ServerProcess(bundle, folder / "server.log", options=(
+            "--log-answers", str(folder / "answers"), "--workers", str(workers)))
+        try:
+            killer: AbstractContextManager[Killer | None] = Killer(server, kill_every) if kill_every else nullcontext()
+            callers = Callers(server.target, names, rate)
+            with callers, killer as killing:
+                wait(seconds)
+        finally:
+            code = server.stop()
+        found = tally(folder, callers, began)
+    return {"seconds": seconds, "kills": killing.kills if killing else 0, "exit_code": code, **found}
+
+
+def tally(folder: Path, callers: Callers, began: datetime) -> dict[str, Any]:
+    """Callers beside the log."""
+    rows = response_history.rows(folder / "answers")
+    ids = Counter(name for name, status in zip(rows["request_id"].to_pylist(), rows["status"].to_pylist(), strict=True)
+                  if status == "OK")
+    calls = Counter[str]()
+    for status, number in zip(rows["status"].to_pylist(), rows["calls"].to_pylist(), strict=True):
+        calls[status] += number
+    unlogged = set(callers.answers) - set(ids)
+    told = math.fsum(click.price for click in callers.clicks)
+    missing = math.fsum(click.price for click in callers.clicks if click.request_id in unlogged)
+    billed = _billed(folder, callers.clicks, began)
+    files = list((folder / "answers").rglob("*.parquet"))
+    return {
+        "sent": len(callers.outcomes), "answered": len(callers.answers),
+        "codes": dict(Counter(outcome.code.partition(":")[0] for outcome in callers.outcomes)),
+        "calls_logged": dict(calls), "unlogged": len(unlogged), "lost": calls[LOST],
+        "twice": sum(number > 1 for number in ids.values()), "told": told, "billed": billed,
+        "difference": told - missing - billed, "files": len(files), "bytes": sum(path.stat().st_size for path in files),
+        "left_over": len(list((folder / "answers").rglob(".answers*"))),
+    }
+
+
+def _billed(folder: Path, clicks: list[Click], began: datetime) -> float:
+    (folder / "clicks").mkdir()
+    pq.write_table(pa.table({
+        "request_id": pa.array([click.request_id for click in clicks], pa.string()),
+        "item": pa.array([click.item for click in clicks], pa.string()),
+        "clicked": pa.array([click.clicked for click in clicks], pa.timestamp("us", "UTC"))}),
+        folder / "clicks" / "part.parquet")
+    config = Config.model_validate({
+        "name": "bill", "log": {"path": "answers", "user_id": "user", "item_id": "item", "event_time": "time",
+                                "request_id": "request_id"},
+        "label": {"clicks": {"path": str(folder / "clicks"), "on": ["request_id", "item"], "event_time": "clicked"}},
+        "fields": [{"name": "item", "kind": "categorical", "side": "item"}]})
+    return bill(config, Billed(folder / "answers", began, datetime.now(UTC) + timedelta(seconds=1))).amount
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="sluice bench answer_log", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=50.0, help="requests a second")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--kill-every", type=float, default=20.0, help="seconds; 0: nobody is killed")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(argv)
+    found = measure(given.bundle, given.seconds, given.rate, given.workers, given.kill_every)
+    for name, value in found.items():
+        print(f"{name:<14} {value}")
+    if given.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

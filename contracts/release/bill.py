@@ -1,0 +1,34 @@
+"""What the clicks on the server's answers cost, by whoever pays for them."""
+
+from __future__ import annotations
+
+from contracts.summaries.summary import Record
+
+
+class BillLine(Record):
+    """`payer` is a value of the column that the bill goes by; `amount` the sum of the prices of its clicks."""
+
+    payer: str
+    shown: int
+    clicks: int
+    amount: float
+
+
+class Bill(Record):
+    """Answers in [since, until), ISO 8601, `by` a column of the items' table.
+
+    unpriced    items shown without a price: no auction, or none could be held
+    repeated    clicked items of a request id that was used before, which are paid for once
+    lost_calls  calls of which the log knows nothing: whatever they have shown is not billed
+    """
+
+    since: str
+    until: str
+    by: str
+    lines: tuple[BillLine, ...]
+    amount: float
+    shown: int
+    clicks: int
+    unpriced: int
+    repeated: int
+    lost_calls: int
