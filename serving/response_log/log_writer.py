@@ -107,6 +107,7 @@ class LogWriter:
 
     def finish(self) -> bool:
         """As `turn`, with nothing left for later; whether that was so. Calls that began and did not end are lost."""
+        self._adopt()
         for _ in range(2):  # counts that had no room beside the rows go into the second
             self._encode()
             self._append()

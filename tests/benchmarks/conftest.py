@@ -13,6 +13,7 @@ from benchmarks.models import seeds
 from benchmarks.pipelines import features
 from tests.benchmarks import tiny_market
 from tests.benchmarks.printed_figures import last_line
+from tests.sluice.market_run import market_run
 
 
 class Run(NamedTuple):
@@ -36,3 +37,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     with redirect_stdout(io.StringIO()) as trained:
         seeds.main([str(out / "config.toml"), "--data", str(out / "raw"), "--out", str(out), "--seeds", "2"])
     return Run(out / "config.toml", out, last_line(made.getvalue()), last_line(trained.getvalue()))
+
+
+@pytest.fixture(scope="module")
+def bundle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small bundle that was really trained."""
+    return market_run(tmp_path_factory.mktemp("market")).bundle

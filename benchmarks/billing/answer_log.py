@@ -38,6 +38,7 @@ import pyarrow.parquet as pq
 from contracts.config.config import Config
 from serving.bundle.feature_store import FeatureStore
 from serving.replay import response_history
+from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_record import LOST
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
@@ -123,6 +124,7 @@ def measure(
                 wait(seconds)
         finally:
             code = server.stop()
+        ResponseLog(folder / "answers").close()  # as the next server looks after those that were killed last
         found = tally(folder, callers, began)
     return {"seconds": seconds, "kills": killing.kills if killing else 0, "exit_code": code, **found}
 

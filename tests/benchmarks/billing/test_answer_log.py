@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving.answer_log import main
+from benchmarks.billing.answer_log import main
 from tests.benchmarks.printed_figures import last_line, refuses
 
 
