@@ -57,25 +57,29 @@ def places(bundle: LoadedBundle, requests: Sequence[PastRequest], settings: Retr
 def choose(found: Ranks, retrieve: Retrieve, candidates: int) -> dict[str, int]:
     """Quotas that add up to `candidates`, those of `open_quotas` and popularity's chosen.
 
-    Greedily: the channel, and the number of steps, that find most further clicks for each candidate. What nobody gains
-    by is dealt out evenly.
+    From an even share, and from all for each single channel, candidates pass from one channel to another, any number of
+    steps at once, as long as more clicks are found; the best end wins, so that no channel alone finds more.
     """
     fixed = {name: min(channel.quota, candidates) for name, channel in retrieve.channels.items()
              if channel.quota is not None}
-    quotas = {name: fixed.get(name, 0) for name in found}
-    free, step = [name for name in found if name not in fixed], max(candidates // STEPS, 1)
-    hit = np.any([found[name] < quotas[name] for name in found], axis=0)
-    while (left := candidates - sum(quotas.values())) > 0:
-        gains = [(((found[name] < quotas[name] + more) & ~hit).sum() / more, -more, name)
-                 for name in free for more in range(min(step, left), left + 1, step)]
-        gain, more, name = max(gains, key=lambda one: one[:2])
-        if not gain:
-            return _evenly(quotas, free, left)
-        quotas[name] -= more
-        hit |= found[name] < quotas[name]
-    return quotas
+    free, room = [name for name in found if name not in fixed], max(candidates - sum(fixed.values()), 0)
+    share, rest = divmod(room, len(free))
+    even = {name: share + (number < rest) for number, name in enumerate(free)}
+    starts = [even, *({name: room * (name == only) for name in free} for only in free)]
+    ends = [_improved(fixed | start, free, found, max(candidates // STEPS, 1)) for start in starts]
+    return max(ends, key=lambda end: _hits(end, found))
 
 
-def _evenly(quotas: dict[str, int], names: Sequence[str], left: int) -> dict[str, int]:
-    share, rest = divmod(left, len(names))
-    return quotas | {name: quotas[name] + share + (number < rest) for number, name in enumerate(names)}
+def _hits(quotas: Mapping[str, int], found: Ranks) -> int:
+    return int(np.count_nonzero(np.any([found[name] < quota for name, quota in quotas.items()], axis=0)))
+
+
+def _improved(quotas: dict[str, int], free: Sequence[str], found: Ranks, step: int) -> dict[str, int]:
+    while True:
+        moved = [quotas | {giver: quotas[giver] - more, taker: quotas[taker] + more}
+                 for giver in free for taker in free if giver != taker
+                 for more in range(min(step, quotas[giver]), quotas[giver] + 1, step) if more]
+        best = max(moved, key=lambda one: _hits(one, found), default=quotas)
+        if _hits(best, found) <= _hits(quotas, found):
+            return quotas
+        quotas = best

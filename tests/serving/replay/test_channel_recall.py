@@ -60,3 +60,14 @@ def test_a_channel_alone_finds_what_its_list_holds(loaded, asked):
     place = order.index(clicked[0].clicked) - sum(order.index(row) < order.index(clicked[0].clicked) for row in seen)
     limit = loaded.settings.retrieve.candidates
     assert found["popularity"][0] == pytest.approx(min(place, limit)) or clicked[0].clicked in seen
+
+
+def test_the_mix_finds_no_less_than_any_channel_alone():
+    draw = np.random.default_rng(3)
+    found = {name: draw.integers(0, 200, 300) // spread for name, spread in
+             {"two_tower": 1, "item_to_item": 1, "popularity": 1, "sasrec": 3, "hstu": 2}.items()}
+    for candidates in (20, 50, 100):
+        chosen = choose(found, retrieve(sasrec=None, hstu=None), candidates)
+        hit = np.any([found[name] < quota for name, quota in chosen.items()], axis=0)
+        assert sum(chosen.values()) == candidates
+        assert hit.sum() >= max((places < candidates).sum() for places in found.values())
