@@ -29,7 +29,7 @@ from pipelines.features.ingested_tables import read_tables
 from pipelines.features.latest_attributes import latest_attributes
 from pipelines.features.measures import MOMENT, Measure
 from pipelines.features.prior_rate import prior_of_run
-from pipelines.features.raw_features import STATIC
+from pipelines.features.raw_features import STATIC, of_log
 from pipelines.features.running_counters import counts_at
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
@@ -98,7 +98,8 @@ class _SideTable:
         return [*(self.columns.of_field(field) for field in self.fields), *keys, *self.filters().values()]
 
     def sources(self) -> list[Located]:
-        return [*self.attributes(), *self.history.sources()]
+        """What is read with every impression; attributes that a table has come once a key, from there."""
+        return [*of_log(self.attributes()), *self.history.sources()]
 
     def rows(self, known: DataFrame, table: DataFrame | None, moment: int, clock: PublishClock) -> DataFrame:
         """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
