@@ -1,4 +1,4 @@
-"""The log's rows before they are a file of their own: appended each second, published by the minute.
+"""The log's rows before they are a file of their own: appended each second, published every few minutes.
 
     FOLDER/day=YYYY-MM-DD/.answers-TIME-PROCESS-WRITER-NUMBER.arrows     a journal: an Arrow stream, hidden, appended to
     FOLDER/day=YYYY-MM-DD/answers-TIME-PROCESS-WRITER-NUMBER.parquet     what it is published as, by one rename

@@ -2,7 +2,7 @@
 writers.
 
     inbox ▶ batches of bytes ▶ journal ▶ Parquet file
-    rows    bounded in bytes    a second  a minute
+    rows    bounded in bytes    1 s       5 min
 
 Each step leaves what it could not do where it was, so that the next turn goes on from there, in this thread or another.
 A row that no column can hold is lost; it and whatever else is lost are counted, and the counts are rows too.

@@ -4,8 +4,8 @@
                                                                          serving/response_log/response_record.py
 
 A request only puts its row into memory. A thread appends what has gathered each second to a journal, which becomes a
-Parquet file each minute (serving/response_log/journal.py): a reader never meets half a file, and a killed server loses
-the last second at most, which is counted by whoever serves next (serving/response_log/ledger.py). What cannot be
+Parquet file every five minutes (serving/response_log/journal.py): a reader never meets half a file, and a killed server
+loses the last second at most, which is counted by whoever serves next (serving/response_log/ledger.py). What cannot be
 written is kept and tried again, up to a bound in bytes; beyond it calls are lost and counted. The sum of the column
 `calls` is the number of calls that the server took, whatever happened to it. What is promised: docs/response_log.md.
 """
@@ -26,7 +26,7 @@ from serving.response_log.ledger import Served
 from serving.response_log.log_writer import LogWriter, Waiting
 from serving.response_log.response_record import LOST, Loggable
 
-FLUSH_SECONDS, FILE_SECONDS = 1.0, 60.0
+FLUSH_SECONDS, FILE_SECONDS = 1.0, 300.0
 MOST_BYTES = 128 << 20  # of rows that wait in memory
 STUCK_SECONDS = 10.0
 CLOSE_SECONDS, CLOSE_AGAIN_SECONDS = 5.0, 0.2

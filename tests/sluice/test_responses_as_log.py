@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -48,11 +49,17 @@ def test_logged_responses_and_their_clicks_are_ingested_as_labelled_impressions(
     for response in responses():
         log.append(response)
     log.close()
+    serving = ResponseLog(tmp_path / "answers", flush_seconds=0.01)  # its journal is there, and is no file yet
+    serving.append(logged("young", ["a"], time=NOON))
+    while serving.state.waiting:
+        time.sleep(0.01)
+    assert list((tmp_path / "answers").glob("day=*/.*.arrows"))
     (tmp_path / "clicks").mkdir()
     clicks = {"request_id": ["r1", "r3"], "item": ["c", "d"], "clicked": [NOON + timedelta(minutes=9)] * 2}
     pq.write_table(pa.table(clicks), tmp_path / "clicks" / "part-0.parquet")
     out = Artifacts(tmp_path / "out")
     found = ingest(spark, config(tmp_path), None, out)
+    serving.close()
     rows = pq.read_table(out.events / "day=2026-03-01").to_pylist()
     clicked = {("r1", "c"), ("r3", "d")}
     expected = {

@@ -28,3 +28,14 @@ def test_rows_losses_and_money_are_what_callers_were_told(
     assert sum(found["calls_logged"].values()) <= found["sent"]
     assert found["billed"] > 0
     assert found["difference"] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_the_cost_is_told_per_request(
+    bundle_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.billing.answer_log.TURNS", 3)
+    main([str(bundle_folder), "--cost", "--json"])
+    found = last_line(capsys.readouterr().out)
+    assert 0 < found["loop_us"] < found["all_us"]
+    assert found["files"] >= 1
