@@ -31,7 +31,8 @@ class Train(Section):
         "rows; a hundredth of it where no hidden layer is behind them; 0: none",
     )
     item_prior: bool = Field(
-        True, description="the popularity of the item, in logits, within every model, where no counter tells it"
+        True, description="the popularity of the item, in logits, within every model, where no counter tells it; "
+        "validation says how much it counts beside what a deep one has learned"
     )
     unknown_ids: bool = Field(
         True, description="ids are made unknown at random in training, as often as validation has unknown ones"

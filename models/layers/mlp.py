@@ -72,6 +72,13 @@ class Mlp(nn.Module):
         layers += [layer for layer in self.rest if isinstance(layer, nn.Linear)]
         return layers[: len(self.hidden)]
 
+    @torch.no_grad()
+    def rescale_output(self, scale: float, shift: float) -> None:
+        """Outputs become scale * outputs + shift."""
+        for parameter in (self.rest[-1] if len(self.rest) else self.first).parameters():
+            parameter.mul_(scale)
+        self.output_bias.add_(shift)
+
     @property
     def output_bias(self) -> nn.Parameter:
         """[out] of the last layer."""

@@ -78,6 +78,13 @@ class FinalMlp(nn.Module):
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.fusion.left.bias, prior_logit(examples))
 
+    @torch.no_grad()
+    def rescale(self, scale: float, shift: float) -> None:
+        """What the network adds to the prior of the item becomes scale * that + shift."""
+        for parameter in self.fusion.parameters():
+            parameter.mul_(scale)
+        self.fusion.left.bias.add_(shift)
+
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
         left, right = self.embedding(request, candidate)

@@ -62,6 +62,12 @@ class FinalNet(nn.Module):
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.output.bias, prior_logit(examples))
 
+    @torch.no_grad()
+    def rescale(self, scale: float, shift: float) -> None:
+        """What the network adds to the prior of the item becomes scale * that + shift."""
+        self.output.weight.mul_(scale)
+        self.output.bias.mul_(scale).add_(shift)
+
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
         inputs = self.gates(*self.embedding(request, candidate))

@@ -80,6 +80,10 @@ class Wukong(nn.Module):
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
 
+    def rescale(self, scale: float, shift: float) -> None:
+        """What the network adds to the prior of the item becomes scale * that + shift."""
+        self.mlp.rescale_output(scale, shift)
+
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
         left, right = self.embedding(request, candidate)

@@ -27,6 +27,7 @@ from models.training.learning_rate import Patience, Schedule, rate
 from models.training.monitor import Validated, validated
 from models.training.optimisers import Optimisers
 from models.training.precision import half_precision
+from models.training.prior_weight import weigh_prior
 from models.training.unknown_ids import UnknownIds
 
 EVALUATION_BATCH = 16_384
@@ -55,7 +56,8 @@ def fit(
 ) -> FitResult:
     """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
 
-    Popularity, unknown ids and batch normalisation come in here, by the settings; the last is folded away at the end.
+    Popularity, unknown ids and batch normalisation come in here, by the settings; the last is folded away at the end,
+    and validation says how much popularity counts beside what was learned.
     `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
     """
     _prepare(network, train)
@@ -78,6 +80,7 @@ def fit(
     loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
     result = loop.run(train, validation, on_epoch, on_batch, bias)
     batch_norm.fold(network)
+    weigh_prior(network, bias, validation)
     return result
 
 

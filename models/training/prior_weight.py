@@ -1,0 +1,58 @@
+"""How much of what a ranker has learned counts beside the popularity within it, by the validation rows.
+
+    label ~ sigmoid(a (g - mean g) + c + p)     g: what the ranker adds to the item's prior p where the row was shown
+
+What was learned of few rows, or of users who never come again, is too sure of itself: a < 1. Where it is by more than
+chance gives (one standard error), g becomes mean g + a (g - mean g), by the ranker's last layers, so that the order of
+items goes back towards popularity as far as the rows ask for. A priori a is 1 +- 1. Levels are calibration's: c is
+fitted and not taken over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from models.examples.batches import ExampleSet
+from models.layers.item_prior import ItemPrior
+from models.layers.losses import as_drawn
+
+BATCH, NEWTON_STEPS = 16_384, 25
+LEAST = 0.1  # among items of one popularity the order is still what the ranker says
+
+
+@torch.no_grad()
+def weigh_prior(network: nn.Module, position_bias: nn.Module, validation: ExampleSet) -> float:
+    """Damps the network, on the CPU and in evaluation mode, and returns a; one that cannot `rescale` what it learned,
+    or has no prior, is left alone."""
+    priors = [module for module in network.modules() if isinstance(module, ItemPrior) and module.logit.any()]
+    if len(priors) != 1 or not hasattr(network, "rescale"):
+        return 1.0
+    parts = []
+    for batch in validation.batches(BATCH):
+        prior = priors[0](batch.candidate)
+        added = network(batch.request, batch.candidate) - prior
+        rest = as_drawn(prior + position_bias(batch.position), batch)
+        parts.append([part.double().numpy() for part in (batch.label, added, rest)])
+    labels, learned, known = (np.concatenate(part) for part in zip(*parts, strict=True))
+    share = borne_out(labels, learned, known)
+    if share < 1.0:
+        network.rescale(share, (1.0 - share) * float(learned.mean()))  # type: ignore[operator]
+    return share
+
+
+def borne_out(labels: np.ndarray, learned: np.ndarray, known: np.ndarray) -> float:
+    """a of the formula, from LEAST to 1; flat arrays [N], logits; `known` are added as they are."""
+    level = float(learned.mean())
+    inputs = np.stack([learned - level, np.ones_like(learned)], axis=1)
+    weights = centre = np.array([1.0, level])
+    curvature = precision = np.diag([1.0, 1e-6])
+    for _ in range(NEWTON_STEPS):
+        rates = 0.5 + 0.5 * np.tanh((inputs @ weights + known) / 2.0)
+        slope = inputs.T @ (rates - labels) + precision @ (weights - centre)
+        curvature = inputs.T @ (inputs * (rates * (1.0 - rates))[:, None]) + precision
+        step = np.linalg.solve(curvature, slope)
+        weights = weights - step / max(1.0, float(np.abs(step).max()))
+    share, chance = float(weights[0]), float(np.linalg.inv(curvature)[0, 0]) ** 0.5
+    return max(share, LEAST) if 1.0 - share > chance else 1.0
