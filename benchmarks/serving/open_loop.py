@@ -130,7 +130,7 @@ async def again_at_once(callers: Sequence[WireCaller], chosen: argparse.Namespac
 
     for caller in callers:
         ask(caller)
-    while loop.time() < end or any(not call.code for call in calls[-2 * len(callers) :]):
+    while loop.time() < end or any(not call.code for call in calls):
         await asyncio.sleep(0.01)
 
 
