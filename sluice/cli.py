@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sluice.commands import (  # noqa: F401
+    access_commands,
     federated_commands,
     gateway_command,
     run_commands,

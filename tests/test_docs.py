@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from contracts.config.config import Config
+from serving.access.access_file import AccessFile
 from sluice.cli import app, benchmarks
 from sluice.dev.config_reference import PAGE, page
 from tests.docs_blocks import DOCS, PAGES, blocks, run
@@ -47,6 +48,9 @@ def test_the_toml_of_the_pages_is_accepted_by_the_configuration() -> None:
     found = [tomllib.loads(block) for name in PAGES for block in blocks(name, "toml")]
     assert found
     for part in found:
+        if "tokens" in part:
+            AccessFile.model_validate(part)
+            continue
         Config.model_validate({**base, **part, "fields": [*fields, *part.get("fields", [])]})
 
 

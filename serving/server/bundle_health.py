@@ -19,6 +19,9 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
+from serving.access.callers import UnknownCaller
+from serving.access.gate import Gate
+from serving.access.role import SEES_FIGURES
 from serving.response_log.response_log import ResponseLog
 
 RESPONSE_LOG_SERVICE = "sluice.v1.AnswerLog"
@@ -31,19 +34,30 @@ def bundle_age(manifest: Manifest) -> float:
 
 
 class BundleHealth(health.aio.HealthServicer):
-    """`answers` is the response log, None where nothing is logged; `load` tells floor and queue."""
+    """`answers` is the response log, None where nothing is logged; `load` tells floor and queue. With a `gate` the
+    status is anybody's, and the figures are for the roles catalogue and administration."""
 
     def __init__(
-        self, manifest: Manifest, answers: ResponseLog | None, load: Callable[[], Mapping[str, str]] = dict
+        self, manifest: Manifest, answers: ResponseLog | None, load: Callable[[], Mapping[str, str]] = dict,
+        gate: Gate | None = None,
     ) -> None:
         super().__init__()
-        self._manifest, self._answers, self._load = manifest, answers, load
+        self._manifest, self._answers, self._load, self._gate = manifest, answers, load, gate
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
     ) -> health_pb2.HealthCheckResponse:
-        context.set_trailing_metadata(tuple(self.figures().items()))
+        if self._may_see_figures(context):
+            context.set_trailing_metadata(tuple(self.figures().items()))
         return await super().Check(request, context)
+
+    def _may_see_figures(self, context: grpc.aio.ServicerContext) -> bool:
+        if self._gate is None:
+            return True
+        try:
+            return bool(self._gate.caller(context.invocation_metadata() or ()).roles & SEES_FIGURES)
+        except UnknownCaller:
+            return False
 
     def figures(self) -> dict[str, str]:
         """The trailing metadata of `Check`."""

@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from contracts.errors import SluiceError
+from serving.access.client_credentials import ClientCredentials
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.query import ContextValue
@@ -48,10 +49,11 @@ class Placement:
 
 
 class RankingClient:
-    """`with RankingClient("localhost:50051") as client: client.rank("u1")`."""
+    """`with RankingClient("localhost:50051") as client: client.rank("u1")`; without `credentials` in plain text."""
 
-    def __init__(self, target: str) -> None:
-        self._channel = grpc.insecure_channel(target)
+    def __init__(self, target: str, credentials: ClientCredentials | None = None) -> None:
+        self._credentials = credentials or ClientCredentials()
+        self._channel = self._credentials.channel(target)
         self._stub = sluice_pb2_grpc.RankingStub(self._channel)
 
     def __enter__(self) -> RankingClient:
@@ -65,6 +67,9 @@ class RankingClient:
     def wait_ready(self, seconds: float) -> None:
         """Raises grpc.FutureTimeoutError where nobody listens in time."""
         grpc.channel_ready_future(self._channel).result(timeout=seconds)
+
+    def _metadata(self, tenant: str) -> tuple[tuple[str, str], ...]:
+        return (*self._credentials.metadata, *(((TENANT, tenant),) if tenant else ()))
 
     def rank(
         self,
@@ -104,7 +109,7 @@ class RankingClient:
         if recent_items is not None:
             request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
         try:
-            return self._stub.Rank(request, timeout=seconds, metadata=((TENANT, tenant),) if tenant else None)
+            return self._stub.Rank(request, timeout=seconds, metadata=self._metadata(tenant))
         except grpc.RpcError as error:
             raise _failure(error) from None
 
@@ -125,7 +130,7 @@ class RankingClient:
         if recent_items is not None:
             request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
         try:
-            return self._stub.Score(request, timeout=seconds, metadata=((TENANT, tenant),) if tenant else None)
+            return self._stub.Score(request, timeout=seconds, metadata=self._metadata(tenant))
         except grpc.RpcError as error:
             raise _failure(error) from None
 

@@ -24,6 +24,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
+from serving.access.doors import NO_DOORS, Doors, address
+from serving.access.gate import Gate
+from serving.access.interceptor import AccessInterceptor
+from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request import message_bounds
 from serving.request.deadline import Deadline
@@ -52,13 +56,14 @@ class ServerSettings:
     """`answers` is the folder of the response log, None for none. `connection_seconds` 0 takes the port for this
     process alone; otherwise the port is shared with other workers and with successors, and every connection is asked to
     come again after so long, without harm to its requests: so a process that is replaced is left by its callers (see
-    serving/server/port_takeover.py).
+    serving/server/port_takeover.py). `doors` say who may come in.
     """
 
     host: str = "127.0.0.1"
     port: int = 0
     answers: Path | None = None
     connection_seconds: float = 0.0
+    doors: Doors = NO_DOORS
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:
@@ -106,11 +111,14 @@ class Server:
         most = MOST_CALLS * bundle.settings.serve.max_queue
         options = [*settings.channel_options, *message_bounds.channel_options(bundle.settings.serve),
                    ("grpc.max_concurrent_streams", round(MOST_OF_ONE * most))]
-        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most)
+        gate = Gate(settings.doors.access) if settings.doors.access else None
+        self._credentials = server_credentials(settings.doors.tls) if settings.doors.tls else None
+        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most,
+                                       interceptors=[AccessInterceptor(gate)] if gate else None)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
-        self._servicer = RankingServicer(funnel, bundle.manifest, bundle.settings.serve, answers)
-        self._health = BundleHealth(bundle.manifest, answers, self._servicer.load)
+        self._servicer = RankingServicer(funnel, bundle.manifest, bundle.settings.serve, answers, gate)
+        self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._stopping = asyncio.Event()
 
     async def run(self, on_ready: Callable[[int], None]) -> None:
@@ -128,7 +136,8 @@ class Server:
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        if self._settings.doors.reflects(self._settings.host):
+            reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
     async def _listen(self) -> int:
         host, port = self._settings.host, self._settings.port
@@ -136,13 +145,19 @@ class Server:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self._stopping.set)
         try:
-            bound = self._server.add_insecure_port(f"{host}:{port}")
+            bound = self._bind(address(host, port))
         except RuntimeError:
             raise SluiceError(
-                f"port {port} on {host} is taken, perhaps by another `sluice serve`; stop it or give --port"
+                f"port {port} on {host} is taken, perhaps by another `sluice serve`, or {host} is not this machine's; stop "
+                "it or give --port, or another --host"
             ) from None
         await self._server.start()
         return bound
+
+    def _bind(self, where: str) -> int:
+        if self._credentials is None:
+            return self._server.add_insecure_port(where)
+        return self._server.add_secure_port(where, self._credentials)
 
     async def _stop(self) -> None:
         await self._health.enter_graceful_shutdown()
@@ -180,8 +195,8 @@ async def _serve(
     on_ready: Callable[[LoadedBundle, int], None], gate: Callable[[], None] | None,
 ) -> None:
     def ready(port: int) -> None:
-        log.info("serving %s, published %.0f s ago, on %s:%d", bundle.version, bundle_age(bundle.manifest),
-                 settings.host, port)
+        log.info("serving %s, published %.0f s ago, on %s", bundle.version, bundle_age(bundle.manifest),
+                 address(settings.host, port))
         on_ready(bundle, port)
 
     server = Server(bundle, settings, answers)

@@ -19,6 +19,8 @@ from contracts.bundle.bundle import Manifest
 from contracts.config.stages import Serve
 from contracts.errors import RequestError, SluiceError
 from contracts.shown import short, shown
+from serving.access.callers import UnknownCaller
+from serving.access.gate import Gate
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
@@ -47,9 +49,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     refused unread; while `refusing` none is begun."""
 
     def __init__(
-        self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None
+        self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None,
+        gate: Gate | None = None,
     ) -> None:
-        self._funnel, self._manifest, self._serve = funnel, manifest, serve
+        self._funnel, self._manifest, self._serve, self._gate = funnel, manifest, serve, gate
         self._recorder = ResponseRecorder(answers, manifest)
         self._writing = RunningQuantile()
         self._engine = Engine(
@@ -79,7 +82,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self.taken += 1
         if self.refusing or self._engine.free:
             return ""
-        why = self._engine.refusal(tenant_of(context), self._seconds(context) - self.reserve)
+        why = self._engine.refusal(self._tenant(context), self._seconds(context) - self.reserve)
         self.turned_away += bool(why)
         return why
 
@@ -89,7 +92,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         call = self._recorder.begin(request, request_id, self.reserve, context)
         context.add_done_callback(call.ended)
         try:
-            answer = await self._answer(request, self._deadline(context), tenant_of(context))
+            answer = await self._answer(request, self._deadline(context), self._tenant(context))
         except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
             call.failed("RESOURCE_EXHAUSTED")
             context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
@@ -117,10 +120,19 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             if self.refusing:
                 raise Stopping("the server is stopping; ask another one")
             run = self._funnel.begin_score(to_score_query(request, self._serve), self._deadline(context))
-            answer = await self._engine.submit(run, tenant_of(context))
+            answer = await self._engine.submit(run, self._tenant(context))
         except Exception as error:
             await context.abort_with_status(rpc_status.to_status(_status(error, request_id)))
         return to_score_response(answer, request_id)
+
+    def _tenant(self, context: grpc.aio.ServicerContext) -> str:
+        """Whose share of the server this is: behind a gate the name of the token's owner, whatever it says itself."""
+        if self._gate is None:
+            return named_tenant(context)
+        try:
+            return self._gate.caller(context.invocation_metadata() or ()).name
+        except UnknownCaller:  # it was known when the call came
+            return ""
 
     def _deadline(self, context: grpc.aio.ServicerContext) -> Deadline:
         return Deadline(self._seconds(context), self.reserve, watched=True)
@@ -145,10 +157,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._engine.close()
 
 
-def tenant_of(context: grpc.aio.ServicerContext) -> str:
+def named_tenant(context: grpc.aio.ServicerContext) -> str:
     """As the caller names itself in the metadata; all others are one tenant."""
     metadata = context.invocation_metadata() or ()
-    return next((str(value) for key, value in metadata if key == TENANT), "")
+    return short(next((str(value) for key, value in metadata if key == TENANT), ""))
 
 
 def _outline(request: pb.RankRequest) -> pb.RankRequest:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import BundleError
+from serving.access.doors import NO_DOORS, Doors
 from serving.server.port_takeover import reserved
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
@@ -50,6 +51,7 @@ class SupervisorSettings:
     poll_seconds: float = 5.0
     connection_seconds: float = 30.0
     workers: int = 1
+    doors: Doors = NO_DOORS
 
     @property
     def drain_seconds(self) -> float:
@@ -116,7 +118,7 @@ class Supervisor:
         settings = self._settings
         return Generation(bundle.version, WorkerSettings(
             folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
-            answers=settings.answers), settings.workers, self._listeners)
+            answers=settings.answers, doors=settings.doors), settings.workers, self._listeners)
 
     def _watch(self) -> None:
         next_poll = 0.0

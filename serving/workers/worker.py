@@ -112,7 +112,7 @@ def main(told: WorkerSettings) -> int:
         orders.loop = asyncio.get_running_loop()
         reports.send(WorkerReport(ready=manifest.version))
 
-    settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds)
+    settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors)
     try:
         run(told.folder, settings, lambda bundle, port: ready(bundle.manifest, port), orders.wait_to_listen)
     except SluiceError as error:

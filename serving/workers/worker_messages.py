@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from serving.access.doors import Doors
+
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,6 +29,7 @@ class WorkerSettings(BaseModel):
     port: int
     connection_seconds: float
     answers: Path | None = None
+    doors: Doors = Doors()
 
 
 class WorkerOrder(_Message):

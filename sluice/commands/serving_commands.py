@@ -12,6 +12,7 @@ import typer
 from sluice.commands.command import AsJson, command
 
 if TYPE_CHECKING:
+    from serving.access.doors import Doors
     from serving.proto.sluice_pb2 import PlacementResponse, RankResponse
     from serving.request.query import ContextValue, Scalar
     from serving.server.client import Placement
@@ -35,6 +36,19 @@ def serve(
     ] = 30.0,
     workers: Annotated[int | None, typer.Option(min=1, help="processes that share the port; one per core")] = None,
     cache: Annotated[Path | None, typer.Option(help="an alias: where its bundles lie; below ~/.cache/sluice")] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_TLS_CERTIFICATE", help="the server's, in PEM; read again on change")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(envvar="SLUICE_TLS_KEY", help="of that certificate")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_TLS_CLIENT_CA", help="mutual TLS: who signs the callers' certificates")
+    ] = None,
+    access: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_ACCESS", help="the file of tokens and of the JWTs' issuer")
+    ] = None,
+    reflection: Annotated[
+        bool | None, typer.Option("--reflection/--no-reflection", help="on unless said otherwise on loopback alone")
+    ] = None,
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
 
@@ -49,22 +63,57 @@ def serve(
     from serving.workers.worker import log_to_stderr
 
     log_to_stderr()
+    doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)
     settings = SupervisorSettings(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
-        workers=workers or os.cpu_count() or 1)
+        workers=workers or os.cpu_count() or 1, doors=doors)
+    open_doors(host, doors)
     if bundle.startswith(SCHEME):
         serve_alias(bundle, settings, registry, cache)
     elif settings.workers > 1:
         serve_shared(Path(bundle), settings)
     else:
-        serve_folder(Path(bundle), host, port, log_answers)
+        serve_folder(Path(bundle), host, port, log_answers, doors)
 
 
-def serve_folder(folder: Path, host: str, port: int, answers: Path | None) -> None:
+def parse_doors(
+    certificate: Path | None, key: Path | None, client_ca: Path | None, access: Path | None, reflection: bool | None
+) -> Doors:
+    """Raises ConfigError where a part of TLS is missing."""
+    from contracts.errors import ConfigError
+    from serving.access.doors import Doors
+    from serving.access.tls import TlsFiles
+
+    if certificate is None or key is None:
+        if certificate or key or client_ca:
+            raise ConfigError("TLS needs --tls-certificate and --tls-key, --tls-client-ca besides for mutual TLS; give "
+                              "both, or none of the three")
+        return Doors(access=access, reflection=reflection)
+    files = TlsFiles(certificate=certificate, key=key, client_ca=client_ca)
+    return Doors(tls=files, access=access, reflection=reflection)
+
+
+def open_doors(host: str, doors: Doors) -> None:
+    """Tells an operator what stands open. Raises ConfigError where a file of the doors cannot be used."""
+    import logging
+
+    from serving.access.doors import warnings
+    from serving.access.gate import Gate
+    from serving.access.tls import server_credentials
+
+    if doors.tls is not None:
+        server_credentials(doors.tls)
+    if doors.access is not None:
+        Gate(doors.access)
+    for warning in warnings(host, doors):
+        logging.getLogger("sluice.serving").warning(warning)
+
+
+def serve_folder(folder: Path, host: str, port: int, answers: Path | None, doors: Doors) -> None:
     """In this process, until a signal; refuses what is no bundle, or one whose parity differs."""
     from serving.server.server import ServerSettings, run
 
-    settings = ServerSettings(host=host, port=port, answers=answers)
+    settings = ServerSettings(host=host, port=port, answers=answers, doors=doors)
     run(folder, settings, lambda loaded, bound: announce(loaded.version, host, bound))
 
 
@@ -98,7 +147,9 @@ def serve_alias(reference: str, settings: SupervisorSettings, registry: str | No
 
 def announce(version: str, host: str, port: int) -> None:
     """What a script waits for."""
-    typer.echo(f"serving {version} on {host}:{port}")
+    from serving.access.doors import address
+
+    typer.echo(f"serving {version} on {address(host, port)}")
 
 
 @command()
@@ -114,6 +165,15 @@ def rank(
     ] = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="say why, for every item")] = False,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
+    tls: Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")] = False,
+    tls_ca: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
+    ] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(help="mutual TLS: the caller's, in PEM")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="of that certificate")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_TOKEN_FILE", help="holds the caller's token; else SLUICE_TOKEN")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """The smallest client.
@@ -123,10 +183,13 @@ def rank(
     from google.protobuf.json_format import MessageToJson
 
     from contracts.errors import SluiceError
+    from serving.access.client_credentials import ClientCredentials, token_of
     from serving.server.client import RankingClient, RankingFailed
 
     values = parse_context(context or [])
-    with RankingClient(target) as client:
+    credentials = ClientCredentials(
+        tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key, token=token_of(file=token_file))
+    with RankingClient(target, credentials) as client:
         try:
             answer = client.rank(
                 user, limit=limit, context=values, candidates=candidate, recent_items=recent, reasons=reasons,

@@ -24,20 +24,20 @@ class ServerProcess:
         with log.open("w") as sink:
             command = [sys.executable, "-m", "sluice.cli", "serve", str(bundle), "--port", str(port), *options]
             self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
-        self.port = self._wait()
+        self.target = self._wait()
 
     @property
-    def target(self) -> str:
-        """HOST:PORT."""
-        return f"127.0.0.1:{self.port}"
+    def port(self) -> int:
+        return int(self.target.rpartition(":")[2])
 
-    def _wait(self) -> int:
+    def _wait(self) -> str:
+        """HOST:PORT."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             text = self._log.read_text()
-            ready = re.search(r"^serving \S+ on \S+:(\d+)$", text, re.MULTILINE)
+            ready = re.search(r"^serving \S+ on (\S+:\d+)$", text, re.MULTILINE)
             if ready:
-                return int(ready[1])
+                return ready[1]
             if self.process.poll() is not None:
                 break
             time.sleep(0.05)

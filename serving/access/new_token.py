@@ -1,0 +1,40 @@
+"""A random token, and the lines by which an access file knows it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from contracts.errors import ConfigError
+from serving.access.role import Role
+
+BYTES = 32
+
+
+def make() -> str:
+    """256 random bits."""
+    return secrets.token_urlsafe(BYTES)
+
+
+def write(made: str, file: Path) -> None:
+    """Into a file that only its owner may read. Raises ConfigError where one lies there already."""
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            out.write(f"{made}\n")
+    except OSError as error:
+        raise ConfigError(f"no token is written to {file} ({error.strerror}); give --file a new file") from None
+
+
+def entry(made: str, name: str, roles: Sequence[str], expires: datetime | None) -> str:
+    """TOML; of the token its hash alone. Raises ConfigError for a role that there is not."""
+    wrong = next((role for role in roles if role not in set(Role)), None)
+    if wrong is not None:
+        raise ConfigError(f"there is no role {wrong!r}; there are {', '.join(Role)}")
+    lines = ["[[tokens]]", f"name = {json.dumps(name)}", f'sha256 = "{hashlib.sha256(made.encode()).hexdigest()}"',
+             f"roles = {json.dumps(list(roles))}"]
+    return "\n".join(lines + ([f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"] if expires else [])) + "\n"

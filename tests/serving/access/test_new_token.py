@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import ConfigError
+from serving.access.access_file import read
+from serving.access.callers import Callers
+from serving.access.new_token import entry, make, write
+
+
+def test_a_made_token_is_known_by_its_lines(tmp_path: Path) -> None:
+    made, ends = make(), datetime(2100, 1, 1, tzinfo=UTC)
+    (tmp_path / "access.toml").write_text(entry(made, 'the "shop"', ["ranking", "catalogue"], ends))
+    found = read(tmp_path / "access.toml")
+    assert found.tokens[0].expires == ends
+    assert made not in (tmp_path / "access.toml").read_text()
+    assert Callers(found).of(made).name == 'the "shop"'
+
+
+def test_a_token_is_its_owners_alone_and_no_file_is_overwritten(tmp_path: Path) -> None:
+    write("made", tmp_path / "token")
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(ConfigError, match="new file"):
+        write("other", tmp_path / "token")
+    assert (tmp_path / "token").read_text() == "made\n"
+
+
+def test_tokens_differ_and_roles_exist() -> None:
+    assert len({make() for _ in range(100)}) == 100
+    with pytest.raises(ConfigError, match="no role 'king'"):
+        entry("made", "shop", ["king"], None)
