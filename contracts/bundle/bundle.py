@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
 from safetensors.numpy import load_file, save_file
 
 from contracts.atomic_write import put_in_place
@@ -35,6 +36,7 @@ from contracts.summaries.bundle import BundleMetrics
 SCHEMA_VERSION = 3  # 3: keys are stored at their own lengths
 READABLE = (2, SCHEMA_VERSION)  # 2: weights of a first layer are named `request` and `candidate`; keys have one width
 MANIFEST = "manifest.json"
+UNSEALED = "0" * 64
 ABANDONED_SECONDS = 3600.0
 
 
@@ -42,19 +44,21 @@ class Manifest(BaseModel):
     """`files` maps a relative path to its SHA-256; `content_hash` covers them all and names the version.
 
     `parents` are versions that training started from; `settings` the whole configuration of the run, `metrics` what was
-    measured: None in a bundle that was made for a measurement alone.
+    measured: None in a bundle that was made for a measurement alone. `seal` is the SHA-256 of the manifest's own bytes,
+    with zeros in the seal's place; bundles of earlier releases have none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int
-    name: str
+    name: str = Field(pattern="^[A-Za-z0-9_-]{1,200}$")
     content_hash: str
     created: datetime
     parents: tuple[str, ...] = ()
     settings: Config | None = None
     metrics: BundleMetrics | None = None
     files: dict[str, str]
+    seal: str | None = None
 
     @field_validator("settings", "metrics", mode="before")
     @classmethod
@@ -87,6 +91,21 @@ def _files(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): digest(path) for path in paths}
 
 
+def _content_hash(files: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def _sealed(text: bytes) -> bytes:
+    return text.replace(UNSEALED.encode(), hashlib.sha256(text).hexdigest().encode())
+
+
+def _is_intact(text: bytes, seal: object) -> bool:
+    """Are these the bytes that were sealed?"""
+    if not isinstance(seal, str) or not re.fullmatch("[0-9a-f]{64}", seal) or text.count(seal.encode()) != 1:
+        return False
+    return _sealed(text.replace(seal.encode(), UNSEALED.encode())) == text
+
+
 def _flush(folder: Path) -> None:
     for path in [*folder.rglob("*"), folder]:
         handle = os.open(path, os.O_RDONLY)
@@ -114,19 +133,19 @@ def publish(
     try:
         shutil.copytree(build, staging)
         files = _files(staging)
-        content = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
             name=name,
-            content_hash=content,
+            content_hash=_content_hash(files),
             created=datetime.now(UTC),
             parents=parents,
             settings=settings,
             metrics=metrics,
             files=files,
+            seal=UNSEALED,
         )
-        (staging / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
-        verify(staging)
+        (staging / MANIFEST).write_bytes(_sealed(manifest.model_dump_json(indent=1).encode()))
+        manifest = verify(staging)
         _flush(staging)
         put_in_place(staging, destination)
     except (OSError, shutil.Error) as error:
@@ -146,7 +165,8 @@ def _remove_abandoned(destination: Path) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Raises BundleError when there is none or it cannot be read, BundleVersionError when it is of another schema."""
     try:
-        raw = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        text = (folder / MANIFEST).read_bytes()
+        raw = json.loads(text.decode("utf-8"))
     except OSError as error:
         raise BundleError(f"{folder} is no bundle: {MANIFEST} cannot be read ({error.strerror})") from None
     except ValueError as error:
@@ -155,6 +175,9 @@ def read_manifest(folder: Path) -> Manifest:
     if isinstance(found, int) and found not in READABLE:
         cure = "upgrade Sluice" if found > SCHEMA_VERSION else "train and publish it again with this version"
         raise BundleVersionError(f"{folder} has bundle schema {found}, this Sluice reads {SCHEMA_VERSION}; {cure}")
+    if isinstance(raw, dict) and "seal" in raw and not _is_intact(text, raw["seal"]):
+        raise ChecksumError(f"{folder / MANIFEST} is damaged: it differs from its seal; publish or copy the bundle "
+                            "again")
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
@@ -167,7 +190,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def verify(folder: Path) -> Manifest:
-    """Every file present, none added, none changed. Raises ChecksumError naming the first that differs."""
+    """Every file present, none added, none changed, and the version theirs. Raises ChecksumError naming the first that
+    differs."""
     manifest = read_manifest(folder)
     found = _files(folder)
     for path in sorted(manifest.files.keys() | found.keys()):
@@ -175,6 +199,9 @@ def verify(folder: Path) -> Manifest:
             raise ChecksumError(f"{folder}: {path} is missing; publish or copy the bundle again")
         if manifest.files.get(path) != found[path]:
             raise ChecksumError(f"{folder}: {path} differs from its checksum; publish or copy the bundle again")
+    if manifest.content_hash != _content_hash(manifest.files):
+        raise ChecksumError(f"{folder}: the manifest names another content than its files; publish or copy the bundle "
+                            "again")
     return manifest
 
 

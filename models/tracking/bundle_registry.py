@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -25,13 +26,17 @@ from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.shown import short, shown
 from models.tracking.tracking import URI, with_database
 
 Alias = Literal["champion", "challenger", "shadow"]
 CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
 HASH, VERSION, REPLACED, ROLLED_BACK = "content_hash", "bundle_version", "replaced", "rolled_back"
 BUNDLE = "bundle"
+log = logging.getLogger("sluice.registry")
 SCHEME = "models:/"
+PATH_PART = re.compile(r"[A-Za-z0-9_-]{1,200}")  # as contracts/config/config.py lets bundles be called
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,18 @@ class RegisteredBundle:
     @property
     def version(self) -> str:
         return self.tags[VERSION]
+
+    @property
+    def path(self) -> Path:
+        """NAME/VERSION, a place below a cache. Raises BundleError where the registry's words would lead elsewhere."""
+        for what, part in (("name", self.name), ("tag " + VERSION, self.tags.get(VERSION, ""))):
+            if not PATH_PART.fullmatch(part):
+                raise BundleError(f"the {what} of version {short(self.number)} in the registry is {shown(part)}, which "
+                                  "is no bundle's: letters, digits, _ and - alone; register the bundle again")
+        if not DIGEST.fullmatch(self.tags.get(HASH, "")):
+            raise BundleError(f"the tag {HASH} of version {short(self.number)} in the registry is no SHA-256; register "
+                              "the bundle again")
+        return Path(self.name, self.version)
 
 
 @dataclass(frozen=True)
@@ -73,8 +90,8 @@ def registry_uri(given: str | None, out: Path | None = None) -> str:
 def parse_reference(reference: str) -> tuple[str, str]:
     """ "models:/NAME@ALIAS" -> (NAME, ALIAS). Raises ConfigError."""
     name, at, alias = reference.removeprefix(SCHEME).partition("@")
-    if not (reference.startswith(SCHEME) and name and at and alias):
-        raise ConfigError(f"{reference!r} names no bundle in a registry; write {SCHEME}NAME@ALIAS, as in "
+    if not (reference.startswith(SCHEME) and at and PATH_PART.fullmatch(name) and PATH_PART.fullmatch(alias)):
+        raise ConfigError(f"{shown(reference)} names no bundle in a registry; write {SCHEME}NAME@ALIAS, as in "
                           f"{SCHEME}marketplace@{CHAMPION}")
     return name, alias
 
@@ -154,16 +171,17 @@ class BundleRegistry:
         return left, restored
 
     def fetch(self, version: RegisteredBundle, cache: Path) -> Path:
-        """The bundle's folder, copied from the store into `cache` once. Raises ChecksumError, BundleError."""
-        target = cache / version.name / version.version
-        if target.exists():
+        """The bundle's folder, copied from the store into `cache`; what lies there is taken where it is whole and what
+        was registered. Raises ChecksumError, BundleError."""
+        target = cache / version.path
+        if _holds(target, version.tags[HASH]):
             return target
+        shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         try:
             self._download(version, aside)
-            manifest = bundle.verify(aside / BUNDLE)
-            if manifest.content_hash != version.tags[HASH]:
+            if bundle.verify(aside / BUNDLE).content_hash != version.tags[HASH]:
                 raise BundleError(f"version {version.number} of {version.name!r} holds another bundle than registered")
             (aside / BUNDLE).rename(target)
         finally:
@@ -212,6 +230,17 @@ class BundleRegistry:
         local = self.uri.startswith("sqlite:///")
         place = (Path(self.uri.removeprefix("sqlite:///")).parent / "mlartifacts").resolve().as_uri() if local else None
         return self._client.create_experiment(name, place)
+
+
+def _holds(folder: Path, content_hash: str) -> bool:
+    """Does a whole bundle of this content lie there?"""
+    if not folder.exists():
+        return False
+    try:
+        return bundle.verify(folder).content_hash == content_hash
+    except BundleError as error:
+        log.warning("what lay in the cache is fetched again: %s", error)
+        return False
 
 
 def _registered(version: Any) -> RegisteredBundle:

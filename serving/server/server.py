@@ -148,8 +148,8 @@ class Server:
             bound = self._bind(address(host, port))
         except RuntimeError:
             raise SluiceError(
-                f"port {port} on {host} is taken, perhaps by another `sluice serve`, or {host} is not this machine's; stop "
-                "it or give --port, or another --host"
+                f"port {port} on {host} is taken, perhaps by another `sluice serve`, or {host} is not this machine's; "
+                "stop it or give --port, or another --host"
             ) from None
         await self._server.start()
         return bound

@@ -16,6 +16,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contracts.atomic_write import durable
+from contracts.bundle.bundle import read_manifest
+from contracts.errors import BundleError
 
 FILE = "serving.json"
 
@@ -37,12 +39,18 @@ class BundleCache:
         folder.mkdir(parents=True, exist_ok=True)
 
     def last_served(self) -> ServedBundle | None:
-        """None where nothing was, or its folder is gone."""
+        """None where nothing was, or its folder is gone, lies elsewhere, or holds another bundle; whether its files are
+        whole is seen by who loads it."""
         try:
             found = ServedBundle.model_validate_json((self.folder / FILE).read_text(encoding="utf-8"))
         except (OSError, ValidationError):
             return None
-        return found if found.folder.is_dir() else None
+        if self.folder.resolve() not in found.folder.resolve().parents:
+            return None
+        try:
+            return found if read_manifest(found.folder).version == found.version else None
+        except BundleError:
+            return None
 
     def remember(self, served: ServedBundle) -> None:
         with durable(self.folder / FILE) as draft:
@@ -52,7 +60,7 @@ class BundleCache:
         """Removes every bundle but these, and what is half-fetched."""
         kept = {path.resolve() for path in keep}
         for name in self.folder.iterdir():
-            for found in name.iterdir() if name.is_dir() else ():
+            for found in name.iterdir() if name.is_dir() and not name.is_symlink() else ():
                 if found.resolve() not in kept:
                     shutil.rmtree(found, ignore_errors=True)
 

@@ -154,10 +154,14 @@ def test_changed_tokens_and_certificates_are_in_force_without_a_restart(house: H
     house.access.write_text(added.replace('name = "late"', 'name = "still late"'))
     assert until(lambda: house.code(house.with_token("fresh-token")) == "OK")
     fresh = Authority(house.access.parent / "renewed")
-    renewed = fresh.server()
+    renewed, kept = fresh.server(), (house.files.key.read_bytes(), house.files.certificate.read_bytes())
     for new, old in ((renewed.key, house.files.key), (renewed.certificate, house.files.certificate)):
         os.replace(new, old)
     assert until(lambda: house.code(house.with_token(SHOP, ca=fresh.file), seconds=2) == "OK")
+    house.files.key.write_bytes(kept[0])
+    assert house.code(house.with_token(SHOP, ca=fresh.file), seconds=2) == "OK"  # half a renewal is none
+    house.files.certificate.write_bytes(kept[1])
+    assert until(lambda: house.code(house.with_token(SHOP), seconds=2) == "OK")
     assert house.log.read_text().count("has changed and is in force") >= 2
 
 

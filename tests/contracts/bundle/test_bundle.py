@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -85,6 +86,7 @@ def test_what_was_not_measured_is_left_out_of_the_manifest(bundle: Path) -> None
 def test_a_manifest_without_settings_and_metrics_has_none(build: Path, tmp_path: Path) -> None:
     publish(build, tmp_path / "bare", "demo")
     raw = json.loads((tmp_path / "bare" / MANIFEST).read_text())
+    del raw["seal"]  # as an earlier release wrote it
     for empty in (raw, {**raw, "settings": {}, "metrics": {}}, {k: raw[k] for k in raw if k not in EMPTY}):
         (tmp_path / "bare" / MANIFEST).write_text(json.dumps(empty))
         manifest = verify(tmp_path / "bare")
@@ -94,6 +96,7 @@ def test_a_manifest_without_settings_and_metrics_has_none(build: Path, tmp_path:
 def test_an_unknown_setting_is_refused_by_name(bundle: Path) -> None:
     raw = json.loads((bundle / MANIFEST).read_text())
     raw["settings"]["serve"]["speed"] = 1
+    del raw["seal"]
     (bundle / MANIFEST).write_text(json.dumps(raw))
     with pytest.raises(BundleError, match=r"another version of Sluice: settings\.serve\.speed"):
         verify(bundle)
@@ -113,6 +116,31 @@ def test_one_changed_byte(bundle: Path) -> None:
     content[500] ^= 1
     (bundle / "tables" / "keys.npy").write_bytes(content)
     with pytest.raises(ChecksumError, match=r"tables/keys\.npy differs"):
+        verify(bundle)
+
+
+def test_every_byte_changed_once_is_refused(tmp_path: Path) -> None:
+    """Those of the manifest as well, though JSON would not mind some of them."""
+    folder = tmp_path / "bundle"
+    publish(write_build(tmp_path / "small", size=40), folder, "demo", parents=("p-1",), metrics=METRICS)
+    taken = []
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        for place, byte in enumerate(content):
+            path.write_bytes(b"%b%c%b" % (content[:place], byte ^ (1 + place % 255), content[place + 1 :]))
+            with contextlib.suppress(BundleError):
+                verify(folder)
+                taken.append((path.name, place))
+        path.write_bytes(content)
+    assert taken == []
+    verify(folder)
+
+
+def test_a_version_of_another_content_is_refused(bundle: Path) -> None:
+    raw = json.loads((bundle / MANIFEST).read_text())
+    del raw["seal"]
+    (bundle / MANIFEST).write_text(json.dumps({**raw, "content_hash": "0" * 64}))
+    with pytest.raises(ChecksumError, match="another content"):
         verify(bundle)
 
 

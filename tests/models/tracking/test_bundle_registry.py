@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from contracts.summaries.bundle import BundleMetrics, ModelMetrics, ParityFigure
 from models.tracking.bundle_registry import (
     CHALLENGER,
     CHAMPION,
+    HASH,
     ROLLED_BACK,
+    VERSION,
     BundleRegistry,
     Lineage,
+    RegisteredBundle,
     parse_reference,
     registry_uri,
 )
@@ -125,6 +129,40 @@ def test_a_bundle_that_was_spoilt_in_the_store_is_not_fetched(registry, tmp_path
     assert list((tmp_path / "cache" / "shop").iterdir()) == []
 
 
+@pytest.mark.parametrize("part", [
+    "../../victim", "..", ".", "", "/etc", "a/b", "a\\b", "a\0b", "a\nb", "x" * 300, "~", ".x"])
+def test_words_of_the_registry_lead_nowhere_else(registry, tmp_path, part):
+    """`../../victim` was deleted in a trial."""
+    victim, cache = tmp_path / "victim", tmp_path / "deep" / "cache"
+    victim.mkdir()
+    (victim / "dear").write_text("kept")
+    (cache / "shop").mkdir(parents=True)
+    fine = {VERSION: "shop-1", HASH: "0" * 64}
+    for wrong in (RegisteredBundle("shop", "1", "file:///nowhere", fine | {VERSION: part}),
+                  RegisteredBundle(part, "1", "file:///nowhere", fine)):
+        with pytest.raises(BundleError, match="no bundle's") as caught:
+            registry.fetch(wrong, cache)
+        assert len(str(caught.value)) < 300
+        assert str(caught.value).isprintable()
+    assert (victim / "dear").read_text() == "kept"
+    assert list((cache / "shop").iterdir()) == []
+    with pytest.raises(BundleError, match="no SHA-256"):
+        registry.fetch(RegisteredBundle("shop", "1", "file:///nowhere", fine | {HASH: part}), cache)
+
+
+def test_what_lies_in_the_cache_is_verified_and_fetched_again(registry, tmp_path):
+    found = registry.register(publish(tmp_path, "one"), LINEAGE)
+    fetched = registry.fetch(found, tmp_path / "cache")
+    (fetched / "weights").write_text("spoilt")
+    assert registry.fetch(found, tmp_path / "cache") == fetched
+    assert (fetched / "weights").read_text() == "one"
+    other = bundle.verify(publish(tmp_path, "two"))
+    shutil.rmtree(fetched)
+    shutil.copytree(tmp_path / "two", fetched)  # whole, and another one
+    registry.fetch(found, tmp_path / "cache")
+    assert bundle.verify(fetched).content_hash == found.tags[HASH] != other.content_hash
+
+
 def test_a_store_without_the_files_is_said_to_be_so(registry, tmp_path):
     found = registry.register(publish(tmp_path, "one"), LINEAGE)
     Path(found.source.removeprefix("file://")).rename(tmp_path / "gone")
@@ -134,7 +172,7 @@ def test_a_store_without_the_files_is_said_to_be_so(registry, tmp_path):
 
 def test_references_and_addresses(monkeypatch, tmp_path):
     assert parse_reference("models:/shop@champion") == ("shop", "champion")
-    for wrong in ("models:/shop", "shop@champion", "models:/@champion", "models:/shop/3"):
+    for wrong in ("models:/shop", "shop@champion", "models:/@champion", "models:/shop/3", "models:/../x@champion", "models:/shop@../x"):
         with pytest.raises(ConfigError, match="models:/NAME@ALIAS"):
             parse_reference(wrong)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

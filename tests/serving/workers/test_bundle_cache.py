@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.bundle.bundle import publish
 from serving.workers.bundle_cache import FILE, BundleCache, ServedBundle, default_folder
 
 
@@ -14,17 +15,19 @@ def cache(tmp_path: Path) -> BundleCache:
 
 def fetched(cache: BundleCache, version: str) -> ServedBundle:
     folder = cache.folder / "shop" / version
-    folder.mkdir(parents=True)
-    (folder / "content").write_text(version)
+    build = cache.folder.parent / f"build-{version}"
+    build.mkdir()
+    (build / "content").write_text(version)
+    version = publish(build, folder, "shop").version
     return ServedBundle(version=version, folder=folder)
 
 
 def test_what_was_served_last_is_known_to_the_next_start(cache: BundleCache) -> None:
     assert cache.last_served() is None
-    for version in ("shop-1", "shop-2"):
-        cache.remember(fetched(cache, version))
-    assert BundleCache(cache.folder).last_served() == ServedBundle(
-        version="shop-2", folder=cache.folder / "shop" / "shop-2")
+    first, second = fetched(cache, "shop-1"), fetched(cache, "shop-2")
+    for served in (first, second):
+        cache.remember(served)
+    assert BundleCache(cache.folder).last_served() == second
 
 
 def test_a_damaged_memory_or_a_lost_folder_is_none(cache: BundleCache) -> None:
@@ -32,6 +35,25 @@ def test_a_damaged_memory_or_a_lost_folder_is_none(cache: BundleCache) -> None:
     assert cache.last_served() is None
     (cache.folder / FILE).write_text("{")
     assert cache.last_served() is None
+
+
+def test_what_lies_elsewhere_or_is_another_bundle_is_not_served(cache: BundleCache, tmp_path: Path) -> None:
+    served = fetched(cache, "shop-1")
+    cache.remember(served.model_copy(update={"version": "shop-000000000000"}))
+    assert cache.last_served() is None
+    served.folder.rename(tmp_path / "elsewhere")
+    for folder in (tmp_path / "elsewhere", cache.folder / ".." / "elsewhere"):
+        cache.remember(served.model_copy(update={"folder": folder}))
+        assert cache.last_served() is None
+
+
+def test_cleaning_follows_no_link(cache: BundleCache, tmp_path: Path) -> None:
+    (tmp_path / "victim" / "dear").mkdir(parents=True)
+    (cache.folder / "link").symlink_to(tmp_path / "victim")
+    (cache.folder / "shop").mkdir()
+    (cache.folder / "shop" / "link").symlink_to(tmp_path / "victim")
+    cache.clean()
+    assert (tmp_path / "victim" / "dear").is_dir()
 
 
 def test_all_but_the_kept_bundles_goes(cache: BundleCache) -> None:
