@@ -172,7 +172,8 @@ def test_a_store_without_the_files_is_said_to_be_so(registry, tmp_path):
 
 def test_references_and_addresses(monkeypatch, tmp_path):
     assert parse_reference("models:/shop@champion") == ("shop", "champion")
-    for wrong in ("models:/shop", "shop@champion", "models:/@champion", "models:/shop/3", "models:/../x@champion", "models:/shop@../x"):
+    for wrong in ("models:/shop", "shop@champion", "models:/@champion", "models:/shop/3", "models:/../x@champion",
+                  "models:/shop@../x"):
         with pytest.raises(ConfigError, match="models:/NAME@ALIAS"):
             parse_reference(wrong)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
