@@ -41,6 +41,7 @@ HEAVY = {
 ROOMS = {
     "benchmarks.billing": "",
     "benchmarks.federated": "",
+    "benchmarks.hostile": "",
     "benchmarks.models": "",
     "benchmarks.peers": "",
     "benchmarks.pipelines": "peers",

@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from serving.proto import sluice_pb2 as pb
 from serving.server.servicer import RankingServicer
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
+NOTHING = "the call ended without a request; send one"
+NO_REQUEST = "what was sent is no request of this method; send one as serving/proto/sluice.proto says"
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]
 Unread = Callable[[str, grpc.aio.ServicerContext], None]
 
@@ -40,16 +42,18 @@ def _entered(
             unread("RESOURCE_EXHAUSTED", context)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         try:
-            request = await context.read()
-        except BaseException as error:  # the caller has gone, or sent what is no request
+            sent = await context.read()
+        except BaseException as error:  # the caller has gone, or sent too much
             unread("CANCELLED" if isinstance(error, asyncio.CancelledError) else "INVALID_ARGUMENT", context)
             raise
-        if request is grpc.aio.EOF:
+        try:
+            request = parse(sent)
+        except (DecodeError, TypeError):  # gRPC would call it UNKNOWN, and log a traceback
             unread("INVALID_ARGUMENT", context)
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call ended without a request; send one")
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, NOTHING if sent is grpc.aio.EOF else NO_REQUEST)
         return await method(request, context)
 
-    return grpc.stream_unary_rpc_method_handler(handle, parse, _written)
+    return grpc.stream_unary_rpc_method_handler(handle, None, _written)
 
 
 def _nothing(status: str, context: grpc.aio.ServicerContext) -> None:

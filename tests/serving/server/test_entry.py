@@ -82,8 +82,10 @@ def test_who_may_not_wait_is_refused_unread(
 
 
 def test_what_cannot_be_parsed_fails_and_the_next_call_does_not(channel: grpc.Channel) -> None:
-    with pytest.raises(grpc.RpcError):
-        channel.unary_unary("/sluice.v1.Ranking/Rank")(UNREADABLE, timeout=LONG)
+    for method in ("Rank", "Score"):
+        with pytest.raises(grpc.RpcError, match="is no request of this method") as caught:
+            channel.unary_unary(f"/sluice.v1.Ranking/{method}")(UNREADABLE, timeout=LONG)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert sluice_pb2_grpc.RankingStub(channel).Rank(pb.RankRequest(user_id="u01"), timeout=LONG).items
 
 

@@ -1,0 +1,36 @@
+"""What is drawn reaches every field and every kind, and is no larger than it says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from benchmarks.hostile.messages import LARGEST, METHODS, Sent, calls
+
+
+def drawn(count: int) -> list[Sent]:
+    found: list[Sent] = []
+
+    @seed(1)
+    @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))
+    @given(calls())
+    def draw(sent: Sent) -> None:
+        found.append(sent)
+
+    draw()
+    return found
+
+
+def test_every_kind_and_every_field_is_drawn() -> None:
+    found = drawn(250)
+    assert Counter(sent.kind for sent in found).keys() == {"drawn", "spoilt", "random", "flooded", "too large"}
+    fields = set()
+    for sent in found:
+        assert len(sent.content) <= LARGEST + 2_000 or sent.kind in ("too large", "spoilt")
+        if sent.kind == "drawn" and len(sent.content) < LARGEST:
+            message = METHODS[sent.method].FromString(sent.content)
+            fields |= {(sent.method, field.name) for field, _ in message.ListFields()}
+    wanted = {(method, field.name) for method, made in METHODS.items() for field in made.DESCRIPTOR.fields}
+    assert len(wanted - fields) <= 1
