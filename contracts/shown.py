@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+PASSWORD = re.compile(r"(://[^/@\s]*?):[^/\s]*@")
 MOST = 80  # characters of one value
 
 
@@ -17,3 +20,8 @@ def short(text: str, most: int = MOST) -> str:
 def shown(value: object, most: int = MOST) -> str:
     """As `repr` says it, of at most so many characters."""
     return short(repr(value[: most + 1] if isinstance(value, str | bytes) else value), most)
+
+
+def without_passwords(text: str) -> str:
+    """Addresses as in postgresql://user:secret@host/name keep the user alone."""
+    return PASSWORD.sub(r"\1:***@", text)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs Airflow in the environment that `make airflow` makes, its web page on loopback, with everything that it writes
 # below AIRFLOW_HOME (out/airflow unless given); AIRFLOW_PORT is the page's.      usage: setup/airflow.sh COMMAND...
-# The two ports after it are Airflow's log servers, which show logs only to who has a key of this AIRFLOW_HOME.
+# The two ports after it are Airflow's log servers, on loopback too, which show logs only to who has a key of this
+# AIRFLOW_HOME.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 port=${AIRFLOW_PORT:-8080}
@@ -20,6 +21,6 @@ export AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT=$((port + 1)) AIRFLOW__LOGGING__
 export AIRFLOW__SCHEDULER__ENABLE_TRACEMALLOC=False
 export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED=False
 export PATH="$root/.venv-airflow/bin:$PATH"
-export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$root:$root/setup/airflow_settings${PYTHONPATH:+:$PYTHONPATH}" # the second: log servers on loopback
 [ "${1:-} ${2:-}" != "dags test" ] || export SLUICE_DEADLINES=no # see airflow_dags/lateness.py
 exec airflow "$@"

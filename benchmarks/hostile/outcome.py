@@ -50,8 +50,8 @@ class Target:
             status = error.code().name
             trailing = error.trailing_metadata() or ()
             metadata = sum(len(key) + len(value) for key, value in trailing) + len(error.details() or "")
-        spent = time.perf_counter() - began
-        return Outcome(sent, status, 1000 * spent, self._worked() - worked, (self._kilobytes("VmHWM") - before) / 1024, metadata)
+        spent, rise = time.perf_counter() - began, self._kilobytes("VmHWM") - before
+        return Outcome(sent, status, 1000 * spent, self._worked() - worked, rise / 1024, metadata)
 
     def _worked(self) -> float:
         """Milliseconds of processor time since the beginning, of the threads that are there."""

@@ -26,7 +26,7 @@ from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
-from contracts.shown import short, shown
+from contracts.shown import short, shown, without_passwords
 from models.tracking.tracking import URI, with_database
 
 Alias = Literal["champion", "challenger", "shadow"]
@@ -111,6 +111,11 @@ class BundleRegistry:
         self.uri = uri
         self._client = MlflowClient(tracking_uri=with_database(uri), registry_uri=uri)
 
+    @property
+    def address(self) -> str:
+        """For messages and summaries: the store's, without a password."""
+        return without_passwords(self.uri)
+
     def register(self, folder: Path, lineage: Lineage, alias: str = CHALLENGER) -> RegisteredBundle:
         """Copies a verified bundle into the store, unless it is there already, and points `alias` at it.
 
@@ -162,7 +167,7 @@ class BundleRegistry:
         """
         left = self.by_alias(name, CHAMPION)
         if left is None:
-            raise BundleError(f"{name!r} has no champion in {self.uri}; `sluice promote` makes one")
+            raise BundleError(f"{name!r} has no champion in {self.address}; `sluice promote` makes one")
         if not left.tags.get(REPLACED):
             raise BundleError(f"version {left.number} of {name!r} replaced none; there is nothing to roll back to")
         restored = self.by_number(name, left.tags[REPLACED])

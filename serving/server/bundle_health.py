@@ -19,6 +19,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
+from contracts.shown import short
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.access.role import SEES_FIGURES
@@ -71,7 +72,7 @@ class BundleHealth(health.aio.HealthServicer):
         state = self._answers.state
         found |= {"sluice-answers-waiting": str(state.waiting), "sluice-answers-lost": str(state.lost),
                   "sluice-answers-restarts": str(state.restarts)}
-        cause = state.cause.encode("ascii", "replace").decode()  # metadata holds nothing else
+        cause = short(state.cause, 400).encode("ascii", "replace").decode()  # metadata holds nothing else
         return found | ({"sluice-answer-log": cause} if cause else {})
 
     async def watch_answers(self) -> None:

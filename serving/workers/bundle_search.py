@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+from contracts.shown import without_passwords
 from serving.workers.bundle_cache import ServedBundle
 
 RETRY_SECONDS = 300.0
@@ -69,5 +70,5 @@ class BundleSearch:
 
 
 def sentence(error: Exception) -> str:
-    """The first line of what it says, its name where it says nothing."""
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
+    """The first line of what it says, without passwords; its name where it says nothing."""
+    return without_passwords(next(iter(str(error).splitlines()), "")) or type(error).__name__

@@ -169,8 +169,10 @@ def rank(
     tls_ca: Annotated[
         Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
     ] = None,
-    tls_certificate: Annotated[Path | None, typer.Option(help="mutual TLS: the caller's, in PEM")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="of that certificate")] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_CALLER_CERTIFICATE", help="mutual TLS: the caller's, in PEM")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(envvar="SLUICE_CALLER_KEY", help="of that certificate")] = None,
     token_file: Annotated[
         Path | None, typer.Option(envvar="SLUICE_TOKEN_FILE", help="holds the caller's token; else SLUICE_TOKEN")
     ] = None,

@@ -31,7 +31,7 @@ def register(folder: Path, registry: str | None, alias: str, commit: str | None)
     store = BundleRegistry(registry_uri(registry, folder))
     version = store.register(out.bundle, lineage(out, commit or code.present_commit() or "unknown"), alias)
     result = RegistrationSummary(
-        name=version.name, number=version.number, alias=alias, registry=store.uri, tags=VersionTags(**version.tags))
+        name=version.name, number=version.number, alias=alias, registry=store.address, tags=VersionTags(**version.tags))
     summary.write(folder / registration.FOLDER, result)
     return result
 
@@ -56,7 +56,7 @@ def promote(folder: Path, registry: str | None, force: bool) -> Promotion:
     manifest = read_manifest(out.bundle)
     version = store.by_hash(manifest.name, manifest.content_hash)
     if version is None:
-        raise BundleError(f"{manifest.version} is not registered in {store.uri}; run `sluice register {folder}` first")
+        raise BundleError(f"{manifest.version} is not registered in {store.address}; run `sluice register {folder}` first")
     champion = store.by_alias(version.name, CHAMPION)
     if champion and champion.number == version.number:
         return Promotion(challenger=version.version, champion=version.version, promoted=False, number=version.number)

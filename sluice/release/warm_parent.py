@@ -72,7 +72,7 @@ def _of_registry(config: Config, out: Artifacts, source: WarmStartSource) -> Pat
     store = BundleRegistry(registry_uri(source.registry, out.out))
     version = _version(out, reference, store)
     if version is None and source.start:
-        raise BundleError(f"{reference} names no version in {store.uri}; register one, or give --cold")
+        raise BundleError(f"{reference} names no version in {store.address}; register one, or give --cold")
     return store.fetch(version, out.out / CACHE) if version else None
 
 
@@ -88,7 +88,7 @@ def _version(out: Artifacts, reference: str, store: BundleRegistry) -> Registere
         return None
     version = store.by_hash(name, kept.content_hash)
     if version is None:
-        raise BundleError(f"this run started from {kept.version}, which {store.uri} no longer has; give --cold, or "
+        raise BundleError(f"this run started from {kept.version}, which {store.address} no longer has; give --cold, or "
                           f"remove {_path(out)} to start from what {reference} names now")
     return version
 

@@ -76,7 +76,7 @@ def _versions(config: Config, watched: Watched) -> tuple[str, str | None]:
     store = BundleRegistry(registry_uri(watched.registry, watched.out))
     champion = store.by_alias(config.name, CHAMPION)
     if champion is None:
-        raise BundleError(f"{config.name!r} has no champion in {store.uri}; give --registry, or --bundle VERSION")
+        raise BundleError(f"{config.name!r} has no champion in {store.address}; give --registry, or --bundle VERSION")
     number = champion.tags.get(REPLACED)
     return champion.version, store.by_number(config.name, number).version if number else None
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.shown import MOST, short, shown
+from contracts.shown import MOST, short, shown, without_passwords
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -19,3 +19,12 @@ def test_a_value_is_short_whatever_it_is() -> None:
     for value in ("\0" * 4_000_000, b"\0" * 4_000_000, list(range(1000)), 10**400):
         assert len(shown(value)) == MOST
         assert shown(value).isprintable()
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("at postgresql://me:hunter2@host:5432/db.", "at postgresql://me:***@host:5432/db."),
+    ("http://me:hun:ter@2@host", "http://me:***@host"), ("https://:hunter2@host/x", "https://:***@host/x"),
+    ("sqlite:////tmp/a@b/mlflow.db", "sqlite:////tmp/a@b/mlflow.db"), ("http://host:5000/me@x", "http://host:5000/me@x"),
+])
+def test_passwords_of_addresses_are_left_out(text: str, said: str) -> None:
+    assert without_passwords(text) == said

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
+from benchmarks.hostile.fuzz import measure
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -71,3 +73,15 @@ def test_a_compressed_request_is_unpacked_up_to_the_limit(channel: grpc.Channel)
         rank(bytes(20_000_000), timeout=SECONDS, compression=packed)
     assert caught.value.code() is EXHAUSTED
     assert rank(pb.RankRequest(user_id="u01").SerializeToString(), timeout=SECONDS, compression=packed)
+
+
+@pytest.mark.parametrize("requests", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_no_drawn_call_ends_the_worker_takes_much_or_gets_another_status(bundle_folder: Path, requests: int) -> None:
+    """A process of its own, whose memory is looked at during every call."""
+    found = measure(bundle_folder, requests, seed_=requests)
+    assert found.requests >= 0.8 * requests
+    assert found.alive
+    assert found.undocumented == 0, found.statuses
+    assert found.large == 0, found.max_mb
+    assert found.max_metadata_bytes < MOST_METADATA
+    assert found.log_bytes < 5000  # nobody fills the log from outside

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError, ConfigError
@@ -148,6 +151,19 @@ def test_words_of_the_registry_lead_nowhere_else(registry, tmp_path, part):
     assert list((cache / "shop").iterdir()) == []
     with pytest.raises(BundleError, match="no SHA-256"):
         registry.fetch(RegisteredBundle("shop", "1", "file:///nowhere", fine | {HASH: part}), cache)
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(st.text(max_size=20) | st.lists(st.sampled_from(["..", ".", "/", "\\", "a", "~", "\0", "\n"])).map("".join),
+       st.text(max_size=20), st.text(max_size=20))
+def test_no_words_of_the_registry_lead_out_of_the_cache(name, version, content_hash):
+    cache = Path("/cache")
+    for tags in ({VERSION: version, HASH: "0" * 64}, {VERSION: "shop-1", HASH: content_hash}, {}):
+        try:
+            found = cache / RegisteredBundle(name, "1", "", tags).path
+        except BundleError:
+            continue
+        assert Path(os.path.normpath(found)).parent.parent == cache
 
 
 def test_what_lies_in_the_cache_is_verified_and_fetched_again(registry, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,15 @@ def test_the_log_servers_ports_are_free_too():
     first = free_ports()
     with reserved(HOST, first) as one, reserved(HOST, first + 1) as two, reserved(HOST, first + 2) as three:
         assert (one, two, three) == (first, first + 1, first + 2)
+
+
+LOOPBACK, LISTENS = {"0100007F"}, "0A"  # as the kernel writes them
+
+
+def listens_on(port: int) -> set[str]:
+    """Addresses of this machine's listeners on the port."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {row[1].split(":")[0] for row in rows if row[3] == LISTENS and int(row[1].split(":")[1], 16) == port}
 
 
 @pytest.mark.slow
@@ -40,6 +50,9 @@ def test_retention_runs_in_a_real_airflow_and_the_page_is_there(tmp_path):
         assert set(api.wait("retention", run, 300).values()) == {"success"}
         with urllib.request.urlopen(api.address, timeout=30) as page:
             assert b"<html" in page.read()
+        page_port = int(api.address.rpartition(":")[2])
+        for port in (page_port, page_port + 1, page_port + 2):  # the page's, and the log servers'
+            assert listens_on(port) == LOOPBACK
         with pytest.raises(SluiceError, match="answered 404 to GET"):
             api.call("GET", "dags/nothing")
     assert not api.healthy()
