@@ -56,7 +56,8 @@ def promote(folder: Path, registry: str | None, force: bool) -> Promotion:
     manifest = read_manifest(out.bundle)
     version = store.by_hash(manifest.name, manifest.content_hash)
     if version is None:
-        raise BundleError(f"{manifest.version} is not registered in {store.address}; run `sluice register {folder}` first")
+        raise BundleError(f"{manifest.version} is not registered in {store.address}; run `sluice register {folder}` "
+                          "first")
     champion = store.by_alias(version.name, CHAMPION)
     if champion and champion.number == version.number:
         return Promotion(challenger=version.version, champion=version.version, promoted=False, number=version.number)
