@@ -12,7 +12,9 @@ from contracts.config.section import ModelName, Section
 class Train(Section):
     """How the rankers and the two towers are trained, which are, and which ranker is served."""
     models: tuple[ModelName, ...] = Field(
-        ("popularity", "logistic_regression", "dnn", "dcn_v2", "din"), description="trained side by side"
+        ("popularity", "logistic_regression", "dnn", "dcn_v2", "din"),
+        description="trained side by side; without din where dnn is named and no field is a sequence, which makes "
+        "them the same",
     )
     ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
@@ -67,7 +69,7 @@ class Train(Section):
     device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
     lightgbm_rows: int = Field(
-        100_000, ge=0, description="training rows of LightGBM, the reference from outside; 0: none"
+        0, ge=0, description="training rows of LightGBM, the reference from outside, such as 100000; 0: none"
     )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
@@ -133,7 +135,9 @@ class Crosses(Section):
     min_gain: float = Field(3.0, ge=0, description="nats on the holdout")
     sample_rows: int = Field(500_000, ge=1, description="most rows that pruning holds in memory")
     representation: Literal["embedding", "product"] = Field("embedding", description="of the crosses kept")
-    compare_rows: int = Field(50_000, ge=0, description="rows for the comparison with baselines; 0: none")
+    compare_rows: int = Field(
+        0, ge=0, description="rows for the comparison with baselines, such as 50000; 0: none"
+    )
 
     @model_validator(mode="after")
     def _a_threshold_per_layer(self) -> Crosses:

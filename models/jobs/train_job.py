@@ -61,7 +61,7 @@ def train_models(
 
 
 def _train_all(task: TrainingTask) -> TrainSummary:
-    models: dict[str, RankerSummary] = {name: train_ranker(task, name) for name in task.config.train.models}
+    models: dict[str, RankerSummary] = {name: train_ranker(task, name) for name in _models(task)}
     ranker, reason = _choose(task, models)
     retrieval = train_retrieval(task) if item_slot(task.spec) else None
     return TrainSummary(
@@ -82,6 +82,13 @@ def _train_all(task: TrainingTask) -> TrainSummary:
 def _channels(task: TrainingTask) -> dict[str, ChannelSummary]:
     plain = data_parallel.by_first(lambda: {name: made.plain() for name, made in train_channels(task).items()})
     return {name: ChannelSummary.model_validate(made) for name, made in plain.items()}
+
+
+def _models(task: TrainingTask) -> list[str]:
+    """Those of `train.models`, without DIN where it would be the DNN once more: it differs by sequences alone."""
+    named, sequences = task.config.train.models, any(field.kind == "sequence" for field in task.spec.fields)
+    twin = not sequences and "dnn" in named and task.config.train.ranker != "din"
+    return [name for name in named if not (twin and name == "din")]
 
 
 def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:

@@ -77,12 +77,15 @@ def run(
     Example: sluice run examples/movielens_100k.toml --data data/ml-100k --out out/movielens
     """
     from sluice.release.warm_parent import WarmStartSource
+    from sluice.report.conclusion import conclusion
     from sluice.report.tables import print_models
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
     result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
     print_models(result.models or {}, console(), result.train.ranker_reason if result.train else None)
+    for sentence in conclusion(result, str(config), str(artifacts.out)):
+        console().print(sentence, highlight=False, markup=False)
     show(result, as_json)
 
 

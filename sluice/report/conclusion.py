@@ -1,0 +1,51 @@
+"""What a run comes to, in a few sentences: which model is served, by how much, against which trivial one, what next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from contracts.summaries.run import RunSummary
+from contracts.summaries.train import RankerSummary
+
+TRIVIAL = ("popularity", "logistic_regression")  # by how little they know
+CHANCE = 0.5
+
+
+def conclusion(run: RunSummary, config: str, out: str) -> list[str]:
+    """Sentences on the test window, and commands to go on with; none without models. `config` and `out` as given."""
+    models = run.models or {}
+    if run.ranker is None or run.ranker not in models:
+        return []
+    return [_won(models, run.ranker), *_next(run, models[run.ranker], models, config, out)]
+
+
+def _won(models: Mapping[str, RankerSummary], ranker: str) -> str:
+    best = models[ranker]
+    beside = [f"{_difference(best, models[name])} on {name.replace('_', ' ')}'s {models[name].auc:.4f}"
+              for name in TRIVIAL if name in models and name != ranker]
+    told = f"Test window: {ranker} has AUC {best.auc:.4f} ± {best.auc_standard_error:.4f}"
+    return f"{told}, {', '.join(beside)}." if beside else f"{told}; {TRIVIAL[0]} is served, nothing gains on it."
+
+
+def _difference(best: RankerSummary, other: RankerSummary) -> str:
+    return f"{best.auc - other.auc:+.4f}"
+
+
+def _next(
+    run: RunSummary, best: RankerSummary, models: Mapping[str, RankerSummary], config: str, out: str
+) -> Iterator[str]:
+    linear = models.get(TRIVIAL[1])
+    if run.leaks is not None and run.leaks.suspected:
+        yield f"First look at what may know the label: {', '.join(run.leaks.suspected)} (leak check, in the report)."
+    if best.auc - CHANCE < 2 * best.auc_standard_error:
+        yield "It knows no more than chance: is the label what you mean, and are the fields known before it?"
+    elif linear is not None and best is not linear and best.auc - linear.auc < best.auc_standard_error:
+        yield (f"Logistic regression is as good for all that chance tells: train.models = [\"{TRIVIAL[0]}\", "
+               f"\"{TRIVIAL[1]}\"] serves it faster; more rows, or fields that it lacks, are worth more than layers.")
+    if best.validation_auc - best.auc > 3 * best.auc_standard_error:
+        yield (f"Validation has {best.validation_auc:.4f}: the test window is unlike it; look at AUC by who is known, "
+               "and at what changed in time.")
+    yield (f"Next: sluice report {out} (plots, intervals); sluice tune {config} --out {out} --budget 10m (settings); "
+           "LightGBM beside it with train.lightgbm_rows = 100000, rival crosses with crosses.compare_rows = 50000.")
+    if run.skipped is None or "serving" not in run.skipped:
+        yield f"To ask it: sluice serve {out}/bundle, then sluice rank --user U."

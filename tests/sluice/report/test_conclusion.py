@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from typing import Any
+
+from contracts.summaries.run import RunSummary
+from sluice.report.conclusion import conclusion
+from tests.sluice.run_records import ranker
+
+
+def told(served: str = "dnn", **figures: dict[str, Any]) -> list[str]:
+    models = {name: ranker(**changes) for name, changes in figures.items()}
+    return conclusion(RunSummary(name="t", models=models, ranker=served), "t.toml", "out/t")
+
+
+def test_the_winner_stands_beside_the_trivial_ones() -> None:
+    first, *rest = told(popularity={"auc": 0.6}, logistic_regression={"auc": 0.7}, dnn={"auc": 0.75})
+    assert first == ("Test window: dnn has AUC 0.7500 ± 0.0100, +0.1500 on popularity's 0.6000, "
+                     "+0.0500 on logistic regression's 0.7000.")
+    assert "sluice report out/t" in rest[0]
+    assert "sluice tune t.toml --out out/t" in rest[0]
+    assert rest[1].startswith("To ask it: sluice serve out/t/bundle")
+
+
+def test_what_is_no_gain_is_called_so() -> None:
+    even = told(logistic_regression={"auc": 0.745}, dnn={"auc": 0.75})
+    assert any("as good for all that chance" in line for line in even)
+    assert not any("as good" in line for line in told(logistic_regression={"auc": 0.7}, dnn={"auc": 0.75}))
+    assert any("no more than chance" in line for line in told(dnn={"auc": 0.51}))
+    assert "nothing gains on it" in told("popularity", popularity={"auc": 0.6})[0]
+
+
+def test_a_test_window_unlike_validation_is_told() -> None:
+    assert any("unlike it" in line for line in told(dnn={"auc": 0.7, "validation_auc": 0.8}))
+
+
+def test_without_models_there_is_none() -> None:
+    assert conclusion(RunSummary(name="t"), "t.toml", "out/t") == []
