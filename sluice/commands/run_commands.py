@@ -37,6 +37,7 @@ def demo(
     ] = Path("out/demo"),
     events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
     keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="the same path on 40,000 events, for a first look")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Everything on a simulated marketplace: log, features, models, bundle, live server, requests, report.
@@ -45,7 +46,7 @@ def demo(
     """
     from sluice.demo.demo import require_sound, run_demo
 
-    found = run_demo(out, events, keep_serving, console())
+    found = run_demo(out, events, keep_serving, console(), quick)
     show(found, as_json)
     require_sound(found.serving, found.parity)
 

@@ -21,6 +21,8 @@ from contracts.summaries.marketplace import SimulatedLog
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import EvaluatedCrosses, EvaluatedPrerank, EvaluatedRanker, RunSummary
 from sluice.demo import demo_folder
+from sluice.demo.quick import VISITS as QUICK_VISITS
+from sluice.demo.quick import shortened
 from sluice.demo.server_process import ServerProcess
 from sluice.report.tables import print_models, print_pairs
 from sluice.run import jobs
@@ -35,38 +37,44 @@ CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracl
 SHOWN = ("slate", "pair_rates", "serving", "parity", "federated", "seconds", "marketplace_version")
 
 
-def demo_config(events: int | None) -> Config:
-    """examples/marketplace.toml, with another number of events where asked for."""
+def demo_config(events: int | None, quick: bool = False) -> Config:
+    """examples/marketplace.toml, `quick` shortened, with another number of events where asked for."""
     config = load(Path(str(files("sluice"))).parent / "examples" / "marketplace.toml")
     if config.simulation is None:
         raise ConfigError("examples/marketplace.toml has no [simulation] section")
+    if quick:
+        config = shortened(config)
     if events is not None:
-        config = config.model_copy(update={"simulation": config.simulation.model_copy(update={"events": events})})
+        simulation = config.simulation
+        config = config.model_copy(update={"simulation": simulation and simulation.model_copy(
+            update={"events": events})})
     return config
 
 
-def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Console) -> RunSummary:
-    """Returns what it writes to FOLDER/summary.json, whatever it found. An earlier demo in the folder gives way."""
+def run_demo(
+    folder: Path, events: int | None, keep_serving: bool, console: Console, quick: bool = False
+) -> RunSummary:
+    """Returns what it writes to FOLDER/summary.json, whatever it found. An earlier demo in the folder gives way.
+
+    `quick`: without federated rounds and the baselines of pair rates, and all else smaller.
+    """
     started = time.perf_counter()
-    config, out = demo_config(events), Artifacts(folder)
+    config, out = demo_config(events, quick), Artifacts(folder)
     demo_folder.clear(folder)
     simulated = _simulate(config, out, console)
     run = jobs.run_all(config, out.raw, out, console)
     server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
     try:
         with show_progress(console, "requests and slates"):
-            run = _evaluated(run, config, out, server.target)
-        with show_progress(console, "pair rates and their baselines"):
-            from sluice.demo.evaluate_pair_rates import evaluate_pair_rates
-
-            pair_rates = evaluate_pair_rates(config, out)
-        rounds = _federated(config, out, console)
+            run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS)
+        if not quick:
+            run = _beyond_the_bundle(run, config, out, console)
     finally:
         if not keep_serving:
             server.stop()
     run = run.model_copy(update={
-        "simulation": simulated, "pair_rates": pair_rates, "federated": rounds.federated, "settings": rounds.settings,
-        "marketplace_version": config.version, "parity": run.bundle.parity if run.bundle else None,
+        "simulation": simulated, "marketplace_version": config.version,
+        "parity": run.bundle.parity if run.bundle else None,
         "seconds": round(time.perf_counter() - started, 1),
     })
     summary.write(folder, run)
@@ -74,14 +82,25 @@ def run_demo(folder: Path, events: int | None, keep_serving: bool, console: Cons
     return run
 
 
-def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str) -> RunSummary:
+def _beyond_the_bundle(run: RunSummary, config: Config, out: Artifacts, console: Console) -> RunSummary:
+    """With the baselines of pair rates, and a few federated rounds."""
+    from sluice.demo.evaluate_pair_rates import evaluate_pair_rates
+
+    with show_progress(console, "pair rates and their baselines"):
+        pair_rates = evaluate_pair_rates(config, out)
+    rounds = _federated(config, out, console)
+    return run.model_copy(
+        update={"pair_rates": pair_rates, "federated": rounds.federated, "settings": rounds.settings})
+
+
+def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, count: int) -> RunSummary:
     """The models, crosses and pre-ranker of the run, and the slates of its server, against the truth."""
     from pipelines.marketplace.truth import CONTEXT, Truth
     from sluice.demo import live_requests, oracle
     from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
 
     truth = Truth.load(out.truth)
-    visits = serve_visits(config, out, truth, target, VISITS)
+    visits = serve_visits(config, out, truth, target, count)
     best = oracle.oracle_auc(truth, oracle.window_rows(out, CONTEXT))
     models = {
         name: EvaluatedRanker(
@@ -149,10 +168,21 @@ def _finish(folder: Path, run: RunSummary, server: ServerProcess | None, console
     crosses = run.crosses.model_dump(mode="json", include=set(CROSSES)) if run.crosses else {}
     shown = run.model_dump(mode="json", include=set(SHOWN), exclude_none=True)
     print_pairs("demo", {"crosses": crosses, **{key: shown[key] for key in SHOWN if key in shown}}, console)
-    console.print(f"report: {page}", highlight=False)
+    for line in look_next(folder, page):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     if server is not None:
         console.print(
             f"serving on {server.target}, process {server.process.pid}: kill {server.process.pid} stops it; "
             f"try: sluice rank --user u_00017 --target {server.target}",
             highlight=False,
         )
+
+
+def look_next(folder: Path, page: Path) -> tuple[str, str, str]:
+    """What is worth a look after the demo."""
+    return (
+        f"1. {page}: models beside the oracle, crosses found, what each stage of the funnel loses, in plots",
+        f"2. sluice serve {folder / 'bundle'} --port 50051, then sluice rank --user u_00017 --context device=phone "
+        "--limit 5: an answer with prices and reasons",
+        "3. sluice init YOUR.csv, then sluice run YOUR.toml: the same from a log of your own",
+    )

@@ -1,4 +1,4 @@
-"""What users did before and how items fared: counters, a sequence, groups of both sides, as text of a configuration.
+"""What users did before and how items fared: counters, a sequence, groups of items, as text of a configuration.
 
 Bare ids tell little of a user or an item that is new; their groups do, and what is known of them so far.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import product
 
 from sluice.init.column_types import Column
 from sluice.init.field_guess import GuessedField
@@ -15,7 +14,7 @@ from sluice.init.role_guess import Guess
 from sluice.init.table_text import comment, text_value
 
 DAY = 86_400.0
-SEQUENCE, TAKEN, MOST_GROUPS, GROUP_SIZE, MOST_PAIRS = 20, 50, 2, 200, 4
+SEQUENCE, TAKEN, MOST_GROUPS, SMALL_CATALOGUE = 20, 50, 2, 5000
 REPEATED = 2.0  # rows a user has on average
 
 
@@ -56,7 +55,7 @@ def _of_labels(guess: Guess) -> str:
     for field in _groups(guess):
         text += comment(f"The same of all items of one {field.name}: it speaks for items that are new.")
         text += _counter(_free(guess, f"{field.name}_history"), "item", field.column, windows, name=field.name)
-    return text + _pairs(guess)
+    return text + _pre_ranker(guess)
 
 
 def _windows(guess: Guess) -> tuple[tuple[str, ...], str]:
@@ -80,25 +79,15 @@ def _groups(guess: Guess) -> list[GuessedField]:
     return found[:MOST_GROUPS]
 
 
-def _pairs(guess: Guess) -> str:
-    """Which groups of users like which groups of items: rates of pairs that hold for new users and items, too."""
-    sides = {side: [name for field in guess.all_fields if field.side == side and (name := _group(field, guess))]
-             for side in ("user", "item")}
-    pairs = [list(pair) for pair in product(sides["user"], sides["item"])][:MOST_PAIRS]
-    if not pairs:
+def _pre_ranker(guess: Guess) -> str:
+    """Where the catalogue is small, a search of the fields that pay for themselves costs more than it can save."""
+    assert guess.item is not None
+    items = len(guess.item.distinct)
+    if items > SMALL_CATALOGUE:
         return ""
-    return comment("Which groups of users like which groups of items.") + f"[pair_rates]\npairs = {json.dumps(pairs)}\n"
-
-
-def _group(field: GuessedField, guess: Guess) -> str | None:
-    if field.column in (guess.user, guess.item):
-        return None
-    if field.kind == "numeric":
-        return f"{field.name}#10" if field.derive is None else None
-    if field.kind == "multi_valued":
-        return field.name
-    few = field.derive is not None or 2 < len(field.column.distinct) <= GROUP_SIZE
-    return field.name if field.kind == "categorical" and few else None
+    why = (f"{items} items in the sample: few enough that pre-ranking by the towers loses little. \"fscd\" looks for "
+           "the fields that pay for themselves, and takes as long as all else.")
+    return f'{comment(why)}[prerank]\nkind = "towers"\n'
 
 
 def _sequence(name: str, item: Column, length: int) -> str:

@@ -1,36 +1,73 @@
-"""What long work shows: a moving bar on a terminal, plain lines elsewhere (logs, CI, schedulers)."""
+"""What long work shows: a bar, rate and remaining time on a terminal, plain lines elsewhere (logs, CI, schedulers)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+EVERY = 10.0  # seconds between two lines on one piece of work
+
+
+class Rate(ProgressColumn):
+    """Units a second, of batches, candidates or whatever the work counts."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
 class JobProgress:
-    """One job's lines. `note(text)` names what is being done, `advance(text, done, total)` moves the bar."""
+    """One job's lines. `note(text)` names what is being done, `advance(text, done, total)` moves the bar.
 
-    def __init__(self, console: Console, name: str, bar: Progress | None) -> None:
-        self._console, self._name, self._bar = console, name, bar
+    Without a bar, a piece of work that goes on for EVERY seconds says again how far it is and what remains.
+    """
+
+    def __init__(
+        self, console: Console, name: str, bar: Progress | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console, self._name, self._bar, self._clock = console, name, bar, clock
         self._task: TaskID | None = bar.add_task(name, total=None) if bar else None
-        self._last = ""
+        self._last, self._began, self._told = "", 0.0, 0.0
 
     def note(self, text: str) -> None:
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=f"{self._name}: {text}", total=None)
+            self._bar.reset(self._task, description=f"{self._name}: {text}")
+            self._bar.tasks[0].total = None
         elif text != self._last:
-            self._console.print(f"  {self._name}: {text}", highlight=False)
+            self._began = self._told = self._clock()
+            self._line(text)
         self._last = text
 
     def advance(self, text: str, done: int, total: int) -> None:
         if self._bar is not None and self._task is not None:
+            if text != self._last:
+                self._bar.reset(self._task)
             self._bar.update(self._task, description=f"{self._name}: {text}", completed=done, total=total)
         elif text != self._last:
-            self._console.print(f"  {self._name}: {text}", highlight=False)
-            self._last = text
+            self._began = self._told = self._clock()
+            self._line(text)
+        elif self._clock() - self._told >= EVERY and 0 < done < total:
+            self._told = self._clock()
+            spent = self._told - self._began
+            self._line(f"{text} {done / total:.0%}, {done / spent:,.0f}/s, "
+                       f"about {spent * (total - done) / done:.0f} s left")
+        self._last = text
+
+    def _line(self, text: str) -> None:
+        self._console.print(f"  {self._name}: {text}", highlight=False, markup=False)
 
 
 @contextmanager
@@ -38,7 +75,7 @@ def show_progress(console: Console, name: str) -> Iterator[JobProgress]:
     """Shows what the work in its block says, and in the end its seconds."""
     started = time.perf_counter()
     if console.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), Rate(), TimeElapsedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as bar:
             yield JobProgress(console, name, bar)
     else:

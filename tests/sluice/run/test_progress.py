@@ -3,8 +3,9 @@ from __future__ import annotations
 import io
 
 from rich.console import Console
+from rich.progress import Progress, TimeRemainingColumn
 
-from sluice.run.progress import show_progress
+from sluice.run.progress import EVERY, JobProgress, Rate, show_progress
 
 
 def output(terminal: bool) -> str:
@@ -26,3 +27,24 @@ def test_plain_lines_elsewhere_each_said_once():
 
 def test_a_terminal_gets_a_bar():
     assert "\x1b[" in output(terminal=True)
+
+
+def test_long_work_says_again_how_far_it_is_and_what_remains() -> None:
+    sink, now = io.StringIO(), iter([0.0, EVERY / 2, EVERY, EVERY, EVERY + 1, 2 * EVERY, 2 * EVERY])
+    progress = JobProgress(Console(file=sink, width=120), "train", None, clock=lambda: next(now))
+    for done in (0, 100, 250, 275, 500):
+        progress.advance("dnn", done, 1000)
+    assert sink.getvalue().splitlines() == [
+        "  train: dnn", "  train: dnn 25%, 25/s, about 30 s left", "  train: dnn 50%, 25/s, about 20 s left"]
+
+
+def test_a_bar_has_a_rate_and_the_remaining_time() -> None:
+    sink = io.StringIO()
+    console = Console(file=sink, force_terminal=True, width=120)
+    with Progress(Rate(), TimeRemainingColumn(), console=console, get_time=iter(range(1000)).__next__) as bar:
+        progress = JobProgress(console, "train", bar)
+        for done in range(0, 400, 100):
+            progress.advance("dnn", done, 400)
+        bar.refresh()
+    assert "/s" in sink.getvalue()
+    assert "0:00:" in sink.getvalue()
