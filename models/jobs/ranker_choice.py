@@ -15,7 +15,9 @@ import numpy as np
 from contracts.artifacts import LABEL, USER, VALIDATION_LOGITS
 from contracts.bundle.bundle import load_array
 from contracts.config.config import Config
+from contracts.config.training import Train
 from contracts.errors import ConfigError
+from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import RankerSummary
 from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
 from models.jobs.training_task import TrainingTask
@@ -38,6 +40,13 @@ def check_ranker(config: Config) -> None:
         raise ConfigError(f"train.ranker is {wanted!r}, which is not among train.models {list(named)}; add it there")
     if wanted == "best" and not set(named) - {TRIVIAL}:
         raise ConfigError(f"train.models is {list(named)}, which leaves no model to serve; add one, such as 'dcn_v2'")
+
+
+def unlike_models(train: Train, spec: FeatureSpec) -> list[str]:
+    """Those of `train.models`, without DIN where it would be the DNN once more: it differs by sequences alone."""
+    sequences = any(field.kind == "sequence" for field in spec.fields)
+    twin = not sequences and "dnn" in train.models and train.ranker != "din"
+    return [name for name in train.models if not (twin and name == "din")]
 
 
 def choose_ranker(task: TrainingTask, models: Mapping[str, RankerSummary]) -> Choice:

@@ -23,7 +23,7 @@ from contracts.summaries.train import (
 )
 from models.jobs.channel_training import train_channels
 from models.jobs.lightgbm_baseline import lightgbm_figures
-from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker
+from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker, unlike_models
 from models.jobs.ranker_training import train_ranker
 from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import TrainingTask
@@ -61,7 +61,8 @@ def train_models(
 
 
 def _train_all(task: TrainingTask) -> TrainSummary:
-    models: dict[str, RankerSummary] = {name: train_ranker(task, name) for name in _models(task)}
+    names = unlike_models(task.config.train, task.spec)
+    models: dict[str, RankerSummary] = {name: train_ranker(task, name) for name in names}
     ranker, reason = _choose(task, models)
     retrieval = train_retrieval(task) if item_slot(task.spec) else None
     return TrainSummary(
@@ -82,13 +83,6 @@ def _train_all(task: TrainingTask) -> TrainSummary:
 def _channels(task: TrainingTask) -> dict[str, ChannelSummary]:
     plain = data_parallel.by_first(lambda: {name: made.plain() for name, made in train_channels(task).items()})
     return {name: ChannelSummary.model_validate(made) for name, made in plain.items()}
-
-
-def _models(task: TrainingTask) -> list[str]:
-    """Those of `train.models`, without DIN where it would be the DNN once more: it differs by sequences alone."""
-    named, sequences = task.config.train.models, any(field.kind == "sequence" for field in task.spec.fields)
-    twin = not sequences and "dnn" in named and task.config.train.ranker != "din"
-    return [name for name in named if not (twin and name == "din")]
 
 
 def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:

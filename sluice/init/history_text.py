@@ -14,7 +14,7 @@ from sluice.init.role_guess import Guess
 from sluice.init.table_text import comment, text_value
 
 DAY = 86_400.0
-SEQUENCE, TAKEN, MOST_GROUPS, SMALL_CATALOGUE = 20, 50, 2, 5000
+SEQUENCE, TAKEN, MOST_GROUPS, SMALL_CATALOGUE, FEW_USERS = 20, 50, 2, 5000, 2000
 REPEATED = 2.0  # rows a user has on average
 
 
@@ -55,7 +55,7 @@ def _of_labels(guess: Guess) -> str:
     for field in _groups(guess):
         text += comment(f"The same of all items of one {field.name}: it speaks for items that are new.")
         text += _counter(_free(guess, f"{field.name}_history"), "item", field.column, windows, name=field.name)
-    return text + _pre_ranker(guess)
+    return text + _crosses(guess) + _pre_ranker(guess)
 
 
 def _windows(guess: Guess) -> tuple[tuple[str, ...], str]:
@@ -77,6 +77,17 @@ def _groups(guess: Guess) -> list[GuessedField]:
              and field.column is not guess.item and field.derive is None
              and 3 <= len(field.column.distinct) <= min(items / 3, 1000)]
     return found[:MOST_GROUPS]
+
+
+def _crosses(guess: Guess) -> str:
+    """Crosses of what a user always has name the user: of few users they promise in the search what new ones break."""
+    assert guess.user is not None
+    users = len(guess.user.distinct)
+    if users > FEW_USERS:
+        return ""
+    why = (f"{users} users in the sample: crosses of what a user always has would name the user, and tell nothing of "
+           "new ones. budget = 18 searches them all the same.")
+    return f"{comment(why)}[crosses]\nbudget = 0\n\n"
 
 
 def _pre_ranker(guess: Guess) -> str:

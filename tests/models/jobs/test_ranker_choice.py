@@ -7,8 +7,10 @@ import pytest
 
 from contracts.artifacts import VALIDATION_LOGITS
 from contracts.bundle.bundle import save_array
+from contracts.config.training import Train
 from contracts.errors import ConfigError
-from models.jobs.ranker_choice import check_ranker, choose_ranker
+from contracts.features.feature_spec import FeatureSpec
+from models.jobs.ranker_choice import check_ranker, choose_ranker, unlike_models
 
 
 class Figures:
@@ -60,3 +62,12 @@ def test_without_popularity_the_best_is_served(make_task: Any, auc: Any) -> None
 def test_a_run_that_could_serve_nothing_is_refused(make_task: Any, train: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         check_ranker(make_task(**train).config)
+
+
+def test_din_is_not_the_dnn_once_more(spec: FeatureSpec) -> None:
+    plain = spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.kind != "sequence")})
+    assert len(plain.fields) < len(spec.fields)
+    assert "din" in unlike_models(Train(), spec)
+    assert "din" not in unlike_models(Train(), plain)
+    assert unlike_models(Train(models=("din",)), plain) == ["din"]
+    assert "din" in unlike_models(Train(ranker="din"), plain)

@@ -48,7 +48,7 @@ def _one_data_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def config(**train: object) -> Config:
     defaults = {
-        "models": ("popularity", "logistic_regression", "dnn", "din"), "embedding_dim": 8, "hidden": (16,),
+        "models": ("popularity", "logistic_regression", "dnn"), "embedding_dim": 8, "hidden": (16,),
         "batch_size": 256,
         "epochs": 6, "learning_rate": 5e-3, "device": "cpu", "tower_dim": 8, "tower_hidden": (16,), "tower_epochs": 2,
         "lightgbm_rows": 100_000,

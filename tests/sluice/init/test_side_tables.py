@@ -80,7 +80,7 @@ def test_users_items_and_times_bring_counters_a_sequence_and_groups(make, tmp_pa
     kinds = [(field.kind, field.side) for field in config.fields]
     assert {("counter", "item"), ("counter", "user"), ("sequence", "user")} <= set(kinds)
     assert all(field.windows[1] == 209 * 86_400 for field in config.fields if field.kind == "counter")
-    assert config.prerank_kind == "towers"  # of so few items
+    assert (config.prerank_kind, config.crosses.budget) == ("towers", 0)  # of so few items and users
 
 
 def test_a_table_that_knows_too_few_of_the_keys_is_none(tmp_path: Path) -> None:
