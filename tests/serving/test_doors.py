@@ -27,7 +27,7 @@ from tests.serving.access.certificates import AUDIENCE, ISSUER, Authority, Issue
 
 SHOP, OPS, BOOKS, LATE = "shop-token-of-the-test", "ops-token-of-the-test", "books-token-of-the-test", "late-token"
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
-SECONDS = 20.0
+SECONDS, WORKERS = 20.0, 2
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def house(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         entry(BOOKS, "books", ["catalogue"], None), entry(LATE, "late", ["ranking"], PAST),
         f'[jwt]\nkey_file = "issuer.pem"\nalgorithms = ["ES256"]\nissuer = "{ISSUER}"\naudience = "{AUDIENCE}"\n']))
     server = ServerProcess(bundle_folder, folder / "log", options=(
-        "--host", loopback(), "--workers", "2", "--access", str(access), "--tls-certificate", str(tls.certificate),
-        "--tls-key", str(tls.key), "--tls-client-ca", str(authority.file)))
+        "--host", loopback(), "--workers", str(WORKERS), "--access", str(access),
+        "--tls-certificate", str(tls.certificate), "--tls-key", str(tls.key), "--tls-client-ca", str(authority.file)))
     yield House(server, folder / "log", access, authority, issuer, Pair(tls.certificate, tls.key),
                 authority.pair("caller", "caller@example.com"))
     assert server.stop() == 0
@@ -157,7 +157,9 @@ def test_changed_tokens_and_certificates_are_in_force_without_a_restart(house: H
     renewed, kept = fresh.server(), (house.files.key.read_bytes(), house.files.certificate.read_bytes())
     for new, old in ((renewed.key, house.files.key), (renewed.certificate, house.files.certificate)):
         os.replace(new, old)
-    assert until(lambda: house.code(house.with_token(SHOP, ca=fresh.file), seconds=2) == "OK")
+    taken = f"the certificate {house.files.certificate} has changed"
+    assert until(lambda: house.code(house.with_token(SHOP, ca=fresh.file), seconds=2) == "OK"
+                 and house.log.read_text().count(taken) >= WORKERS)  # each worker looks when a connection comes
     house.files.key.write_bytes(kept[0])
     assert house.code(house.with_token(SHOP, ca=fresh.file), seconds=2) == "OK"  # half a renewal is none
     house.files.certificate.write_bytes(kept[1])
