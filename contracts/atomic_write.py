@@ -34,11 +34,12 @@ def durable(path: Path) -> Iterator[Path]:
     """As `aside`; once the block has ended, the file is there after a loss of power too."""
     with aside(path) as draft:
         yield draft
-        _to_disk(draft)
-    _to_disk(path.parent)
+        to_disk(draft)
+    to_disk(path.parent)
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """A file's content, or a folder's entries, survive a loss of power."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

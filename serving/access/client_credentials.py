@@ -49,8 +49,12 @@ class ClientCredentials:
             if self.token and not is_loopback(target.rpartition(":")[0]):
                 raise ConfigError(f"a token would go to {target} in plain text; give the server's authority (--tls-ca)")
             return grpc.insecure_channel(target)
-        return grpc.secure_channel(target, grpc.ssl_channel_credentials(
-            root_certificates=_read(self.ca), private_key=_read(self.key), certificate_chain=_read(self.certificate)))
+        return grpc.secure_channel(target, self.of_channel())
+
+    def of_channel(self) -> grpc.ChannelCredentials:
+        """Raises ConfigError where a file cannot be read."""
+        return grpc.ssl_channel_credentials(
+            root_certificates=_read(self.ca), private_key=_read(self.key), certificate_chain=_read(self.certificate))
 
 
 def _read(path: Path | None) -> bytes | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contracts.atomic_write import to_disk
 from serving.response_log.response_record import SCHEMA
 
 SUFFIX = ".arrows"
@@ -122,7 +123,7 @@ def publish(journal: Path) -> int:
             for table in _groups(journal):
                 calls, rows = calls + sum(table["calls"].to_pylist()), rows + table.num_rows
                 writer.write_table(table)
-        _to_disk(draft)
+        to_disk(draft)
         if rows:
             draft.rename(target)
     finally:
@@ -139,14 +140,6 @@ def _groups(journal: Path) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.Table.from_batches(held)
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -15,9 +15,14 @@ def gateway(
     target: Annotated[str, typer.Option(help="HOST:PORT of `sluice serve`")] = "127.0.0.1:50051",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 8080,
     host: Annotated[str, typer.Option(help="the address to listen on")] = "127.0.0.1",
-    root_certificates: Annotated[
-        Path | None, typer.Option(help="PEM of the authority behind the server's certificate; plain text without")
+    tls: Annotated[bool, typer.Option("--tls", help="the server wants TLS, of an authority that gRPC trusts")] = False,
+    tls_ca: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
     ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(envvar="SLUICE_CALLER_CERTIFICATE", help="mutual TLS: the gateway's, in PEM")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(envvar="SLUICE_CALLER_KEY", help="of that certificate")] = None,
     max_body_kb: Annotated[int, typer.Option(min=1, help="larger bodies are refused with 413")] = 4096,
 ) -> None:
     """HTTP/JSON in front of a server: POST /v1/rank and /v1/score, /openapi.json, /healthz, /readyz.
@@ -26,16 +31,16 @@ def gateway(
 
     Example: sluice gateway --target 127.0.0.1:50051 --port 8080
     """
-    import grpc
-
-    from contracts.errors import ConfigError
+    from serving.access.client_credentials import ClientCredentials
+    from serving.access.doors import is_loopback
     from serving.gateway.app import Upstream
     from serving.gateway.http_server import Address, run
 
-    credentials = None
-    if root_certificates is not None:
-        if not root_certificates.is_file():
-            raise ConfigError(f"--root-certificates {root_certificates} is no file")
-        credentials = grpc.ssl_channel_credentials(root_certificates.read_bytes())
-    upstream = Upstream(target, credentials, max_body_kb << 10)
+    credentials = ClientCredentials(tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key)
+    if not is_loopback(host):
+        typer.echo(f"LISTENING ON {host} WITHOUT TLS: requests, answers and tokens can be read and changed on the way; "
+                   "put what ends TLS in front, or listen on loopback", err=True)
+    if not (credentials.secure or is_loopback(target.rpartition(":")[0])):
+        typer.echo(f"ASKING {target} WITHOUT TLS: callers' tokens go there in plain text; give --tls-ca", err=True)
+    upstream = Upstream(target, credentials.of_channel() if credentials.secure else None, max_body_kb << 10)
     run(upstream, Address(host, port), lambda bound: typer.echo(f"gateway to {target} on http://{host}:{bound}"))

@@ -7,10 +7,16 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import HealthServicer
 
+from serving.access.client_credentials import ClientCredentials
+from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.gateway.app import Upstream
 from serving.proto import sluice_pb2 as pb
@@ -19,6 +25,7 @@ from serving.server.bundle_health import BundleHealth
 from serving.server.client import RankingClient
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from tests.serving.access.certificates import Authority
 from tests.serving.gateway.running_gateway import RunningGateway
 from tests.serving.in_process_server import InProcessServer
 
@@ -123,6 +130,25 @@ def test_who_calls_goes_along_and_one_who_hangs_up_is_not_worked_for() -> None:
         assert slow.metadata["sluice-tenant"] == "shop"
         caller.close()
         assert slow.gone.wait(20)
+
+
+def test_a_server_behind_mutual_tls_is_asked_with_a_certificate(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    shown, caller = authority.server(client_ca=authority.file), authority.pair("caller", "gateway@example.com")
+    server = grpc.server(ThreadPoolExecutor(1))
+    health = HealthServicer()
+    health.set("sluice.v1.Ranking", health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    port = server.add_secure_port("127.0.0.1:0", server_credentials(shown))
+    server.start()
+    try:
+        for credentials, status in (
+                (ClientCredentials(ca=authority.file, certificate=caller.certificate, key=caller.key), 200),
+                (ClientCredentials(ca=authority.file), 503)):
+            with RunningGateway(Upstream(f"localhost:{port}", credentials.of_channel())) as http:
+                assert http.get("/readyz").status == status
+    finally:
+        server.stop(None).wait()
 
 
 def test_a_server_that_is_not_there_is_503() -> None:
