@@ -89,6 +89,7 @@ ROOMS = {
     "serving.access": "",
     "serving.assembly": "bundle",
     "serving.bundle": "",
+    "serving.embedded_store": "",
     "serving.gateway": "server",
     "serving.replay": "assembly bundle request response_log stages",
     "serving.request": "bundle",

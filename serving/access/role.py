@@ -1,7 +1,8 @@
 """What callers may be allowed to do, and which of it each method of the server asks for.
 
     ranking          Rank, Score
-    catalogue        what is served: version and age of the bundle, in the trailing metadata of a health check
+    catalogue        what is served: the catalogue's changes (sluice.v1.Catalog), and version and age of the bundle, in
+                     the trailing metadata of a health check
     administration   that, and every other method: reflection, and whatever is not named here
     nobody's         status of health (Check, Watch), which balancers ask for without a token
 """
@@ -14,6 +15,7 @@ from enum import StrEnum
 from serving.proto import sluice_pb2 as pb
 
 RANKING_SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
+CATALOG_SERVICE = pb.DESCRIPTOR.services_by_name["Catalog"].full_name
 HEALTH_SERVICE = "grpc.health.v1.Health"
 
 
@@ -25,6 +27,7 @@ class Role(StrEnum):
     ADMINISTRATION = "administration"
 
 
+ROLES = {RANKING_SERVICE: Role.RANKING, CATALOG_SERVICE: Role.CATALOGUE}
 SEES_FIGURES = frozenset({Role.CATALOGUE, Role.ADMINISTRATION})
 
 
@@ -33,7 +36,7 @@ def role_for(method: str) -> Role | None:
     service = method.strip("/").partition("/")[0]
     if service == HEALTH_SERVICE:
         return None
-    return Role.RANKING if service == RANKING_SERVICE else Role.ADMINISTRATION
+    return ROLES.get(service, Role.ADMINISTRATION)
 
 
 def listed(roles: Set[Role]) -> str:

@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -6,6 +9,137 @@ from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Change(_message.Message):
+    __slots__ = ("item_id", "version", "event_time")
+    ITEM_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TIME_FIELD_NUMBER: _ClassVar[int]
+    item_id: str
+    version: int
+    event_time: _timestamp_pb2.Timestamp
+    def __init__(self, item_id: _Optional[str] = ..., version: _Optional[int] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class UpsertRequest(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ItemUpsert]
+    def __init__(self, items: _Optional[_Iterable[_Union[ItemUpsert, _Mapping]]] = ...) -> None: ...
+
+class ItemUpsert(_message.Message):
+    __slots__ = ("change", "values", "bid", "stock")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    BID_FIELD_NUMBER: _ClassVar[int]
+    STOCK_FIELD_NUMBER: _ClassVar[int]
+    change: Change
+    values: _containers.MessageMap[str, Value]
+    bid: float
+    stock: float
+    def __init__(self, change: _Optional[_Union[Change, _Mapping]] = ..., values: _Optional[_Mapping[str, Value]] = ..., bid: _Optional[float] = ..., stock: _Optional[float] = ...) -> None: ...
+
+class WithdrawRequest(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Change]
+    def __init__(self, items: _Optional[_Iterable[_Union[Change, _Mapping]]] = ...) -> None: ...
+
+class SetBidsRequest(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ItemBid]
+    def __init__(self, items: _Optional[_Iterable[_Union[ItemBid, _Mapping]]] = ...) -> None: ...
+
+class ItemBid(_message.Message):
+    __slots__ = ("change", "bid")
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    BID_FIELD_NUMBER: _ClassVar[int]
+    change: Change
+    bid: float
+    def __init__(self, change: _Optional[_Union[Change, _Mapping]] = ..., bid: _Optional[float] = ...) -> None: ...
+
+class SetStockRequest(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ItemStock]
+    def __init__(self, items: _Optional[_Iterable[_Union[ItemStock, _Mapping]]] = ...) -> None: ...
+
+class ItemStock(_message.Message):
+    __slots__ = ("change", "stock")
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    STOCK_FIELD_NUMBER: _ClassVar[int]
+    change: Change
+    stock: float
+    def __init__(self, change: _Optional[_Union[Change, _Mapping]] = ..., stock: _Optional[float] = ...) -> None: ...
+
+class ChangeResponse(_message.Message):
+    __slots__ = ("results", "sequence")
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[ChangeResult]
+    sequence: int
+    def __init__(self, results: _Optional[_Iterable[_Union[ChangeResult, _Mapping]]] = ..., sequence: _Optional[int] = ...) -> None: ...
+
+class ChangeResult(_message.Message):
+    __slots__ = ("item_id", "outcome", "field", "problem")
+    class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        OUTCOME_UNSPECIFIED: _ClassVar[ChangeResult.Outcome]
+        APPLIED: _ClassVar[ChangeResult.Outcome]
+        SUPERSEDED: _ClassVar[ChangeResult.Outcome]
+        REFUSED: _ClassVar[ChangeResult.Outcome]
+    OUTCOME_UNSPECIFIED: ChangeResult.Outcome
+    APPLIED: ChangeResult.Outcome
+    SUPERSEDED: ChangeResult.Outcome
+    REFUSED: ChangeResult.Outcome
+    ITEM_ID_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    item_id: str
+    outcome: ChangeResult.Outcome
+    field: str
+    problem: str
+    def __init__(self, item_id: _Optional[str] = ..., outcome: _Optional[_Union[ChangeResult.Outcome, str]] = ..., field: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class CatalogStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CatalogStatus(_message.Message):
+    __slots__ = ("bundle_version", "applied_sequence", "stored_sequence", "bundle_items", "changed_items", "hidden_items", "room", "unmerged_items", "merges", "recall", "visible_p99_seconds", "failure")
+    BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    STORED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ROOM_FIELD_NUMBER: _ClassVar[int]
+    UNMERGED_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    MERGES_FIELD_NUMBER: _ClassVar[int]
+    RECALL_FIELD_NUMBER: _ClassVar[int]
+    VISIBLE_P99_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    bundle_version: str
+    applied_sequence: int
+    stored_sequence: int
+    bundle_items: int
+    changed_items: int
+    hidden_items: int
+    room: int
+    unmerged_items: int
+    merges: int
+    recall: float
+    visible_p99_seconds: float
+    failure: str
+    def __init__(self, bundle_version: _Optional[str] = ..., applied_sequence: _Optional[int] = ..., stored_sequence: _Optional[int] = ..., bundle_items: _Optional[int] = ..., changed_items: _Optional[int] = ..., hidden_items: _Optional[int] = ..., room: _Optional[int] = ..., unmerged_items: _Optional[int] = ..., merges: _Optional[int] = ..., recall: _Optional[float] = ..., visible_p99_seconds: _Optional[float] = ..., failure: _Optional[str] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
     __slots__ = ("user_id", "context", "item_ids", "recent_items", "features", "request_id")

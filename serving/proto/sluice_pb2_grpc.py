@@ -145,3 +145,260 @@ class Ranking:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class CatalogStub:
+    """Changes of items between two bundles: durable before they are acknowledged, seen by every worker of the host within a
+    second, and made again on the next bundle. FAILED_PRECONDITION where the server keeps no changes (`sluice serve
+    --fresh`). Each item of a batch is all or nothing for itself; a batch may be sent again as often as one likes.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Upsert = channel.unary_unary(
+                '/sluice.v1.Catalog/Upsert',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.UpsertRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+                _registered_method=True)
+        self.Withdraw = channel.unary_unary(
+                '/sluice.v1.Catalog/Withdraw',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.WithdrawRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+                _registered_method=True)
+        self.SetBids = channel.unary_unary(
+                '/sluice.v1.Catalog/SetBids',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.SetBidsRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+                _registered_method=True)
+        self.SetStock = channel.unary_unary(
+                '/sluice.v1.Catalog/SetStock',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.SetStockRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+                _registered_method=True)
+        self.Status = channel.unary_unary(
+                '/sluice.v1.Catalog/Status',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.CatalogStatusRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.CatalogStatus.FromString,
+                _registered_method=True)
+
+
+class CatalogServicer:
+    """Changes of items between two bundles: durable before they are acknowledged, seen by every worker of the host within a
+    second, and made again on the next bundle. FAILED_PRECONDITION where the server keeps no changes (`sluice serve
+    --fresh`). Each item of a batch is all or nothing for itself; a batch may be sent again as often as one likes.
+    """
+
+    def Upsert(self, request, context):
+        """Items as they are from now on: new ones, and known ones with other values.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Withdraw(self, request, context):
+        """Never shown again, until an Upsert with a later version.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetBids(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetStock(self, request, context):
+        """An item of which 0 are left is not shown.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Status(self, request, context):
+        """Of the process that answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_CatalogServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Upsert': grpc.unary_unary_rpc_method_handler(
+                    servicer.Upsert,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.UpsertRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.SerializeToString,
+            ),
+            'Withdraw': grpc.unary_unary_rpc_method_handler(
+                    servicer.Withdraw,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.WithdrawRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.SerializeToString,
+            ),
+            'SetBids': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetBids,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.SetBidsRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.SerializeToString,
+            ),
+            'SetStock': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetStock,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.SetStockRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.ChangeResponse.SerializeToString,
+            ),
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.CatalogStatusRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.CatalogStatus.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'sluice.v1.Catalog', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('sluice.v1.Catalog', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Catalog:
+    """Changes of items between two bundles: durable before they are acknowledged, seen by every worker of the host within a
+    second, and made again on the next bundle. FAILED_PRECONDITION where the server keeps no changes (`sluice serve
+    --fresh`). Each item of a batch is all or nothing for itself; a batch may be sent again as often as one likes.
+    """
+
+    @staticmethod
+    def Upsert(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Catalog/Upsert',
+            serving_dot_proto_dot_sluice__pb2.UpsertRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Withdraw(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Catalog/Withdraw',
+            serving_dot_proto_dot_sluice__pb2.WithdrawRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetBids(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Catalog/SetBids',
+            serving_dot_proto_dot_sluice__pb2.SetBidsRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetStock(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Catalog/SetStock',
+            serving_dot_proto_dot_sluice__pb2.SetStockRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.ChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Catalog/Status',
+            serving_dot_proto_dot_sluice__pb2.CatalogStatusRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.CatalogStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
