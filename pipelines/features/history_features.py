@@ -20,8 +20,9 @@ from contracts.artifacts import USER
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
+from contracts.features.event_clock import Measure, measures, statistic_of
 from pipelines.engine.key_types import SPARK_TYPES
-from pipelines.features.measures import MOMENT, Measure
+from pipelines.features.measures import MOMENT
 from pipelines.features.running_counters import counts_at, running_counts
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
@@ -126,13 +127,7 @@ class HistoryFeatures:
 def measures_of(fields: Sequence[FieldConfig]) -> list[Measure]:
     """What the counters of these fields are made of."""
     wanted = [(statistic, window) for field in fields for _, statistic, window in field.counters()]
-    return list(dict.fromkeys(measure for pair in wanted for measure in _measures(*pair)))
-
-
-def _measures(statistic: str, window: int) -> list[Measure]:
-    return (
-        [Measure("shown", window)] if statistic == "count" else [Measure("closed", window), Measure("clicked", window)]
-    )
+    return list(dict.fromkeys(measure for pair in wanted for measure in measures(*pair)))
 
 
 def _marked(counts: DataFrame, measures: Sequence[Measure]) -> DataFrame:
@@ -141,9 +136,7 @@ def _marked(counts: DataFrame, measures: Sequence[Measure]) -> DataFrame:
 
 def _statistic(field: FieldConfig, statistic: str, window: int, prior: float) -> Column:
     """Of the joined measures; null measures (a missing key) count as 0."""
-    joined = [F.col(_JOINED + measure.column) for measure in _measures(statistic, window)]
-    counts = [F.coalesce(column, F.lit(0).cast("bigint")).cast("double") for column in joined]
-    if statistic == "count":
-        return counts[0]
-    closed, clicked = counts
-    return (clicked + F.lit(prior * field.prior_strength)) / (closed + F.lit(field.prior_strength))
+    joined = [F.col(_JOINED + measure.column) for measure in measures(statistic, window)]
+    counts = tuple(F.coalesce(column, F.lit(0).cast("bigint")).cast("double") for column in joined)
+    found: Column = statistic_of(statistic, counts, prior, field.prior_strength)
+    return found

@@ -4,47 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Literal, NamedTuple
 
 import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from contracts.errors import ConfigError
-from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND
+from contracts.features.event_clock import Event, Measure
+from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER
 
-Event = Literal["shown", "closed", "clicked"]
 ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}
 MOMENT, QUERY, ROWS, ENTERED = "_moment", "_query", "_rows", "_entered"
 MOST = 62  # measures that one bigint tells of
 
 
-class Measure(NamedTuple):
-    """How many impressions have had this event and are younger than `window` seconds (None: of any age)."""
+def enters(measure: Measure) -> Column:
+    """Whether the impression ever counts; false also where the event never happened: its time is null."""
+    entry = F.col(ENTERS[measure.event])
+    return entry.isNotNull() if measure.window is None else F.coalesce(measure.ever(F.col(AT), entry), F.lit(False))
 
-    event: Event
-    window: int | None
 
-    @property
-    def column(self) -> str:
-        return f"_{self.event}_{'all' if self.window is None else self.window}"
-
-    @property
-    def exit(self) -> str:
-        """The column of the moment at which the impression leaves."""
-        return f"_exit_{self.window}"
-
-    def enters(self) -> Column:
-        """Whether the impression ever counts; false also where the event never happened: its time is null."""
-        entry = F.col(ENTERS[self.event])
-        if self.window is None:
-            return entry.isNotNull()
-        return F.coalesce(entry < F.col(AT) + self.window * SECOND, F.lit(False))
-
-    def counts_at(self, moment: int) -> Column:
-        """Whether the impression counts at `moment` (microseconds)."""
-        inside = self.enters() & F.coalesce(F.col(ENTERS[self.event]) <= moment, F.lit(False))
-        return inside if self.window is None else inside & (F.col(AT) + self.window * SECOND > moment)
+def counts_by(measure: Measure, moment: int) -> Column:
+    """Whether the impression counts at `moment` (microseconds)."""
+    return F.coalesce(measure.counts(F.col(AT), F.col(ENTERS[measure.event]), moment), F.lit(False))
 
 
 def entered_measures(measures: Sequence[Measure]) -> Column:
@@ -53,7 +35,7 @@ def entered_measures(measures: Sequence[Measure]) -> Column:
         raise ConfigError(
             f"counters of one key make {len(measures)} measures, {MOST} at most; take fewer windows or statistics"
         )
-    bits = [F.when(m.enters(), F.lit(1 << place).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
+    bits = [F.when(enters(m), F.lit(1 << place).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
             for place, m in enumerate(measures)]
     while len(bits) > 1:  # added by pairs: an expression may be nested some fifty deep
         bits = [reduce(Column.__add__, bits[place : place + 2]) for place in range(0, len(bits), 2)]

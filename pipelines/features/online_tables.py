@@ -22,18 +22,19 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
+from contracts.features.event_clock import SECOND, Measure
 from contracts.summaries.features import OnlineTables
 from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import read_tables
 from pipelines.features.latest_attributes import latest_attributes
-from pipelines.features.measures import MOMENT, Measure
+from pipelines.features.measures import MOMENT
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import STATIC, of_log
 from pipelines.features.running_counters import counts_at
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
-from pipelines.windows.publish_clock import AT, ENTER, SECOND, PublishClock, from_micros, published, to_micros
+from pipelines.windows.publish_clock import AT, ENTER, PublishClock, from_micros, published, to_micros
 
 RECENT = 50
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}

@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from contracts.features.event_clock import Measure
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
 from pipelines.features.measures import (
@@ -28,14 +29,14 @@ from pipelines.features.measures import (
     ENTERS,
     MOMENT,
     ROWS,
-    Measure,
     changes_at,
+    counts_by,
     entered_measures,
     has_entered,
 )
 from pipelines.features.prefix_sums import PrefixSums
 from pipelines.features.sliced_counters import sliced_counts
-from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, SECOND, PublishClock
+from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER, PublishClock
 
 
 @step(needs={AT: "bigint", ENTER: "bigint", CLOSE: "bigint", CLICK: "bigint"}, gives={MOMENT: "bigint"})
@@ -92,7 +93,7 @@ def keys_above(impressions: DataFrame, keys: Sequence[str], most: int) -> DataFr
 def counts_at(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measure], moment: int) -> DataFrame:
     """`keys` and one bigint column per measure, all as of one moment (microseconds); keys without impressions have no
     row."""
-    counts = [F.count_if(measure.counts_at(moment)).alias(measure.column) for measure in measures]
+    counts = [F.count_if(counts_by(measure, moment)).alias(measure.column) for measure in measures]
     return _keyed(impressions, keys).groupBy(*keys).agg(*counts)
 
 
@@ -108,7 +109,7 @@ def _moves(
     where it does not hold.
     """
     times = {ENTERS[measure.event]: clock.visible(F.col(ENTERS[measure.event])) for measure in measures}
-    times |= {m.exit: clock.visible(F.col(AT) + m.window * SECOND) for m in measures if m.window is not None}
+    times |= {m.exit: clock.visible(m.leaves(F.col(AT))) for m in measures if m.window is not None}
     if asks is not None:
         times[MOMENT] = F.when(asks, clock.last_publish(F.col(AT)))
     columns = [column.alias(name) for name, column in {**times, ENTERED: entered_measures(measures)}.items()]

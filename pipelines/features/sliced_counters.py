@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from contracts.features.event_clock import SECOND, Measure
 from pipelines.engine.key_batches import per_key
-from pipelines.features.measures import ENTERED, MOMENT, QUERY, ROWS, Measure, changes_at
+from pipelines.features.measures import ENTERED, MOMENT, QUERY, ROWS, changes_at
 from pipelines.features.prefix_sums import PrefixSums
-from pipelines.windows.publish_clock import SECOND
 
 SLICE_WIDTH = 3_600 * SECOND
 SLICE, _PLACE, _CARRY = "_slice", "_place", "_carry"

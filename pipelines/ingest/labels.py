@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import CLICK_TIME, KNOWN, LABEL, LABEL_TIME, ROW, TIME
 from contracts.config.log import Clicks
 from contracts.errors import SchemaError
+from contracts.features.event_clock import clicks_it
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.step import step
 from pipelines.ingest.quarantine import Rule
@@ -89,7 +90,7 @@ def add_clicks(events: DataFrame, clicks: DataFrame, on: Sequence[str], window: 
     closes = F.col(TIME) + seconds(window)
     in_order = F.array_sort(F.collect_list(F.struct(CLICK_KNOWN, CLICK_TIME)))
     by_key = clicks.groupBy(*keys).agg(in_order.alias(_CLICKS))
-    inside = F.filter(_CLICKS, lambda click: (click[CLICK_TIME] >= F.col(TIME)) & (click[CLICK_TIME] <= closes))
+    inside = F.filter(_CLICKS, lambda click: clicks_it(click[CLICK_TIME], F.col(TIME), closes))
     first = F.get(inside, 0)
     met = by_key.join(events, keys, "right").withColumn(_CLICKS, first)
     known = F.col(_CLICKS)[CLICK_KNOWN]

@@ -2,11 +2,13 @@
 
 Two clocks decide about an impression shown at `event_time` and known at `known_time`:
 
-    enter    max(event_time + 1 us, known_time)        it counts as shown
-    close    max(enter, event_time + label window)     it counts as decided: the denominator of a rate
-    learned  max(enter, label_time), clicks only       the click is known: sequences
-    clicked  the click's own time, clicks only         the order of a sequence; event_time where the log does not tell
-    click    max(close, learned), clicks only          the click counts in a rate
+    ENTER    it counts as shown
+    CLOSE    it counts as decided: the denominator of a rate
+    LEARNED  clicks only: the click is known: sequences
+    CLICK    clicks only: the click counts in a rate
+    CLICKED_AT  clicks only: the click's own time, the order of a sequence; event_time where the log does not tell
+
+as contracts/features/event_clock.py defines them, for this side and the server's.
 
 With a publish grid of `period`, a query at t reads the tables published at the last grid point P <= t. Since P is a
 grid point, `x <= P` holds exactly when `visible(x) <= P`: snapping entries and exits up to the grid changes nothing.
@@ -22,8 +24,9 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import CLICK_TIME, FRESH, KNOWN, LABEL, LABEL_TIME, TIME
 from contracts.config.windows import Features
+from contracts.features import event_clock
+from contracts.features.event_clock import SECOND
 
-SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AT, ENTER, CLOSE, LEARNED, CLICK = "_at", "_enter", "_close", "_learned", "_click"
 CLICKED_AT = "_clicked_at"
@@ -68,11 +71,11 @@ def with_times(events: DataFrame, label_window: int) -> DataFrame:
     clicked_at = F.coalesce(F.unix_micros(CLICK_TIME), F.col(AT)) if CLICK_TIME in events.columns else F.col(AT)
     return (
         events.withColumn(AT, at)
-        .withColumn(ENTER, F.greatest(F.col(AT) + 1, known))
-        .withColumn(CLOSE, F.greatest(F.col(ENTER), F.col(AT) + label_window * SECOND))
-        .withColumn(LEARNED, F.when(clicked, F.greatest(F.col(ENTER), learned)))
+        .withColumn(ENTER, event_clock.entered(F.col(AT), known, F.greatest))
+        .withColumn(CLOSE, event_clock.closed(F.col(AT), F.col(ENTER), label_window, F.greatest))
+        .withColumn(LEARNED, F.when(clicked, event_clock.learned(F.col(ENTER), learned, F.greatest)))
         .withColumn(CLICKED_AT, F.when(clicked, clicked_at))
-        .withColumn(CLICK, F.when(clicked, F.greatest(F.col(CLOSE), F.col(LEARNED))))
+        .withColumn(CLICK, F.when(clicked, event_clock.counted(F.col(CLOSE), F.col(LEARNED), F.greatest)))
     )
 
 

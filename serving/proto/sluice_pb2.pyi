@@ -389,7 +389,7 @@ class Reason(_message.Message):
     def __init__(self, field: _Optional[str] = ..., logit_change: _Optional[float] = ...) -> None: ...
 
 class StageReport(_message.Message):
-    __slots__ = ("name", "candidates_in", "candidates_out", "microseconds", "status", "cause", "fallback")
+    __slots__ = ("name", "candidates_in", "candidates_out", "microseconds", "status", "cause", "fallback", "age_seconds")
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATUS_UNSPECIFIED: _ClassVar[StageReport.Status]
@@ -408,12 +408,14 @@ class StageReport(_message.Message):
         PREVIOUS_ORDER: _ClassVar[StageReport.Fallback]
         ORGANIC_ORDER: _ClassVar[StageReport.Fallback]
         WITHOUT_REASONS: _ClassVar[StageReport.Fallback]
+        BUNDLE_ROW: _ClassVar[StageReport.Fallback]
     NONE: StageReport.Fallback
     POPULAR: StageReport.Fallback
     TWO_TOWER_SCORE: StageReport.Fallback
     PREVIOUS_ORDER: StageReport.Fallback
     ORGANIC_ORDER: StageReport.Fallback
     WITHOUT_REASONS: StageReport.Fallback
+    BUNDLE_ROW: StageReport.Fallback
     NAME_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_IN_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_OUT_FIELD_NUMBER: _ClassVar[int]
@@ -421,6 +423,7 @@ class StageReport(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     candidates_in: int
     candidates_out: int
@@ -428,4 +431,72 @@ class StageReport(_message.Message):
     status: StageReport.Status
     cause: str
     fallback: StageReport.Fallback
-    def __init__(self, name: _Optional[str] = ..., candidates_in: _Optional[int] = ..., candidates_out: _Optional[int] = ..., microseconds: _Optional[int] = ..., status: _Optional[_Union[StageReport.Status, str]] = ..., cause: _Optional[str] = ..., fallback: _Optional[_Union[StageReport.Fallback, str]] = ...) -> None: ...
+    age_seconds: float
+    def __init__(self, name: _Optional[str] = ..., candidates_in: _Optional[int] = ..., candidates_out: _Optional[int] = ..., microseconds: _Optional[int] = ..., status: _Optional[_Union[StageReport.Status, str]] = ..., cause: _Optional[str] = ..., fallback: _Optional[_Union[StageReport.Fallback, str]] = ..., age_seconds: _Optional[float] = ...) -> None: ...
+
+class RecordEventsRequest(_message.Message):
+    __slots__ = ("events",)
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("event_id", "kind", "event_time", "user_id", "item_id", "request_id", "position", "bid", "columns")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        KIND_UNSPECIFIED: _ClassVar[Event.Kind]
+        IMPRESSION: _ClassVar[Event.Kind]
+        CLICK: _ClassVar[Event.Kind]
+        CONVERSION: _ClassVar[Event.Kind]
+    KIND_UNSPECIFIED: Event.Kind
+    IMPRESSION: Event.Kind
+    CLICK: Event.Kind
+    CONVERSION: Event.Kind
+    class ColumnsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TIME_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    ITEM_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    BID_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    kind: Event.Kind
+    event_time: _timestamp_pb2.Timestamp
+    user_id: str
+    item_id: str
+    request_id: str
+    position: int
+    bid: float
+    columns: _containers.MessageMap[str, Value]
+    def __init__(self, event_id: _Optional[str] = ..., kind: _Optional[_Union[Event.Kind, str]] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., user_id: _Optional[str] = ..., item_id: _Optional[str] = ..., request_id: _Optional[str] = ..., position: _Optional[int] = ..., bid: _Optional[float] = ..., columns: _Optional[_Mapping[str, Value]] = ...) -> None: ...
+
+class RecordEventsResponse(_message.Message):
+    __slots__ = ("recorded", "repeats", "errors")
+    RECORDED_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    recorded: int
+    repeats: int
+    errors: _containers.RepeatedCompositeFieldContainer[EventError]
+    def __init__(self, recorded: _Optional[int] = ..., repeats: _Optional[int] = ..., errors: _Optional[_Iterable[_Union[EventError, _Mapping]]] = ...) -> None: ...
+
+class EventError(_message.Message):
+    __slots__ = ("index", "event_id", "field", "problem")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    event_id: str
+    field: str
+    problem: str
+    def __init__(self, index: _Optional[int] = ..., event_id: _Optional[str] = ..., field: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...

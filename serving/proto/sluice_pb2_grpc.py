@@ -402,3 +402,84 @@ class Catalog:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class EventsStub:
+    """What happened to what was shown: durable before it is acknowledged, known to every worker of the host by the next
+    request, and landed in the log that features are made of. FAILED_PRECONDITION where the server keeps no events
+    (`sluice serve --fresh`). Each event of a batch is all or nothing for itself; a batch may be sent again.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.RecordEvents = channel.unary_unary(
+                '/sluice.v1.Events/RecordEvents',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.RecordEventsRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.RecordEventsResponse.FromString,
+                _registered_method=True)
+
+
+class EventsServicer:
+    """What happened to what was shown: durable before it is acknowledged, known to every worker of the host by the next
+    request, and landed in the log that features are made of. FAILED_PRECONDITION where the server keeps no events
+    (`sluice serve --fresh`). Each event of a batch is all or nothing for itself; a batch may be sent again.
+    """
+
+    def RecordEvents(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_EventsServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'RecordEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordEvents,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.RecordEventsRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.RecordEventsResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'sluice.v1.Events', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('sluice.v1.Events', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Events:
+    """What happened to what was shown: durable before it is acknowledged, known to every worker of the host by the next
+    request, and landed in the log that features are made of. FAILED_PRECONDITION where the server keeps no events
+    (`sluice serve --fresh`). Each event of a batch is all or nothing for itself; a batch may be sent again.
+    """
+
+    @staticmethod
+    def RecordEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Events/RecordEvents',
+            serving_dot_proto_dot_sluice__pb2.RecordEventsRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.RecordEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.errors import ConfigError
-from pipelines.features.measures import Measure, changes_at, entered_measures, has_entered
-from pipelines.windows.publish_clock import SECOND
+from contracts.features.event_clock import SECOND, Measure
+from pipelines.features.measures import changes_at, counts_by, entered_measures, enters, has_entered
 
 
 def test_columns_are_named_for_event_and_window() -> None:
@@ -14,19 +14,19 @@ def test_columns_are_named_for_event_and_window() -> None:
     assert Measure("clicked", None).column == "_clicked_all"
 
 
-@pytest.mark.parametrize(("window", "click", "enters", "counts"), [
+@pytest.mark.parametrize(("window", "click", "ever", "counts"), [
     (30, 29, True, [False, True, False]), (30, 30, False, [False] * 3), (None, 99, True, [False] * 3),
     (30, None, False, [False] * 3), (None, 29, True, [False, True, True]),
 ])
 def test_an_event_counts_from_its_time_until_the_impression_is_too_old(
-    spark: SparkSession, window: int | None, click: int | None, enters: bool, counts: list[bool]
+    spark: SparkSession, window: int | None, click: int | None, ever: bool, counts: list[bool]
 ) -> None:
     """An impression of second 0, asked at 28, 29 and 30 seconds."""
     row = (0, 1, 1, None if click is None else click * SECOND)
     frame = spark.createDataFrame([row], "_at bigint, _enter bigint, _close bigint, _click bigint")
     measure = Measure("clicked", window)
-    found = frame.select(measure.enters(), *[measure.counts_at(t * SECOND).alias(str(t)) for t in (28, 29, 30)]).first()
-    assert list(found or ()) == [enters, *counts]
+    found = frame.select(enters(measure), *[counts_by(measure, t * SECOND).alias(str(t)) for t in (28, 29, 30)]).first()
+    assert list(found or ()) == [ever, *counts]
 
 
 def test_one_number_tells_in_which_measures_an_impression_counts(spark: SparkSession) -> None:

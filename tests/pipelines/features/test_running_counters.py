@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
+from contracts.features.event_clock import SECOND, Measure
 from pipelines.features import sliced_counters
-from pipelines.features.measures import MOMENT, Measure
+from pipelines.features.measures import MOMENT
 from pipelines.features.running_counters import counts_at, first_of_pairs, running_counts
-from pipelines.windows.publish_clock import AT, SECOND, PublishClock
+from pipelines.windows.publish_clock import AT, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)
 SHOWN, CLOSED, CLICKED = Measure("shown", 30), Measure("closed", 30), Measure("clicked", 30)

@@ -7,7 +7,8 @@ from serving.access.role import Role, listed, role_for
 
 @pytest.mark.parametrize(("method", "role"), [
     ("/sluice.v1.Ranking/Rank", Role.RANKING), ("/sluice.v1.Ranking/Score", Role.RANKING),
-    ("/grpc.health.v1.Health/Check", None), ("/grpc.health.v1.Health/Watch", None),
+    ("/sluice.v1.Events/RecordEvents", Role.EVENTS), ("/grpc.health.v1.Health/Check", None),
+    ("/grpc.health.v1.Health/Watch", None),
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role.ADMINISTRATION),
     ("/sluice.v1.Ranking.evil/Rank", Role.ADMINISTRATION), ("/grpc.health.v1.Health2/Check", Role.ADMINISTRATION),
     ("/sluice.v1.Catalog/Upsert", Role.CATALOGUE), ("/sluice.v1.Catalog/Status", Role.CATALOGUE),
