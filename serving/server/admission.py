@@ -1,9 +1,8 @@
 """Who may wait for the funnel, and who is next.
 
-    refused at entry    the queue is full, or what is ahead would eat the time that the request has
-    next                tenants take turns, by their shares; within a tenant first come first served, and newest first
-                        while the oldest has waited for more than OVERLOADED_SECONDS: under overload the old ones are
-                        lost anyway (Nichols and Jacobson, "Controlling Queue Delay", 2012, on standing queues)
+    refused at entry    the queue is full, or what is ahead would eat the time that the request has; while the tenant's
+                        queue stands (serving/server/standing_queue.py) also what would wait longer than tolerated
+    next                tenants take turns, by their shares; within a tenant first come first served
     refused later       waited longer than the age limit, or too late for any answer when the turn comes
 
 A full queue makes room for a tenant with less than its share by dropping the newest of the one with the most. Knows
@@ -18,8 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import SluiceError
-
-OVERLOADED_SECONDS = 0.02
+from serving.server.standing_queue import StandingQueue, tolerated
 
 
 class Overloaded(SluiceError):
@@ -28,62 +26,70 @@ class Overloaded(SluiceError):
 
 @dataclass(eq=False)
 class Waiting:
-    """`remaining` tells the seconds of work it has left; `refuse` is called when it has to go after all."""
+    """`remaining` tells the seconds of work it has left, `least` those without which there is no answer to it; `refuse`
+    is called when it has to go after all."""
 
     tenant: str
     remaining: Callable[[], float]
     refuse: Callable[[SluiceError], None]
+    least: float = 0.0
     since: float = field(default_factory=time.monotonic)
 
 
 class Admission:
     """At most `most` wait, each at most `oldest` seconds. `shares` are weights by tenant, 1 where not named."""
 
-    def __init__(self, most: int, oldest: float, shares: Mapping[str, float] | None = None) -> None:
-        self._most, self._oldest, self._shares = most, oldest, dict(shares or {})
+    def __init__(
+        self, most: int, oldest: float, shares: Mapping[str, float] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most, self._oldest, self._shares, self._clock = most, oldest, dict(shares or {}), clock
         self._queues: dict[str, deque[Waiting]] = {}
+        self._standing: dict[str, StandingQueue] = {}  # of those that wait
         self._spent: dict[str, float] = {}  # turns over share, of those that wait
         self.waiting = 0
 
     @property
     def age(self) -> float:
         """Seconds that the oldest has waited."""
-        return max((time.monotonic() - queue[0].since for queue in self._queues.values()), default=0.0)
+        return max((self._clock() - queue[0].since for queue in self._queues.values()), default=0.0)
 
-    def enter(self, one: Waiting, service: float, floor: float) -> None:
-        """`service` seconds pass per request; below `floor` none can be answered. Raises Overloaded."""
+    def enter(self, one: Waiting, service: float) -> None:
+        """`service` seconds pass per request. Raises Overloaded."""
         self.expire()
-        if why := self.refusal(one.tenant, one.remaining(), service, floor):
+        if why := self.refusal(one.tenant, one.remaining(), one.least, service):
             raise Overloaded(why)
         if self.waiting >= self._most:
             self._make_room(one.tenant)
         if not self._queues.get(one.tenant):
-            self._queues[one.tenant] = deque()
+            self._queues[one.tenant], self._standing[one.tenant] = deque(), StandingQueue()
             self._spent[one.tenant] = min(self._spent.values(), default=0.0)
         self._queues[one.tenant].append(one)
         self.waiting += 1
 
-    def refusal(self, tenant: str, remaining: float, service: float, floor: float) -> str:
-        """Why a request with so many seconds left may not wait, or would in vain; "" where it may."""
+    def refusal(self, tenant: str, remaining: float, least: float, service: float) -> str:
+        """Why a request with so many seconds `remaining` may not wait, or would in vain; "" where it may."""
         ahead = self._ahead(tenant) * service
-        if ahead > min(remaining - floor, self._oldest):
+        if ahead > tolerated(remaining) and tenant in self._standing and self._standing[tenant].stands:
+            return (f"more comes than can be answered, and {1000 * ahead:.0f} ms of it wait; send it again later or "
+                    "elsewhere")
+        if ahead > min(remaining - least, self._oldest):
             return (f"the queue alone takes {1000 * ahead:.0f} ms, more than the request has; send it again later or "
                     "elsewhere, or with more time")
         if self.waiting >= self._most and self._greediest(tenant) is None:
             return f"{self.waiting} requests wait, as many as may (serve.max_queue); send it again later or elsewhere"
         return ""
 
-    def next(self, floor: float) -> Waiting | None:
-        """Whose turn it is; those that have less than `floor` seconds left are refused on the way."""
+    def next(self) -> Waiting | None:
+        """Whose turn it is; those that have too little time left are refused on the way."""
         self.expire()
         while self.waiting:
-            tenant = min(self._queues, key=lambda name: self._spent[name])
-            queue = self._queues[tenant]
-            late = time.monotonic() - queue[0].since > OVERLOADED_SECONDS
-            one = queue.pop() if late else queue.popleft()
+            tenant, now = min(self._queues, key=lambda name: self._spent[name]), self._clock()
+            one = self._queues[tenant].popleft()
+            self._standing[tenant].taken(now - one.since, one.remaining(), now)
             self._spent[tenant] += 1.0 / self._shares.get(tenant, 1.0)
             self._left(tenant)
-            if one.remaining() > floor:
+            if one.remaining() > one.least:
                 return one
             one.refuse(Overloaded("the queue has eaten the time of the request; send it again with more"))
         return None
@@ -97,7 +103,7 @@ class Admission:
 
     def expire(self) -> None:
         """Refuses those that have waited too long."""
-        limit = time.monotonic() - self._oldest
+        limit = self._clock() - self._oldest
         for tenant in list(self._queues):
             while self._queues.get(tenant) and self._queues[tenant][0].since < limit:
                 one = self._queues[tenant].popleft()
@@ -130,4 +136,4 @@ class Admission:
     def _left(self, tenant: str) -> None:
         self.waiting -= 1
         if not self._queues[tenant]:
-            del self._queues[tenant], self._spent[tenant]
+            del self._queues[tenant], self._standing[tenant], self._spent[tenant]

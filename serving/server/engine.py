@@ -33,12 +33,15 @@ Made = TypeVar("Made", covariant=True)
 
 
 class Run(Protocol[Made]):
-    """What can be run: `complete` once, `salvage` at any time where a partial answer will do."""
+    """What can be run: `complete` once, `salvage` at any time where a partial answer will do. With fewer than `least`
+    seconds there is no answer."""
 
     deadline: Deadline
 
     @property
     def partial_ok(self) -> bool: ...
+    @property
+    def least(self) -> float: ...
     def complete(self) -> Made: ...
     def salvage(self) -> Made: ...
 
@@ -88,7 +91,7 @@ class Engine:
     def refusal(self, tenant: str, remaining: float) -> str:
         """Why a request with so many seconds of work would wait in vain, or ""."""
         with self._lock:
-            return self._admission.refusal(tenant, remaining, self.service, self._funnel.floor)
+            return self._admission.refusal(tenant, remaining, self._funnel.floor, self.service)
 
     async def submit(self, run: Run[Answer], tenant: str) -> Answer:
         """Raises Overloaded, DeadlineExpired, and what the run raises. A cancelled caller stops the run."""
@@ -98,7 +101,8 @@ class Engine:
         def settle(error: SluiceError) -> None:
             loop.call_soon_threadsafe(_fail, answer, error)
 
-        job = Job(tenant=tenant, remaining=run.deadline.remaining, refuse=settle, run=run, answer=answer)
+        job = Job(tenant=tenant, remaining=run.deadline.remaining, refuse=settle, least=run.least, run=run,
+                  answer=answer)
         self._enter(job)
         left = run.deadline.remaining()
         timer = None if left == float("inf") else loop.call_later(left + GRACE * self._reserve, self._overdue, job)
@@ -120,7 +124,7 @@ class Engine:
             if self.free:
                 self._begin(job)
                 return
-            self._admission.enter(job, self.service, self._funnel.floor)
+            self._admission.enter(job, self.service)
 
     def _begin(self, job: Job) -> None:
         self._busy += 1
@@ -154,7 +158,7 @@ class Engine:
             return following
 
     def _next(self) -> Job | None:
-        following = self._admission.next(self._funnel.floor)
+        following = self._admission.next()
         assert following is None or isinstance(following, Job)
         if following is not None:
             following.running = True

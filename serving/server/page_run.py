@@ -38,6 +38,11 @@ class PageRun:
         """As the request says."""
         return self._page.queries[0].partial_ok
 
+    @property
+    def least(self) -> float:
+        """Seconds of work below which there is no answer."""
+        return self._funnel.floor if self.partial_ok else self._funnel.whole
+
     def complete(self) -> PageAnswer:
         """Every slate, each as far as its part of the time allows. Raises what a single run raises."""
         for number in range(len(self._page.queries)):

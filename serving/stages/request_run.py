@@ -106,6 +106,13 @@ class RequestRun:
         """As the request says."""
         return self._query.partial_ok
 
+    @property
+    def least(self) -> float:
+        """Seconds of work below which there is no answer: those of a search of the items, or of every stage."""
+        if self.partial_ok:
+            return self._stages.clock.estimate(*FLOOR)
+        return self._stages.clock.estimate(*FLOOR, "prerank", "rank", *(["explain"] if self._query.explain else []))
+
     @torch.inference_mode()
     def complete(self, trace: Trace | None = None) -> RankAnswer:
         """Every stage that time allows. Raises DeadlineExpired, Cancelled, and without `partial_ok` a stage's error."""

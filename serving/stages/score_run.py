@@ -21,9 +21,10 @@ CHUNK = 256
 
 
 class ScoreRun:
-    """`complete` is called once; there is nothing to answer with before it is done."""
+    """`complete` is called once; there is nothing to answer with before it is done. What a run takes depends on its
+    items, so that no `least` time is told."""
 
-    partial_ok = False
+    partial_ok, least = False, 0.0
 
     def __init__(
         self, bundle: LoadedBundle, features: RequestFeatures, rank: RankStage, query: ScoreQuery,

@@ -1,55 +1,71 @@
+"""Laws of the queue, on a clock of their own: nothing here hangs on how fast the machine is."""
+
 from __future__ import annotations
 
-import time
 from collections import Counter
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from contracts.errors import SluiceError
-from serving.server.admission import OVERLOADED_SECONDS, Admission, Overloaded, Waiting
+from serving.server.admission import Admission, Overloaded, Waiting
+from serving.server.standing_queue import INTERVAL, LONGEST
 
 SERVICE, FLOOR = 0.01, 0.002
 
 
 class Queue:
-    """An admission and what became of those who came."""
+    """An admission, what became of those who came, and the time."""
 
     def __init__(self, most: int = 8, oldest: float = 10.0, shares: dict[str, float] | None = None) -> None:
-        self.admission, self.refused = Admission(most, oldest, shares), list[tuple[str, str]]()
+        self.now = 100.0
+        self.admission = Admission(most, oldest, shares, lambda: self.now)
+        self.refused = list[tuple[str, str]]()
 
-    def come(self, tenant: str, number: int = 0, left: float = 10.0, since: float = 0.0) -> Waiting:
+    def come(
+        self, tenant: str, number: int = 0, left: float = 10.0, service: float = SERVICE, least: float = FLOOR
+    ) -> Waiting:
         def refuse(error: SluiceError) -> None:
             self.refused.append((name, str(error)))
 
-        name = f"{tenant}{number}"
-        one = Waiting(tenant, lambda: left, refuse, time.monotonic() - since)
-        self.admission.enter(one, SERVICE, FLOOR)
+        name, end = f"{tenant}{number}", self.now + left
+        one = Waiting(tenant, lambda: end - self.now, refuse, least, self.now)
+        self.admission.enter(one, service)
         return one
 
     def served(self, count: int) -> list[str]:
-        found = [self.admission.next(FLOOR) for _ in range(count)]
+        found = [self.admission.next() for _ in range(count)]
         return [one.tenant for one in found if one is not None]
+
+    def stand(self, tenant: str) -> None:
+        """A queue of one tenant in which everyone has waited too long for an interval; two are left in it."""
+        for _ in range(4):
+            self.come(tenant, service=0.0)
+        self.now += 2 * LONGEST
+        assert self.admission.next() is not None
+        self.now += INTERVAL
+        assert self.admission.next() is not None
 
 
 def test_the_oldest_tells_the_age_of_the_queue() -> None:
     queue = Queue()
     assert queue.admission.age == 0.0
-    queue.come("a", since=0.2)
-    queue.come("b", since=3.0)
-    assert queue.admission.age == pytest.approx(3.0, abs=0.5)
+    queue.come("a")
+    queue.now += 2.8
+    queue.come("b")
+    queue.now += 0.2
+    assert queue.admission.age == pytest.approx(3.0)
 
 
-def test_first_come_first_served() -> None:
+@pytest.mark.parametrize("waited", [0.0, 2 * LONGEST, 2 * INTERVAL])
+def test_first_come_first_served(waited: float) -> None:
+    """However long it has lasted: the first of a burst would else wait until the queue is empty."""
     queue = Queue()
     came = [queue.come("a", number) for number in range(3)]
-    assert [queue.admission.next(FLOOR) for _ in range(4)] == [*came, None]
-
-
-def test_newest_first_once_the_oldest_has_waited_long() -> None:
-    queue = Queue()
-    came = [queue.come("a", number, since=2 * OVERLOADED_SECONDS) for number in range(3)]
-    assert [queue.admission.next(FLOOR) for _ in range(3)] == came[::-1]
+    queue.now += waited
+    assert [queue.admission.next() for _ in range(4)] == [*came, None]
 
 
 def test_who_would_wait_longer_than_it_has_is_refused_at_once() -> None:
@@ -59,6 +75,41 @@ def test_who_would_wait_longer_than_it_has_is_refused_at_once() -> None:
     with pytest.raises(Overloaded, match="queue alone takes 50 ms"):
         queue.come("a", left=0.05)
     queue.come("a", left=0.06)
+
+
+def test_who_needs_every_stage_is_refused_sooner() -> None:
+    queue = Queue()
+    queue.come("a", 1, left=0.05, least=0.02)
+    kept = queue.come("a", 2, left=0.05)
+    queue.now += 0.035
+    assert queue.admission.next() is kept
+    assert [name for name, _ in queue.refused] == ["a1"]
+
+
+def test_a_queue_that_stands_takes_no_more_than_what_need_not_wait_long() -> None:
+    queue = Queue()
+    queue.stand("a")
+    queue.come("a", service=LONGEST / 2)
+    with pytest.raises(Overloaded, match="more comes than can be answered, and 300 ms"):
+        queue.come("a", service=LONGEST / 2)
+    with pytest.raises(Overloaded, match="more comes than can be answered, and 30 ms"):
+        queue.come("a", left=0.04)
+    queue.come("a", service=LONGEST / 3)
+
+
+def test_an_empty_queue_stands_no_more() -> None:
+    queue = Queue()
+    queue.stand("a")
+    assert len(queue.served(5)) == 2
+    for _ in range(5):
+        queue.come("a", service=LONGEST)
+
+
+def test_the_queue_of_a_flood_stands_and_no_other() -> None:
+    queue = Queue()
+    queue.stand("flood")
+    queue.come("quiet", service=LONGEST)
+    queue.come("quiet", service=LONGEST)
 
 
 def test_a_full_queue_refuses() -> None:
@@ -71,19 +122,20 @@ def test_a_full_queue_refuses() -> None:
 
 def test_who_has_waited_too_long_is_refused() -> None:
     queue = Queue(oldest=1.0)
-    queue.come("a", 1, since=0.9)
+    queue.come("a", 1)
+    queue.now += 0.9
     queue.come("a", 2)
-    time.sleep(0.15)
+    queue.now += 0.2
     assert queue.served(2) == ["a"]
     assert [name for name, _ in queue.refused] == ["a1"]
 
 
 def test_who_has_too_little_left_when_its_turn_comes_is_refused() -> None:
     queue = Queue()
-    late = queue.come("a", 1)
-    late.remaining = lambda: FLOOR / 2
+    queue.come("a", 1, left=0.1)
     kept = queue.come("a", 2)
-    assert queue.admission.next(FLOOR) is kept
+    queue.now += 0.1 - FLOOR / 2
+    assert queue.admission.next() is kept
     assert [name for name, _ in queue.refused] == ["a1"]
 
 
@@ -128,6 +180,69 @@ def test_who_leaves_has_no_turn() -> None:
     first, second = queue.come("a", 1), queue.come("a", 2)
     queue.admission.leave(first)
     queue.admission.leave(first)
-    assert queue.admission.next(FLOOR) is second
+    assert queue.admission.next() is second
     queue.admission.leave(replace(second))
     assert queue.admission.waiting == 0
+
+
+@dataclass
+class Day:
+    """What a server that takes `SERVICE` on average, and less where there is no more time, made of Poisson arrivals."""
+
+    load: float
+    waits: list[float] = field(default_factory=list)  # from arrival to answer
+    cut: int = 0  # for want of time
+    came: int = 0
+    refused_late: int = 0
+
+    @property
+    def goodput(self) -> float:
+        """Answered, as a share of what came or, above capacity, could be answered."""
+        return len(self.waits) / self.came * max(self.load, 1.0)
+
+
+def day(load: float, deadline: float, seconds: float = 30.0, most: int = 64) -> Day:
+    """At `load` times the capacity."""
+    rng, queue, found = np.random.default_rng(7), Queue(most), Day(load)
+    arrivals = queue.now + np.cumsum(rng.exponential(SERVICE / load, round(seconds * load / SERVICE)))
+    free_at = queue.now
+    while found.came < len(arrivals):
+        moment = free_at if queue.admission.waiting else max(free_at, arrivals[found.came])
+        for queue.now in arrivals[found.came :][arrivals[found.came :] <= moment]:
+            found.came += 1
+            with suppress(Overloaded):
+                queue.come("a", left=deadline)
+        queue.now = moment
+        one, service = queue.admission.next(), SERVICE * float(rng.uniform(0.5, 1.5))
+        if one is not None:
+            free_at = moment + min(service, one.remaining())
+            found.cut += one.remaining() < service
+            found.waits.append(free_at - one.since)
+    found.refused_late = len(queue.refused)
+    return found
+
+
+def test_below_capacity_all_are_answered_and_the_tail_is_that_of_a_plain_queue() -> None:
+    """The mean wait of M/G/1 by Pollaczek and Khinchine, and an exponential tail."""
+    load = 0.8
+    found = day(load, 5.0)
+    mean = SERVICE * load / (1 - load) * (1 + 1 / 12) / 2
+    assert found.goodput > 0.99
+    assert np.percentile(found.waits, 99) < 1.5 * SERVICE + 1.5 * mean * np.log(100)
+
+
+@pytest.mark.parametrize("load", [1.5, 2.8, 5.0])
+def test_above_capacity_the_server_stays_busy_and_nobody_waits_long_or_in_vain(load: float) -> None:
+    found = day(load, 5.0)
+    assert found.goodput > 0.97
+    settled = found.waits[len(found.waits) // 2 :]
+    assert np.percentile(settled, 99) < LONGEST + 6 * SERVICE
+    assert found.refused_late == found.cut == 0
+
+
+@pytest.mark.parametrize("load", [1.5, 2.8, 5.0])
+def test_above_capacity_short_deadlines_are_met_by_answers_that_are_mostly_whole(load: float) -> None:
+    found = day(load, 6 * SERVICE)
+    assert found.goodput > 0.9
+    assert found.cut < 0.25 * len(found.waits)
+    assert found.refused_late < 0.02 * found.came
