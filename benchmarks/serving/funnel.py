@@ -4,8 +4,9 @@
 
 The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
 fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor is what no implementation on these libraries
-goes below: a raw faiss search, and plain MLPs of the same sizes on matrices that are ready. The last
-line is JSON.
+goes below: a raw faiss search, and plain MLPs of the same sizes on matrices that are ready. Ratios to it are medians
+over rounds, each of which asks the funnel and the floor in turn, in CPU time of the one thread that works, so that a
+neighbour on the machine moves neither much; least and most tell how far they may be trusted. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -45,6 +48,7 @@ from serving.stages.funnel import Funnel
 
 VALUES, BUCKETS, RECENT = 1000, 10_000, 20
 USERS = 2000
+ROUNDS = 5
 
 
 def spec() -> FeatureSpec:
@@ -139,14 +143,68 @@ def floors(bundle: LoadedBundle) -> dict[str, Callable[[int], object]]:
     }
 
 
-def clock(work: Callable[[int], object], times: int) -> list[float]:
+def clock(
+    work: Callable[[int], object], times: int, timer: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Milliseconds of each call, after a warm-up of a tenth."""
     spent = []
     for n in range(times + times // 10):
-        start = time.perf_counter()
+        start = timer()
         work(n)
-        spent.append((time.perf_counter() - start) * 1000)
+        spent.append((timer() - start) * 1000)
     return spent[times // 10 :]
+
+
+class Ratio(NamedTuple):
+    """Over the floor: the median of the rounds, and how far they lie apart."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, over: Sequence[float], under: Sequence[float]) -> Ratio:
+        found = [a / b for a, b in zip(over, under, strict=True)]
+        return cls(statistics.median(found), min(found), max(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BesideFloor:
+    """The whole funnel without and with reasons, and its floor without theirs: CPU milliseconds, round after round."""
+
+    plain: list[float]
+    explained: list[float]
+    floor: list[float]
+
+    @property
+    def plain_ratio(self) -> Ratio:
+        return Ratio.of(self.plain, self.floor)
+
+    @property
+    def explained_ratio(self) -> Ratio:
+        """With reasons, over the floor of a request without: what is asked of reasons is that they cost little."""
+        return Ratio.of(self.explained, self.floor)
+
+
+def beside_floor(bundle: LoadedBundle, times: int, rounds: int = ROUNDS) -> BesideFloor:
+    """`times` requests of each kind, spread over the rounds."""
+    funnel, limit = Funnel(bundle), bundle.settings.serve.default_limit
+
+    def ask(number: int, reasons: bool) -> None:
+        query = RankQuery(f"u{number % USERS}", limit, {"context0": f"v{number % VALUES}"}, explain=reasons)
+        funnel.rank(query, Deadline(None))
+
+    def median(work: Callable[[int], object]) -> float:
+        return statistics.median(clock(work, max(times // rounds, 1), time.thread_time))
+
+    found = BesideFloor(plain=[], explained=[], floor=[])
+    with torch.inference_mode():
+        parts = [work for name, work in floors(bundle).items() if name != "explain"]
+        for _ in range(rounds):
+            found.plain.append(median(lambda n: ask(n, False)))
+            found.floor.append(sum(median(work) for work in parts))
+            found.explained.append(median(lambda n: ask(n, True)))
+    return found
 
 
 def measure(bundle: LoadedBundle, requests: int) -> dict[str, list[float]]:
@@ -188,8 +246,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         against = f"{floor[name]:8.3f}{middle / floor[name]:8.2f}" if name in floor else ""
         print(f"{name:<10}{middle:8.3f}{late:8.3f}{against}")
         found[name] = {"median": middle, "p95": late, **({"floor": floor[name]} if name in floor else {})}
+    beside = beside_floor(bundle, chosen.requests)
+    ratios = {"funnel_over_floor": beside.plain_ratio, "explained_over_floor": beside.explained_ratio}
+    for name, ratio in ratios.items():
+        print(f"{name}: {ratio.median:.2f} ({ratio.least:.2f} to {ratio.most:.2f} in {ROUNDS} rounds, CPU time)")
     print(json.dumps({"items": chosen.items, "ranker": chosen.ranker, "requests": chosen.requests,
-                      "milliseconds": found}))
+                      "milliseconds": found, "ratios": ratios}))
 
 
 if __name__ == "__main__":

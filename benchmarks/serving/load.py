@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.funnel import USERS, VALUES, clock, floors, world
+from benchmarks.serving.funnel import USERS, VALUES, beside_floor, clock, world
 from benchmarks.serving.open_loop import LoadFigures, offered, request
 from benchmarks.serving.process_figures import cpu_seconds, resident_megabytes
 from benchmarks.serving.queue_watch import QueueWatch
@@ -35,10 +35,7 @@ from benchmarks.serving.synthetic_bundle import publish
 from benchmarks.serving.witness import witness
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
 from serving.server.client import RankingClient
-from serving.stages.funnel import Funnel
 from sluice.demo.server_process import ServerProcess
 
 CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
@@ -48,21 +45,13 @@ STEADY_RATE, WITNESSED = 300.0, 0.5  # requests a second; share of capacity
 SWAP_SHARE, SWAP_CONNECTION_SECONDS = 0.3, 5.0  # of capacity offered while bundles are changed
 
 
-def in_process(bundle: LoadedBundle, times: int) -> dict[str, float]:
-    """Milliseconds of the funnel without and with reasons, of both floors, and both ratios."""
-    funnel, limit = Funnel(bundle), bundle.settings.serve.default_limit
-
-    def ask(number: int, reasons: bool) -> None:
-        query = RankQuery(f"u{number % USERS}", limit, {"context0": f"v{number % VALUES}"}, explain=reasons)
-        funnel.rank(query, Deadline(None))
-
-    plain = statistics.median(clock(lambda n: ask(n, False), times))
-    explained = statistics.median(clock(lambda n: ask(n, True), times))
-    with torch.inference_mode():
-        floor = {name: statistics.median(clock(work, times)) for name, work in floors(bundle).items()}
-    bare = sum(spent for name, spent in floor.items() if name != "explain")
-    return {"funnel_ms": plain, "explained_ms": explained, "floor_ms": bare, "funnel_over_floor": plain / bare,
-            "explained_over_floor": explained / bare}
+def in_process(bundle: LoadedBundle, times: int) -> dict[str, Any]:
+    """Milliseconds of the funnel without and with reasons, of its floor, and both ratios with their spread."""
+    found = beside_floor(bundle, times)
+    return {"funnel_ms": statistics.median(found.plain), "explained_ms": statistics.median(found.explained),
+            "floor_ms": statistics.median(found.floor), "funnel_over_floor": found.plain_ratio.median,
+            "explained_over_floor": found.explained_ratio.median,
+            "spread": {"funnel": found.plain_ratio[1:], "explained": found.explained_ratio[1:]}}
 
 
 def one_caller(target: str, times: int) -> dict[str, float]:
@@ -158,8 +147,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as place:
         made = world(chosen.items, chosen.ranker)
         inside = in_process(made, chosen.requests)
-        print(f"in process: {inside['funnel_ms']:.2f} ms, with reasons {inside['explained_ms']:.2f}, floor "
-              f"{inside['floor_ms']:.2f}", flush=True)
+        print(f"in process, CPU: {inside['funnel_ms']:.2f} ms, with reasons {inside['explained_ms']:.2f}, floor "
+              f"{inside['floor_ms']:.2f}; ratios in rounds {inside['spread']}", flush=True)
         folder = publish(made, Path(place), VALUES)
         del made
         found = []
@@ -172,10 +161,11 @@ def main(argv: Sequence[str] | None = None) -> None:
           f"{swap['p99_ratio']:.2f} of steady")
     if chosen.json:
         print(json.dumps({"load": summary(inside, found, swap), "date": datetime.now(UTC).date().isoformat(),
-                          "items": chosen.items, "ranker": chosen.ranker, "runs": found, "swap_codes": codes}))
+                          "items": chosen.items, "ranker": chosen.ranker, "in_process": inside, "runs": found,
+                          "swap_codes": codes}))
 
 
-def summary(inside: dict[str, float], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
+def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
     """One caller and overload of the first run, capacity and 300 a second of the last."""
     first, last = found[0], found[-1]
     return {

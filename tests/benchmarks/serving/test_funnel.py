@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.serving.funnel import clock, floors, main, spec, world
+from benchmarks.serving.funnel import BesideFloor, beside_floor, clock, floors, main, spec, world
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
@@ -18,6 +18,8 @@ def test_stages_stand_beside_what_no_implementation_goes_below(capsys):
     for row in found["milliseconds"].values():
         assert 0 <= row["median"] <= row["p95"]
         assert row.get("floor", 1) > 0
+    for median, least, most in found["ratios"].values():
+        assert 0 < least <= median <= most
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,18 @@ def test_the_synthetic_bundle_answers_like_a_real_one(bundle):
 def test_the_floors_take_what_the_stages_take(bundle):
     assert set(floors(bundle)) == {"retrieve", "prerank", "rank", "explain"}
     assert len(spec().fields) == 40
+
+
+def test_ratios_are_taken_within_a_round():
+    """The machine was twice as slow in the second one."""
+    found = BesideFloor(plain=[3.0, 6.0, 4.0], explained=[4.0, 8.0, 4.0], floor=[2.0, 4.0, 2.0])
+    assert found.plain_ratio == (1.5, 1.5, 2.0)
+    assert found.explained_ratio.median == 2.0
+
+
+def test_every_round_asks_for_everything(bundle):
+    found = beside_floor(bundle, 4, rounds=2)
+    assert [len(part) for part in (found.plain, found.explained, found.floor)] == [2, 2, 2]
 
 
 def test_the_clock_leaves_the_warm_up_out():
