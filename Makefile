@@ -4,14 +4,17 @@ PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.ready-demo
 AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
+SUPPORTED := 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Sluice needs Python 3.11 or 3.12, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 export OMP_NUM_THREADS ?= 2
+export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo docs test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
 
-demo: $(READY)
+demo: $(DEMO_READY)
 	$(BIN)/sluice demo --out out/demo
 
 test: $(READY) java
@@ -60,16 +63,23 @@ h2load:
 proto: $(READY)
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. serving/proto/sluice.proto
 
-$(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Sluice needs Python 3.11 or 3.12, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
+# What the demo runs, and what the tests run on top of it: one environment, the same versions.
+$(DEMO_READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c $(SUPPORTED)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
-	@touch $(READY)
+	$(BIN)/pip install --quiet --no-compile $(PIP_ARGS) -c constraints.txt -e '.[demo]'
+	@touch $(DEMO_READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c $(SUPPORTED)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-compile $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	@touch $(DEMO_READY) $(READY)
 
 $(AIRFLOW_READY): constraints-airflow.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Sluice needs Python 3.11 or 3.12, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c $(SUPPORTED)
 	$(PYTHON) -m venv $(AIRFLOW)
-	$(AIRFLOW)/bin/pip install --quiet $(PIP_ARGS) -c constraints-airflow.txt apache-airflow pytest
+	$(AIRFLOW)/bin/pip install --quiet --no-compile $(PIP_ARGS) -c constraints-airflow.txt apache-airflow pytest
 	@touch $(AIRFLOW_READY)
 
 clean:

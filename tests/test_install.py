@@ -1,0 +1,67 @@
+"""What `make demo` installs has what the platform imports: everything but what a command asks for when it is used."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "sluice")
+ASKED_FOR = {"optuna": "models/tuning/job.py"}  # `sluice tune` says what to install where it is missing
+
+
+def imported_at_the_top() -> dict[str, Path]:
+    """Third-party packages that a module of the platform imports outside its functions, with one that does."""
+    found = {}
+    for layer in LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
+            for node in ast.parse(path.read_text()).body:
+                names = ([alias.name for alias in node.names] if isinstance(node, ast.Import) else
+                         [node.module] if isinstance(node, ast.ImportFrom) and node.module else [])
+                found |= {name.split(".")[0]: path for name in names}
+    return {name: path for name, path in found.items() if name not in sys.stdlib_module_names and name not in LAYERS}
+
+
+def required(wanted: Requirement) -> list[str]:
+    """What a distribution needs; of Sluice itself as `pyproject.toml` has it now."""
+    if wanted.name != "sluice":
+        return metadata.requires(wanted.name) or []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    return [*project["dependencies"], *(line for name in wanted.extras for line in extras[name])]
+
+
+def installed_by(extra: str) -> set[str]:
+    """Names of the distributions that `sluice[extra]` brings, those they need included."""
+    found: set[str] = set()
+    todo = [Requirement(f"sluice[{extra}]")]
+    while todo:
+        wanted = todo.pop()
+        key = f"{wanted.name.lower()}[{','.join(sorted(wanted.extras))}]"
+        if key in found:
+            continue
+        found |= {key, wanted.name.lower().replace("_", "-")}
+        asked = {"extra": ""}, *({"extra": name} for name in wanted.extras)
+        for line in required(wanted):
+            requirement = Requirement(line)
+            if requirement.marker is None or any(requirement.marker.evaluate(one) for one in asked):
+                todo.append(requirement)
+    return found
+
+
+def test_the_demo_installs_what_is_imported():
+    distributions = metadata.packages_distributions()
+    demo = installed_by("demo")
+    missing = {name: str(path.relative_to(ROOT)) for name, path in imported_at_the_top().items()
+               if not {one.lower().replace("_", "-") for one in distributions.get(name, ())} & demo}
+    assert missing == ASKED_FOR
+
+
+def test_the_demo_leaves_out_what_tests_and_other_commands_use():
+    assert installed_by("demo") & {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"} == set()
+    assert installed_by("dev") >= {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"}
