@@ -24,14 +24,15 @@ class Address:
 
 def run(upstream: Upstream, address: Address, on_ready: Callable[[int], None]) -> None:
     """Raises SluiceError where the port is taken."""
-    with _listening(address) as listener:
+    with listening(address) as listener:
         config = uvicorn.Config(gateway(upstream), log_level="warning", access_log=False, ws="none",
                                 timeout_graceful_shutdown=GRACE_SECONDS)
         on_ready(listener.getsockname()[1])
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listening(address: Address) -> socket.socket:
+def listening(address: Address, option: str = "--port") -> socket.socket:
+    """Raises SluiceError where it is taken, which names the option that picks another one."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -41,5 +42,5 @@ def _listening(address: Address) -> socket.socket:
     except OSError as error:
         listener.close()
         raise SluiceError(f"{address.host}:{address.port} cannot be listened on ({error.strerror}); stop what holds "
-                          "it, or give another --port") from None
+                          f"it, or give another {option}") from None
     return listener

@@ -71,12 +71,17 @@ class RecordedCall:
         self._status, self._answer = OK, answer
         self._spent = time.perf_counter() - self._began
 
+    @property
+    def outcome(self) -> tuple[str, float, RankAnswer | PageAnswer | None]:
+        """Status, seconds and the answer that was sent in time; of a call that has ended."""
+        return self._status, self._spent, self._answer if self._status == OK else None
+
     def ended(self, context: CallContext) -> None:
         """gRPC is done with it: sent, or given up."""
         self._status = at_the_end(self._status, context, self._late)
-        spent = self._spent or time.perf_counter() - self._began
-        answer = self._answer if self._status == OK else None
-        self._recorder.record(self._request, self._request_id, self._status, answer, round(spent * 1e6))
+        self._spent = self._spent or time.perf_counter() - self._began
+        status, spent, answer = self.outcome
+        self._recorder.record(self._request, self._request_id, status, answer, round(spent * 1e6))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -19,23 +20,24 @@ from serving.server.servicer import RankingServicer
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
 NOTHING = "the call ended without a request; send one"
 NO_REQUEST = "what was sent is no request of this method; send one as serving/proto/sluice.proto says"
-Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]
-Unread = Callable[[str, grpc.aio.ServicerContext], None]
+Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named as in the proto
 
 
 def add_to_server(servicer: RankingServicer, server: grpc.aio.Server) -> None:
     """As the generated function would, but with the entry before each method."""
     handlers = {
-        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString, servicer.unread),
-        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString, _nothing),
+        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString),
+        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     server.add_registered_method_handlers(SERVICE, handlers)
 
 
 def _entered(
-    servicer: RankingServicer, method: Method, parse: Callable[[bytes], Message], unread: Unread
+    servicer: RankingServicer, method: Method, parse: Callable[[bytes], Message]
 ) -> grpc.RpcMethodHandler:
+    unread = partial(servicer.unread, method.__name__)
+
     async def handle(_: object, context: grpc.aio.ServicerContext) -> Message:
         why = servicer.enter(context)
         if why:
@@ -54,10 +56,6 @@ def _entered(
         return await method(request, context)
 
     return grpc.stream_unary_rpc_method_handler(handle, None, _written)
-
-
-def _nothing(status: str, context: grpc.aio.ServicerContext) -> None:
-    """`Score` shows nothing, so nothing of it is logged."""
 
 
 def _written(answer: Message) -> bytes:

@@ -29,6 +29,7 @@ from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
 from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.request_observer import observer_of_process, watch
 from serving.request import message_bounds
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
@@ -117,7 +118,9 @@ class Server:
                                        interceptors=[AccessInterceptor(gate)] if gate else None)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
-        self._servicer = RankingServicer(funnel, bundle.manifest, bundle.settings.serve, answers, gate)
+        self._observer, self._answers, self._manifest = observer_of_process(), answers, bundle.manifest
+        self._servicer = RankingServicer(
+            funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._stopping = asyncio.Event()
 
@@ -125,12 +128,15 @@ class Server:
         """Raises SluiceError when the port is taken."""
         self._add_services()
         bound = await self._listen()
-        watch = asyncio.create_task(self._health.watch_answers())
+        watched = asyncio.create_task(self._health.watch_answers())
         for service in ("", SERVICE):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        observed = asyncio.create_task(
+            watch(self._observer, self._manifest, lambda: self._servicer.queue, self._answers))
         on_ready(bound)
         await self._stopping.wait()
-        watch.cancel()
+        for task in (watched, observed):
+            task.cancel()
         await self._stop()
 
     def _add_services(self) -> None:

@@ -21,6 +21,7 @@ from contracts.errors import RequestError, SluiceError
 from contracts.shown import short, shown
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
+from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
@@ -28,7 +29,7 @@ from serving.request.message_bounds import OutOfBounds
 from serving.request.query import PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
 from serving.response_log.response_log import ResponseLog
-from serving.response_log.response_recorder import ResponseRecorder
+from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
 from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
 from serving.server.client import TENANT
@@ -50,9 +51,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     def __init__(
         self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None,
-        gate: Gate | None = None,
+        gate: Gate | None = None, observer: RequestObserver = NOBODY,
     ) -> None:
         self._funnel, self._manifest, self._serve, self._gate = funnel, manifest, serve, gate
+        self._observer = observer
         self._recorder = ResponseRecorder(answers, manifest)
         self._writing = RunningQuantile()
         self._engine = Engine(
@@ -69,6 +71,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     def floor(self) -> float:
         """Seconds of a deadline from which on every call is answered in time, by a search of the items at least."""
         return self.reserve + self._funnel.floor
+
+    @property
+    def queue(self) -> tuple[int, float]:
+        """Requests that wait, and the seconds that the oldest has."""
+        return self._engine.waiting, self._engine.queue_age
 
     def load(self) -> dict[str, str]:
         """For the health check: the floor in milliseconds, the requests that wait and how long the oldest has, and
@@ -90,7 +97,13 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         """One request from arrival to answer; what fails is a status, and either is logged."""
         request_id = request.request_id or uuid.uuid4().hex
         call = self._recorder.begin(request, request_id, self.reserve, context)
-        context.add_done_callback(call.ended)
+        caller = self._observer.caller(context)
+
+        def ended(context: grpc.aio.ServicerContext) -> None:
+            call.ended(context)
+            self._observer.ended(EndedCall("Rank", *call.outcome, request_id, caller))
+
+        context.add_done_callback(ended)
         try:
             answer = await self._answer(request, self._deadline(context), self._tenant(context))
         except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
@@ -109,20 +122,28 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._writing.tell(time.perf_counter() - written)
         return response
 
-    def unread(self, status: str, context: grpc.aio.ServicerContext) -> None:
-        """A call for `Rank` that ends so before its request is read."""
-        self._recorder.unread(status, self.reserve, context)
+    def unread(self, method: str, status: str, context: grpc.aio.ServicerContext) -> None:
+        """A call that ends so before its request is read. `Score` shows nothing, so nothing of it is logged."""
+        self._observer.ended(EndedCall(method, status))
+        if method == "Rank":
+            self._recorder.unread(status, self.reserve, context)
 
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
-        request_id = request.request_id or uuid.uuid4().hex
+        request_id, begun, said = request.request_id or uuid.uuid4().hex, time.perf_counter(), CANCELLED
         try:
             if self.refusing:
                 raise Stopping("the server is stopping; ask another one")
             run = self._funnel.begin_score(to_score_query(request, self._serve), self._deadline(context))
             answer = await self._engine.submit(run, self._tenant(context))
+            said = OK
         except Exception as error:
-            await context.abort_with_status(rpc_status.to_status(_status(error, request_id)))
+            status = _status(error, request_id)
+            said = code_pb2.Code.Name(status.code)
+            await context.abort_with_status(rpc_status.to_status(status))
+        finally:
+            said, spent = at_the_end(said, context, self.reserve), time.perf_counter() - begun
+            self._observer.ended(EndedCall("Score", said, spent, None, request_id, self._observer.caller(context)))
         return to_score_response(answer, request_id)
 
     def _tenant(self, context: grpc.aio.ServicerContext) -> str:

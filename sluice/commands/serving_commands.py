@@ -4,6 +4,8 @@ client, printed for people or as JSON."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,6 +51,10 @@ def serve(
     reflection: Annotated[
         bool | None, typer.Option("--reflection/--no-reflection", help="on unless said otherwise on loopback alone")
     ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="a side port: /metrics, /healthz, /readyz; 0 picks one")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="where it listens; it asks for no token")] = "127.0.0.1",
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
 
@@ -68,12 +74,28 @@ def serve(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
         workers=workers or os.cpu_count() or 1, doors=doors)
     open_doors(host, doors)
-    if bundle.startswith(SCHEME):
-        serve_alias(bundle, settings, registry, cache)
-    elif settings.workers > 1:
-        serve_shared(Path(bundle), settings)
-    else:
-        serve_folder(Path(bundle), host, port, log_answers, doors)
+    with nullcontext() if metrics_port is None else side_door(metrics_host, metrics_port):
+        if bundle.startswith(SCHEME):
+            serve_alias(bundle, settings, registry, cache)
+        elif settings.workers > 1:
+            serve_shared(Path(bundle), settings)
+        else:
+            serve_folder(Path(bundle), host, port, log_answers, doors)
+
+
+@contextmanager
+def side_door(host: str, port: int) -> Iterator[None]:
+    """The side port, and the folder through which the serving processes tell it their figures."""
+    from serving.metrics.metrics_folder import metrics_folder
+
+    with metrics_folder() as folder:
+        from serving.access.doors import address
+        from serving.console.side_port import side_app, side_port
+        from serving.gateway.http_server import Address
+
+        with side_port(side_app(folder), Address(host, port)) as bound:
+            typer.echo(f"metrics on http://{address(host, bound)}/metrics")
+            yield
 
 
 def parse_doors(

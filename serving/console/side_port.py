@@ -1,0 +1,83 @@
+"""A port beside the server's: /metrics for Prometheus, /healthz and /readyz for who starts and balances processes.
+
+It speaks plain HTTP and asks for no token, so it belongs on loopback or into a private network. It listens in a thread
+of the supervisor, where there is one, and reads files, so that a scrape costs no worker anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.multiprocess import MultiProcessCollector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from serving.gateway.http_server import Address, listening
+from serving.metrics.metrics_folder import forget_the_gone
+
+STOP_SECONDS = 5.0
+
+
+class Figures:
+    """Of all processes of a folder, the ended ones' counts among them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+
+    def text(self) -> bytes:
+        """As Prometheus reads them."""
+        with self._lock:
+            return generate_latest(self._registry())
+
+    @property
+    def workers(self) -> int:
+        """Processes that serve."""
+        with self._lock:
+            return int(self._registry().get_sample_value("sluice_workers") or 0)
+
+    def _registry(self) -> CollectorRegistry:
+        forget_the_gone(self._folder)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, str(self._folder))
+        return registry
+
+
+def side_app(folder: Path, further: tuple[BaseRoute, ...] = ()) -> Starlette:
+    """An ASGI application."""
+    figures = Figures(folder)
+
+    def metrics(request: Request) -> Response:
+        return Response(figures.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    def healthy(request: Request) -> Response:
+        return JSONResponse({"status": "SERVING"})
+
+    def ready(request: Request) -> Response:
+        workers = figures.workers
+        status = "SERVING" if workers else "NOT_SERVING"
+        return JSONResponse({"status": status, "workers": workers}, 200 if workers else 503)
+
+    return Starlette(routes=[Route("/metrics", metrics), Route("/healthz", healthy), Route("/readyz", ready), *further])
+
+
+@contextmanager
+def side_port(app: Starlette, address: Address) -> Iterator[int]:
+    """The port, on which `app` is served by a thread. Raises SluiceError where it is taken."""
+    with listening(address, "--metrics-port") as listener:
+        config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="side port", daemon=True)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(STOP_SECONDS)

@@ -1,0 +1,64 @@
+"""Counts of processes that are gone stay, once; their gauges go; the folder does not grow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from serving.metrics.metrics_folder import VARIABLE, forget_the_gone, is_on, metrics_folder
+
+
+def a_dead_process() -> int:
+    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as process:
+        pass
+    return process.pid
+
+
+def write(folder: Path, kind: str, process: int, name: str, value: float) -> None:
+    held = MmapedDict(str(folder / f"{kind}_{process}.db"))
+    held.write_value(mmap_key(name, name, [], [], "help"), value, 0.0)
+    held.close()
+
+
+def read(folder: Path, name: str) -> float | None:
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, str(folder))
+    return registry.get_sample_value(name)
+
+
+def test_counts_of_the_gone_stay_and_their_gauges_go(tmp_path: Path) -> None:
+    gone, own = a_dead_process(), os.getpid()
+    for process, value in ((gone, 3.0), (own, 4.0)):
+        write(tmp_path, "counter", process, "calls_total", value)
+        write(tmp_path, "gauge_livesum", process, "workers", 1.0)
+    for _ in range(2):  # what was added up is not added again
+        forget_the_gone(tmp_path)
+        assert read(tmp_path, "calls_total") == 7.0
+        assert read(tmp_path, "workers") == 1.0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "counter_0.db", f"counter_{own}.db", f"gauge_livesum_{own}.db"]
+
+
+def test_many_that_come_and_go_leave_one_file(tmp_path: Path) -> None:
+    gone = a_dead_process()
+    for value in (1.0, 2.0, 4.0):
+        write(tmp_path, "counter", gone, "calls_total", value)
+        forget_the_gone(tmp_path)
+    assert read(tmp_path, "calls_total") == 7.0
+    assert [path.name for path in tmp_path.iterdir()] == ["counter_0.db"]
+
+
+def test_the_folder_is_private_named_to_processes_and_gone_at_the_end() -> None:
+    assert not is_on()
+    with metrics_folder() as folder:
+        assert is_on()
+        assert os.environ[VARIABLE] == str(folder)
+        assert folder.stat().st_mode & 0o077 == 0
+    assert not is_on()
+    assert not folder.exists()

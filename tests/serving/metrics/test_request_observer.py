@@ -1,0 +1,73 @@
+"""An observer hears of every call of a real server once, whatever came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver, observer_of_process, watch
+from serving.metrics.serving_metrics import ServingMetrics
+from serving.server.client import RankingClient, RankingFailed
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
+from tests.serving.in_process_server import InProcessServer
+
+
+@pytest.fixture(scope="module")
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture(scope="module")
+def target(loaded: LoadedBundle, registry: CollectorRegistry) -> Iterator[str]:
+    observer = RequestObserver(ServingMetrics(registry))
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve, observer=observer)
+    with InProcessServer(servicer) as server:
+        yield server.target
+    servicer.close()
+
+
+def count(registry: CollectorRegistry, method: str, status: str) -> float:
+    return registry.get_sample_value("sluice_requests_total", {"method": method, "status": status}) or 0.0
+
+
+def test_every_call_is_heard_of_once(target: str, registry: CollectorRegistry, loaded: LoadedBundle) -> None:
+    with RankingClient(target) as client:
+        client.rank("u", limit=3, seconds=20)
+        client.score("u", [loaded.items.key(0)], seconds=20)
+        for ask in (lambda: client.rank("", seconds=20), lambda: client.score("u", [], seconds=20)):
+            with pytest.raises(RankingFailed):
+                ask()
+        client.rank("u", limit=3, seconds=20)  # what ended before has been told by now
+        client.rank("u", limit=3, seconds=20)
+    assert count(registry, "Rank", "OK") >= 2
+    assert count(registry, "Score", "OK") == 1
+    assert count(registry, "Rank", "INVALID_ARGUMENT") == count(registry, "Score", "INVALID_ARGUMENT") == 1
+    assert (registry.get_sample_value("sluice_stage_candidates_out_total", {"stage": "rerank"}) or 0) >= 6
+
+
+def test_without_a_side_port_nobody_counts() -> None:
+    assert observer_of_process() is NOBODY
+    NOBODY.ended(EndedCall("Rank", "OK"))
+    NOBODY.close()
+
+
+def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
+    registry = CollectorRegistry()
+    observer = RequestObserver(ServingMetrics(registry))
+
+    async def a_moment() -> None:
+        task = asyncio.create_task(watch(observer, loaded.manifest, lambda: (2, 0.5), None))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    asyncio.run(a_moment())
+    assert registry.get_sample_value("sluice_queue_requests") == 2
+    assert registry.get_sample_value("sluice_workers") == 1
+    observer.close()
+    assert registry.get_sample_value("sluice_workers") == 0
