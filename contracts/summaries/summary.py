@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from contracts import metrics_file
 from contracts.atomic_write import write_json
 from contracts.errors import DataError
 
@@ -36,8 +37,10 @@ Kind = TypeVar("Kind", bound=Summary)
 
 
 def write(folder: Path, summary: Summary) -> None:
-    """Replaces the folder's summary in one rename. Raises ValueError for a figure that is not finite."""
+    """Replaces the folder's summary in one rename, and its figures for Prometheus besides. Raises ValueError for a
+    figure that is not finite."""
     write_json(folder / FILE, summary.plain())
+    metrics_file.write(folder, summary.plain())
 
 
 def read(folder: Path, kind: type[Kind]) -> Kind | None:

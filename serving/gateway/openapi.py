@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, ServiceDescriptor
@@ -25,7 +26,8 @@ FAILURES = {"400": "the request cannot be answered as asked", "401": "no valid t
 
 
 def path_of(method: MethodDescriptor) -> str:
-    return f"/v1/{method.name.lower()}"
+    """WhyNot is /v1/why-not."""
+    return "/v1/" + re.sub(r"(?<=[a-z])(?=[A-Z])", "-", method.name).lower()
 
 
 def description(service: ServiceDescriptor, version: str) -> Schema:

@@ -13,7 +13,8 @@ body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; line-height: 1.5; }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid; border-radius: .4rem; }
 table { border-collapse: collapse; } td, th { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top; }
 """
-EXAMPLE = {"user_id": "u_00017", "context": {"device": "phone"}}
+ASKER, ITEMS = {"user_id": "u_00017", "context": {"device": "phone"}}, {"item_ids": ["i_1", "i_2"]}
+EXAMPLES = {"Rank": {**ASKER, "limit": 5}, "Score": {**ASKER, **ITEMS}, "WhyNot": {"request": ASKER, **ITEMS}}
 
 
 def page(described: Schema) -> str:
@@ -32,7 +33,7 @@ def page(described: Schema) -> str:
 def _method(path: str, operation: Schema) -> str:
     rows = "".join(f"<tr><th>{code}</th><td>{escape(answer['description'])}</td></tr>"
                    for code, answer in operation["responses"].items())
-    body = {**EXAMPLE, **({"item_ids": ["i_1", "i_2"]} if operation["operationId"] == "Score" else {"limit": 5})}
+    body = EXAMPLES[operation["operationId"]]
     shown = f"curl -s http://HOST:PORT{path} -H 'Grpc-Timeout: 100m' -d '{json.dumps(body)}'"
     return f"<h2>POST {escape(path)}</h2><pre>{escape(shown)}</pre><table>{rows}</table>"
 

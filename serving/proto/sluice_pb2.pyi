@@ -10,6 +10,42 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class WhyNotRequest(_message.Message):
+    __slots__ = ("request", "item_ids")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    ITEM_IDS_FIELD_NUMBER: _ClassVar[int]
+    request: RankRequest
+    item_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request: _Optional[_Union[RankRequest, _Mapping]] = ..., item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WhyNotResponse(_message.Message):
+    __slots__ = ("request_id", "bundle_version", "items")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    bundle_version: str
+    items: _containers.RepeatedCompositeFieldContainer[ItemFate]
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ItemFate, _Mapping]]] = ...) -> None: ...
+
+class ItemFate(_message.Message):
+    __slots__ = ("item_id", "stage", "cause", "score", "needed", "measure", "position")
+    ITEM_ID_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    NEEDED_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    item_id: str
+    stage: str
+    cause: str
+    score: float
+    needed: float
+    measure: str
+    position: int
+    def __init__(self, item_id: _Optional[str] = ..., stage: _Optional[str] = ..., cause: _Optional[str] = ..., score: _Optional[float] = ..., needed: _Optional[float] = ..., measure: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+
 class Change(_message.Message):
     __slots__ = ("item_id", "version", "event_time")
     ITEM_ID_FIELD_NUMBER: _ClassVar[int]

@@ -45,6 +45,11 @@ class RankingStub:
                 request_serializer=serving_dot_proto_dot_sluice__pb2.ScoreRequest.SerializeToString,
                 response_deserializer=serving_dot_proto_dot_sluice__pb2.ScoreResponse.FromString,
                 _registered_method=True)
+        self.WhyNot = channel.unary_unary(
+                '/sluice.v1.Ranking/WhyNot',
+                request_serializer=serving_dot_proto_dot_sluice__pb2.WhyNotRequest.SerializeToString,
+                response_deserializer=serving_dot_proto_dot_sluice__pb2.WhyNotResponse.FromString,
+                _registered_method=True)
 
 
 class RankingServicer:
@@ -67,6 +72,13 @@ class RankingServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WhyNot(self, request, context):
+        """Why items are not in the slate of a request: it is run as `Rank` would, without haste, and not logged.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RankingServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -79,6 +91,11 @@ def add_RankingServicer_to_server(servicer, server):
                     servicer.Score,
                     request_deserializer=serving_dot_proto_dot_sluice__pb2.ScoreRequest.FromString,
                     response_serializer=serving_dot_proto_dot_sluice__pb2.ScoreResponse.SerializeToString,
+            ),
+            'WhyNot': grpc.unary_unary_rpc_method_handler(
+                    servicer.WhyNot,
+                    request_deserializer=serving_dot_proto_dot_sluice__pb2.WhyNotRequest.FromString,
+                    response_serializer=serving_dot_proto_dot_sluice__pb2.WhyNotResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -136,6 +153,33 @@ class Ranking:
             '/sluice.v1.Ranking/Score',
             serving_dot_proto_dot_sluice__pb2.ScoreRequest.SerializeToString,
             serving_dot_proto_dot_sluice__pb2.ScoreResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WhyNot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sluice.v1.Ranking/WhyNot',
+            serving_dot_proto_dot_sluice__pb2.WhyNotRequest.SerializeToString,
+            serving_dot_proto_dot_sluice__pb2.WhyNotResponse.FromString,
             options,
             channel_credentials,
             insecure,

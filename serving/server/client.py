@@ -113,6 +113,31 @@ class RankingClient:
         except grpc.RpcError as error:
             raise _failure(error) from None
 
+    def why_not(
+        self,
+        user: str,
+        items: Sequence[str],
+        *,
+        limit: int | None = None,
+        context: Mapping[str, ContextValue] | None = None,
+        candidates: Sequence[str] | None = None,
+        filters: Mapping[str, Sequence[str]] | None = None,
+        recent_items: Sequence[str] | None = None,
+        tenant: str = "",
+        seconds: float = 1.0,
+    ) -> pb.WhyNotResponse:
+        """The stage that has dropped each of the items from the slate that `rank` would answer. Raises
+        RankingFailed."""
+        request = pb.RankRequest(user_id=user, limit=limit, candidate_list=_listed(candidates), context=_sent(context),
+                                 filters=_filters(filters))
+        if recent_items is not None:
+            request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent_items))
+        try:
+            return self._stub.WhyNot(pb.WhyNotRequest(request=request, item_ids=items), timeout=seconds,
+                                     metadata=self._metadata(tenant))
+        except grpc.RpcError as error:
+            raise _failure(error) from None
+
     def score(
         self,
         user: str,

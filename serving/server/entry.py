@@ -28,6 +28,7 @@ def add_to_server(servicer: RankingServicer, server: grpc.aio.Server) -> None:
     handlers = {
         "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString),
         "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString),
+        "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest.FromString),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     server.add_registered_method_handlers(SERVICE, handlers)

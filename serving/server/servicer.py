@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections.abc import Callable
 
 import grpc
 from google.protobuf import any_pb2
@@ -33,10 +34,19 @@ from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecord
 from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
 from serving.server.client import TENANT
-from serving.server.engine import Engine
+from serving.server.engine import Answer, Engine, Run
 from serving.server.page_run import PageRun
-from serving.server.translation import to_page_query, to_query, to_response, to_score_query, to_score_response
+from serving.server.translation import (
+    to_page_query,
+    to_query,
+    to_response,
+    to_score_query,
+    to_score_response,
+    to_why_not,
+    to_why_not_response,
+)
 from serving.stages.funnel import Funnel
+from serving.why_not.why_not_run import WhyNotRun
 
 log = logging.getLogger("sluice.serving")
 
@@ -130,12 +140,27 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
-        request_id, begun, said = request.request_id or uuid.uuid4().hex, time.perf_counter(), CANCELLED
+        request_id = request.request_id or uuid.uuid4().hex
+        answer = await self._whole("Score", request_id, context, lambda: self._funnel.begin_score(
+            to_score_query(request, self._serve), self._deadline(context)))
+        return to_score_response(answer, request_id)
+
+    async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
+        """What has become of items; not logged either."""
+        request_id = request.request.request_id or uuid.uuid4().hex
+        fates = await self._whole("WhyNot", request_id, context, lambda: WhyNotRun(
+            self._funnel, *to_why_not(request, self._serve), self._deadline(context)))
+        return to_why_not_response(fates, request_id, self._manifest.version)
+
+    async def _whole(
+        self, method: str, request_id: str, context: grpc.aio.ServicerContext, begin: Callable[[], Run[Answer]]
+    ) -> Answer:
+        """All or nothing in time; what fails is a status."""
+        begun, said = time.perf_counter(), CANCELLED
         try:
             if self.refusing:
                 raise Stopping("the server is stopping; ask another one")
-            run = self._funnel.begin_score(to_score_query(request, self._serve), self._deadline(context))
-            answer = await self._engine.submit(run, self._tenant(context))
+            answer = await self._engine.submit(begin(), self._tenant(context))
             said = OK
         except Exception as error:
             status = _status(error, request_id)
@@ -143,8 +168,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             await context.abort_with_status(rpc_status.to_status(status))
         finally:
             said, spent = at_the_end(said, context, self.reserve), time.perf_counter() - begun
-            self._observer.ended(EndedCall("Score", said, spent, None, request_id, self._observer.caller(context)))
-        return to_score_response(answer, request_id)
+            self._observer.ended(EndedCall(method, said, spent, None, request_id, self._observer.caller(context)))
+        return answer
 
     def _tenant(self, context: grpc.aio.ServicerContext) -> str:
         """Whose share of the server this is: behind a gate the name of the token's owner, whatever it says itself."""

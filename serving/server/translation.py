@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from contracts.config.stages import Serve
@@ -24,6 +24,7 @@ from serving.request.query import (
     StageReport,
     StageStatus,
 )
+from serving.why_not.why_not_run import Fate
 
 STATUS = {
     StageStatus.COMPLETE: pb.StageReport.COMPLETE,
@@ -133,6 +134,20 @@ def to_score_response(answer: ScoreAnswer, request_id: str) -> pb.ScoreResponse:
     return pb.ScoreResponse(
         request_id=request_id, bundle_version=answer.bundle_version, probabilities=answer.probabilities,
         unknown_items=answer.unknown, known_user=answer.known_user)
+
+
+def to_why_not(request: pb.WhyNotRequest, serve: Serve) -> tuple[RankQuery, tuple[str, ...]]:
+    """The query and the items. Raises what `to_query` does."""
+    if request.request.placements:
+        raise RequestError("request.placements", "cannot be explained; ask with the limit and the filters of one")
+    at_most("item_ids", request.item_ids, serve.max_limit, "max_limit")
+    return to_query(request.request, serve), texts("item_ids", request.item_ids, serve)
+
+
+def to_why_not_response(fates: Sequence[Fate], request_id: str, version: str) -> pb.WhyNotResponse:
+    items = [pb.ItemFate(item_id=fate.item, stage=fate.stage, cause=fate.cause, score=fate.score, needed=fate.needed,
+                         measure=fate.measure, position=fate.position) for fate in fates]
+    return pb.WhyNotResponse(request_id=request_id, bundle_version=version, items=items)
 
 
 def _values(where: str, given: Mapping[str, pb.Value], serve: Serve) -> dict[str, ContextValue]:

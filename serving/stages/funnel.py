@@ -71,6 +71,11 @@ class Funnel:
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")
 
+    @property
+    def stages(self) -> Stages:
+        """For who looks at them one by one."""
+        return self._stages
+
     def begin_score(self, query: ScoreQuery, deadline: Deadline) -> ScoreRun:
         """Given items, scored and nothing else. Raises RequestError, DeadlineExpired."""
         check_score(query, self._bundle.spec)

@@ -45,9 +45,13 @@ class PrerankStage:
         part = self._scorer.prepare(candidates, requester, user_vector)
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, part)
         scored = candidates.take(slice(len(logits))).scored(NAME, logits)
-        objective = self._objective(logits, scored, by_value)
+        objective = self.objective(logits, scored, by_value)
         kept = scored.take(best_first(objective, scored.rows, self._keep))
         return Stage(kept, *cut_status(len(scored), len(candidates)))
+
+    def logits(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> np.ndarray:
+        """[K] of all the candidates, in their order."""
+        return self._scorer.prepare(candidates, requester, user_vector)(slice(len(candidates)))
 
     def by_towers(self, candidates: Candidates, by_value: bool) -> Candidates:
         """The best `prerank.keep` by the inner product that retrieval has left, plus the temperature's share of
@@ -59,7 +63,8 @@ class PrerankStage:
             scores = scores + self._temperature * np.log(np.maximum(candidates.bids_of(self._bids), SMALLEST_BID))
         return candidates.take(best_first(scores, candidates.rows, self._keep))
 
-    def _objective(self, logits: np.ndarray, scored: Candidates, by_value: bool) -> np.ndarray:
+    def objective(self, logits: np.ndarray, scored: Candidates, by_value: bool) -> np.ndarray:
+        """What `run` orders by."""
         if not by_value or self._bids is None:
             return logits
         return expected_revenue(scored.bids_of(self._bids), self._scorer.calibration.apply(logits))

@@ -151,7 +151,7 @@ class RetrievalStage:
         deadline: Deadline = NO_DEADLINE,
     ) -> Retrieved:
         """`user_vector` [d], or NO_VECTOR for a requester that is cold; `by_value` lets the bid count in the search."""
-        allowed = self._allowed(query)
+        allowed = self.allowed(query)
         if query.candidates is not None:
             listed = self._listed(query, query.candidates, allowed)
             return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
@@ -164,7 +164,7 @@ class RetrievalStage:
     def popular(self, query: RankQuery, requester: Requester) -> Retrieved:
         """Without a search and without scores: the most popular items that the filters admit, or the request's own
         candidates as they came."""
-        allowed = self._allowed(query)
+        allowed = self.allowed(query)
         if query.candidates is not None:
             return self._listed(query, query.candidates, allowed)
         with self._open(allowed, self._seen(query, requester)) as items:
@@ -247,8 +247,8 @@ class RetrievalStage:
         vectors = candidates.vectors_of(self._item_vectors.take)
         return replace(candidates, vectors=vectors).scored("retrieve", vectors @ user_vector)
 
-    def _allowed(self, query: RankQuery) -> ItemSet | None:
-        """None when the request filters nothing."""
+    def allowed(self, query: RankQuery) -> ItemSet | None:
+        """The items that the request's filters admit; None when the request filters nothing."""
         allowed = None
         for name, values in query.filters.items():
             mask = self._bundle.filters[name].items(values)

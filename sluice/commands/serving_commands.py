@@ -15,7 +15,7 @@ from sluice.commands.command import AsJson, command
 
 if TYPE_CHECKING:
     from serving.access.doors import Doors
-    from serving.proto.sluice_pb2 import PlacementResponse, RankResponse
+    from serving.proto.sluice_pb2 import ItemFate, PlacementResponse, RankResponse, WhyNotResponse
     from serving.request.query import ContextValue, Scalar
     from serving.server.client import Placement
     from serving.workers.supervisor import SupervisorSettings
@@ -185,7 +185,10 @@ def rank(
     placement: Annotated[
         list[str] | None, typer.Option(help="NAME=LIMIT, repeatable: several slates, no item twice")
     ] = None,
-    reasons: Annotated[bool, typer.Option("--reasons", help="say why, for every item")] = False,
+    reasons: Annotated[bool, typer.Option("--reasons", "--explain", help="say why, for every item")] = False,
+    why_not: Annotated[
+        list[str] | None, typer.Option(metavar="ITEM", help="say which stage dropped this item, repeatable")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
     tls: Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")] = False,
     tls_ca: Annotated[
@@ -202,10 +205,8 @@ def rank(
 ) -> None:
     """The smallest client.
 
-    Example: sluice rank --user u_00017 --context device=phone --limit 5 --json
+    Example: sluice rank --user u_00017 --context device=phone --limit 5 --explain --why-not i_42
     """
-    from google.protobuf.json_format import MessageToJson
-
     from contracts.errors import SluiceError
     from serving.access.client_credentials import ClientCredentials, token_of
     from serving.server.client import RankingClient, RankingFailed
@@ -218,9 +219,16 @@ def rank(
             answer = client.rank(
                 user, limit=limit, context=values, candidates=candidate, recent_items=recent, reasons=reasons,
                 placements=parse_placements(placement or []), seconds=timeout)
+            fates = client.why_not(user, why_not, limit=limit, context=values, candidates=candidate,
+                                   recent_items=recent, seconds=timeout) if why_not else None
         except RankingFailed as error:
             raise SluiceError(f"{target} answered {error}") from None
-    typer.echo(MessageToJson(answer, indent=None) if as_json else describe(answer))
+    if as_json:
+        typer.echo(with_fates(answer, fates))
+        return
+    typer.echo(describe(answer))
+    for fate in fates.items if fates else ():
+        typer.echo(describe_fate(fate))
 
 
 def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
@@ -261,6 +269,24 @@ def _typed(text: str) -> Scalar:
         except ValueError:
             continue
     return text
+
+
+def with_fates(answer: RankResponse, fates: WhyNotResponse | None) -> str:
+    """The answer as JSON in one line, with the fates of items as its key `whyNot` where they were asked for."""
+    import json
+
+    from google.protobuf.json_format import MessageToDict
+
+    told = {"whyNot": MessageToDict(fates)["items"]} if fates else {}
+    return json.dumps({**MessageToDict(answer), **told})
+
+
+def describe_fate(fate: ItemFate) -> str:
+    """One line: the stage that dropped an item, its score and the score it needed."""
+    if fate.position:
+        return f"     {fate.item_id} is shown at {fate.position}"
+    scores = (f": {fate.measure} {fate.score:.6g}, needed {fate.needed:.6g}" if fate.HasField("score") else "")
+    return f"     {fate.item_id} was dropped by {fate.stage}, {fate.cause}{scores}"
 
 
 def describe(answer: RankResponse) -> str:

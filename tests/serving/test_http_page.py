@@ -40,10 +40,10 @@ def test_a_line_is_answered(line: str, gateway: RunningGateway) -> None:
     path = urlsplit(next(word for word in words if word.startswith("http"))).path
     heard = gateway.post(path, given["-d"].encode(), **{**header, "Grpc-Timeout": "20S"})
     assert heard.status == 200, heard.body
-    assert heard.body["items" if path == "/v1/rank" else "probabilities"]
+    assert heard.body["probabilities" if path == "/v1/score" else "items"]
 
 
-def test_both_calls_are_shown_and_their_bodies_are_json() -> None:
+def test_every_call_is_shown_and_bodies_are_json() -> None:
     assert {urlsplit(word).path for line in LINES for word in shlex.split(line) if word.startswith("http")} == {
-        "/v1/rank", "/v1/score"}
+        "/v1/rank", "/v1/score", "/v1/why-not"}
     assert all(json.loads(shlex.split(line)[-1]) for line in LINES)

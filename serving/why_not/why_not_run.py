@@ -1,0 +1,198 @@
+"""Why an item is not in the slate of a request: the funnel is run as for an answer, and asked stage after stage.
+
+    lost in     when it is gone after the stage; score and the smallest that would have done
+    retrieve    unknown to the bundle, excluded by filters, by the user's recent items or by the request's own list;
+                else its inner product against the last of the quota of the two towers
+    prerank     what the pre-ranker orders by, against the last that it kept
+    rank        only where time was short
+    rerank      eCPM against the reserve and the last slot, marginal relevance, or probability
+
+A stage that was cut short or replaced says so instead of a score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contracts.errors import RequestError
+from serving.bundle.item_index import search, with_bid_weight
+from serving.request.candidates import CHANNELS, Candidates
+from serving.request.deadline import Deadline
+from serving.request.query import RankAnswer, RankQuery, StageStatus
+from serving.request.request_features import Requester
+from serving.stages.auction import expected_revenue
+from serving.stages.diversity import unit
+from serving.stages.funnel import Funnel
+from serving.stages.request_run import Trace
+
+INNER_PRODUCT, ECPM, LOGIT, PROBABILITY = "inner product of the towers", "eCPM", "logit", "probability"
+RELEVANCE = "marginal relevance"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fate:
+    """`stage` dropped the item, "" where it is shown at `position`; `score` and `needed` where a score decided."""
+
+    item: str
+    stage: str = ""
+    cause: str = ""
+    score: float | None = None
+    needed: float | None = None
+    measure: str = ""
+    position: int = 0
+
+
+class WhyNotRun:
+    """`complete` is called once; there is nothing to answer with before it is done. Raises what Funnel.begin does."""
+
+    partial_ok = False
+
+    def __init__(self, funnel: Funnel, query: RankQuery, items: tuple[str, ...], deadline: Deadline) -> None:
+        if not items:
+            raise RequestError("item_ids", "is empty, so that there is nothing to explain; name at least one item")
+        self._funnel, self._query, self._items, self.deadline = funnel, query, items, deadline
+        self._run = funnel.begin(query, deadline)
+
+    @torch.inference_mode()
+    def complete(self) -> list[Fate]:
+        """In the order of the items. Raises what a run of the funnel raises."""
+        trace: Trace = {}
+        answer = self._run.complete(trace)
+        traced = _Traced(self._funnel, self._query, answer, trace)
+        fates = []
+        for item in self._items:
+            self.deadline.checkpoint()
+            fates.append(traced.fate(item))
+        return fates
+
+    def salvage(self) -> list[Fate]:
+        """There is none; the engine does not ask where `partial_ok` is false."""
+        raise NotImplementedError
+
+
+class _Traced:
+    """One request that has been answered, with the rows after every stage."""
+
+    def __init__(self, funnel: Funnel, query: RankQuery, answer: RankAnswer, trace: Trace) -> None:
+        self._stages, self._query, self._answer, self._trace = funnel.stages, query, answer, trace
+        self._bundle = self._stages.bundle
+        self._requester: Requester = self._stages.features.requester(query)
+        self._vector = self._stages.user_tower(self._requester.inputs)
+        self._by_value = query.rerank and self._stages.rerank.kind == "auction"
+        self._reports = {report.name: report for report in answer.stages}
+
+    def fate(self, item: str) -> Fate:
+        shown = [one.item for one in self._answer.items]
+        if item in shown:
+            return Fate(item=item, position=shown.index(item) + 1)
+        row = self._bundle.items.row(item)
+        if row < 0:
+            return Fate(item=item, stage="retrieve", cause=self._unknown(item))
+        stage = next(name for name in ("retrieve", "prerank", "rank", "rerank") if row not in self._trace[name])
+        report = self._reports[stage]
+        if stage != "retrieve" and stage != "rerank" and report.status is not StageStatus.COMPLETE:
+            return Fate(item=item, stage=stage, cause=report.cause)
+        return {"retrieve": self._retrieve, "prerank": self._prerank, "rerank": self._rerank}[stage](item, row)
+
+    def _unknown(self, item: str) -> str:
+        if item in self._query.features:
+            return "the request alone describes it; only items of the bundle can be explained"
+        return "the bundle does not know it"
+
+    def _retrieve(self, item: str, row: int) -> Fate:
+        cause = self._excluded(item, row)
+        if cause:
+            return Fate(item=item, stage="retrieve", cause=cause)
+        settings, seen = self._bundle.settings.retrieve, self._requester.recent
+        if self._requester.cold or not settings.two_tower:
+            return Fate(item=item, stage="retrieve", cause="nothing is known of the user, and it is not popular enough"
+                        if self._requester.cold else "no channel brought it")
+        index = self._bundle.index
+        query, width = self._vector, index.vectors.shape[1]
+        if width > len(query):
+            query = with_bid_weight(query[None], float(self._by_value), width)[0]
+        allowed = self._stages.retrieval.allowed(self._query)
+        near = search(index, query, settings.two_tower + len(seen), allowed)
+        score, needed = float(np.asarray(index.vectors[row]) @ query), float(near.scores[-1])
+        found = "the approximate index missed it" if score >= needed else "no channel brought it"
+        return Fate(item=item, stage="retrieve", cause=found, score=score, needed=needed, measure=INNER_PRODUCT)
+
+    def _excluded(self, item: str, row: int) -> str:
+        query = self._query
+        if query.candidates is not None and item not in query.candidates:
+            return "the request names its candidates, and it is not among them"
+        for name, values in query.filters.items():
+            if not self._bundle.filters[name].items(values).contains(np.array([row]))[0]:
+                return f"the filter {name!r} does not admit it"
+        if query.candidates is None and not self._bundle.settings.retrieve.repeat and row in self._requester.recent:
+            return "it is among the user's recent items, which are not shown again"
+        report = self._reports["retrieve"]
+        return report.cause if report.status is not StageStatus.COMPLETE else ""
+
+    def _prerank(self, item: str, row: int) -> Fate:
+        last = self._of_bundle("prerank")
+        scores = self._preranked(np.append(last, row))
+        return Fate(item=item, stage="prerank", cause=f"{len(last)} candidates were kept, all with more",
+                    score=float(scores[-1]), needed=float(scores[:-1].min()),
+                    measure=ECPM if self._by_value else LOGIT)
+
+    def _preranked(self, rows: np.ndarray) -> np.ndarray:
+        """What the pre-ranker orders these by."""
+        channels = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
+        candidates = self._stages.retrieval.with_tower_score(Candidates(rows, channels), self._vector)
+        stage = self._stages.prerank
+        logits = stage.logits(candidates, self._requester, self._vector)
+        return stage.objective(logits, candidates, self._by_value)
+
+    def _rerank(self, item: str, row: int) -> Fate:
+        ranked = self._reports["rank"]
+        if ranked.status is not StageStatus.COMPLETE:
+            return Fate(item=item, stage="rerank", cause=f"the order is not the ranker's: {ranked.cause}")
+        rows = self._of_bundle("rank")
+        place, slate = int(np.flatnonzero(rows == row)[0]), self._trace["rerank"]
+        values = self._probabilities(rows)
+        report = self._reports["rerank"]
+        if self._stages.rerank.kind == "mmr" and self._query.rerank and report.status is StageStatus.COMPLETE:
+            return self._too_similar(item, rows, place, values)
+        if self._by_value and report.status is StageStatus.COMPLETE:
+            return self._outbid(item, rows, place, values)
+        needed = float(values[np.isin(rows, slate)].min())
+        return Fate(item=item, stage="rerank", cause="the slate is full", score=float(values[place]), needed=needed,
+                    measure=PROBABILITY)
+
+    def _of_bundle(self, stage: str) -> np.ndarray:
+        """Item rows after a stage, without those that the request alone describes."""
+        rows = self._trace[stage]
+        return rows[rows < len(self._bundle.items)]
+
+    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+        channels = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
+        ranked = self._stages.rank.run(Candidates(rows, channels), self._requester, False, len(rows), Deadline(None))
+        found = dict(zip(ranked.candidates.rows.tolist(), ranked.candidates.scores["rank"].tolist(), strict=True))
+        return np.array([found[row] for row in rows.tolist()])
+
+    def _outbid(self, item: str, rows: np.ndarray, place: int, values: np.ndarray) -> Fate:
+        bids = np.asarray(self._bundle.bids)[rows]
+        revenue, reserve = expected_revenue(bids, values), self._bundle.settings.rerank.reserve_price
+        won = revenue[np.isin(rows, self._trace["rerank"])]
+        full = len(won) >= self._query.limit
+        needed = float(won.min()) if full else reserve
+        cause = "the slate is full" if full else "it is below the reserve"
+        if not bids[place] > 0:
+            cause = "it has no bid and is not sold"
+        return Fate(item=item, stage="rerank", cause=cause, score=float(revenue[place]), needed=needed, measure=ECPM)
+
+    def _too_similar(self, item: str, rows: np.ndarray, place: int, values: np.ndarray) -> Fate:
+        """Against the item of the last slot, when that was chosen."""
+        slate, diversity = self._trace["rerank"], self._bundle.settings.rerank.diversity
+        relevance = values / values.max()
+        vectors = unit(np.asarray(self._bundle.item_vectors)[rows].astype(np.float32))
+        before = np.isin(rows, slate[:-1])
+        nearest = np.maximum(vectors @ vectors[before].T, 0).max(axis=1) if before.any() else np.zeros(len(rows))
+        marginal = (1 - diversity) * relevance - diversity * nearest
+        last = int(np.flatnonzero(rows == slate[-1])[0])
+        return Fate(item=item, stage="rerank", cause="less relevant, or too much like the items before the last",
+                    score=float(marginal[place]), needed=float(marginal[last]), measure=RELEVANCE)
