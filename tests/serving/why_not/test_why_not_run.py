@@ -80,6 +80,7 @@ def test_an_item_that_is_too_much_like_others_is_measured_as_the_last_one_was(di
     assert {fate.measure for fate in fates} == {RELEVANCE}
     for fate in fates:
         assert fate.score is not None
+        assert fate.needed is not None
         assert fate.needed == pytest.approx(answer.items[-1].score, rel=1e-4)
         assert fate.score <= fate.needed + 1e-6
 
