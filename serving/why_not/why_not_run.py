@@ -50,6 +50,11 @@ class WhyNotRun:
 
     partial_ok = False
 
+    @property
+    def least(self) -> float:
+        """Seconds of work below which there is no answer."""
+        return self._run.least
+
     def __init__(self, funnel: Funnel, query: RankQuery, items: tuple[str, ...], deadline: Deadline) -> None:
         if not items:
             raise RequestError("item_ids", "is empty, so that there is nothing to explain; name at least one item")

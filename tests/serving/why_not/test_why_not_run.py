@@ -109,6 +109,11 @@ def test_an_item_that_the_towers_placed_too_low_has_its_inner_product(funnel: Fu
     assert all(fate.stage == "retrieve" and fate.score < fate.needed for fate in lost)  # type: ignore[operator]
 
 
+def test_it_needs_no_less_time_than_an_answer(funnel: Funnel) -> None:
+    query = RankQuery("u07", 5)
+    assert WhyNotRun(funnel, query, ("i",), FOREVER).least == funnel.run(query, FOREVER).least
+
+
 def test_nothing_named_is_refused(funnel: Funnel) -> None:
     with pytest.raises(RequestError, match="item_ids"):
         WhyNotRun(funnel, RankQuery("u07", 5), (), FOREVER)
