@@ -30,7 +30,12 @@ class Watch(Section):
 
     span: Duration = Field(86_400, description="of the answers looked at, unless the command says since when")
     min_answers: int = Field(500, ge=100, description="fewer answers of the champion are not judged")
-    max_error_rate: float = Field(0.01, ge=0, lt=1, description="answers that failed by the server's fault")
+    max_error_rate: float = Field(
+        0.01, ge=0, lt=1, description="calls that failed by the server's fault, of those not refused for load"
+    )
+    max_refusal_rate: float = Field(
+        0.05, ge=0, le=1, description="calls refused because there was too much to do, of all; 1 never speaks against"
+    )
     max_p99_ms: float = Field(100.0, gt=0, description="milliseconds between a request's arrival and its answer")
     max_p99_ratio: float = Field(2.0, gt=1, description="of that over the bundle's before it, in the same log")
     max_miscalibration: float = Field(

@@ -19,6 +19,9 @@ class Bill(Record):
 
     unpriced    items shown without a price: no auction, or none could be held
     repeated    clicked items of a request id that was used before, which are paid for once
+    early       clicks before the answer that showed their item: by a clock that is behind the server's
+    late        clicks after the window
+    unknown     clicks that belong to this stretch, on what no priced answer of it has shown
     lost_calls  calls of which the log knows nothing: whatever they have shown is not billed
     """
 
@@ -31,4 +34,7 @@ class Bill(Record):
     clicks: int
     unpriced: int
     repeated: int
+    early: int
+    late: int
+    unknown: int
     lost_calls: int

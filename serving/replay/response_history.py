@@ -20,6 +20,7 @@ from serving.response_log.response_record import LOST, SCHEMA
 
 # The caller's own doing; they say nothing about the bundle.
 CALLERS_FAULT = ("INVALID_ARGUMENT", "CANCELLED")
+REFUSED = "RESOURCE_EXHAUSTED"  # there was too much to do, which says more about the load than about the bundle
 _SCHEMA = SCHEMA.append(pa.field(DAY, pa.string()))
 JOURNALS = f"{DAY}=*/.*{journal.SUFFIX}"
 EVERY = pc.scalar(True)
@@ -47,10 +48,15 @@ class LoggedResponses:
         return list(dict.fromkeys(self.table["bundle_version"].to_pylist()))
 
     @property
+    def refused(self) -> np.ndarray:
+        """bool [calls]: there was too much to do. The second slate of a request is no call, and a row may stand for
+        several."""
+        return np.repeat(_is(self.table, REFUSED), _calls(self.table))
+
+    @property
     def failed(self) -> np.ndarray:
-        """bool [calls]; the second slate of a request is no call, and a row may stand for several."""
-        bad = pc.not_equal(self.table["status"], "OK").to_numpy(zero_copy_only=False)
-        return np.repeat(bad, _calls(self.table))
+        """bool [calls that were not refused]."""
+        return np.repeat(~_is(self.table, "OK"), _calls(self.table))[~self.refused]
 
     @property
     def failures(self) -> dict[str, int]:
@@ -58,7 +64,7 @@ class LoggedResponses:
         found = Counter[str]()
         for status, calls in zip(self.table["status"].to_pylist(), _calls(self.table).tolist(), strict=True):
             found[status] += calls
-        return {status: calls for status, calls in found.most_common() if status != "OK"}
+        return {status: calls for status, calls in found.most_common() if status not in ("OK", REFUSED)}
 
     @property
     def milliseconds(self) -> np.ndarray:
@@ -113,6 +119,10 @@ def _batches(path: Path) -> list[pa.RecordBatch]:
         return list(journal.batches(path))
     except FileNotFoundError:
         return []
+
+
+def _is(rows: pa.Table, status: str) -> np.ndarray:
+    return np.asarray(pc.equal(rows["status"], status).to_numpy(), dtype=bool)
 
 
 def _calls(rows: pa.Table) -> np.ndarray:

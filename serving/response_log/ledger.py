@@ -2,19 +2,23 @@
 
 A page of shared memory per writer (of a file in the log's folder where the system has no /dev/shm), which a process
 that is killed leaves behind with its lock free. What was taken and is neither published nor in a journal is lost, and
-counted by whoever finds it. Only the end of the machine takes the page along.
+counted by whoever finds it. Only the end of the machine takes the page along; a page whose log is gone is nobody's,
+and removed after a day.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import mmap
 import os
+import stat
 import struct
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
@@ -22,6 +26,8 @@ SHARED = Path("/dev/shm")
 SIZE = 4096
 _TAKEN, _PUBLISHED = struct.Struct("<q"), struct.Struct("<qqq")
 _TEXT = _TAKEN.size + _PUBLISHED.size
+_NAME = ".sluice-answers-"
+ABANDONED_SECONDS = 86_400.0  # a folder may be away for a while, as a disk that is not mounted yet
 
 
 @dataclass(frozen=True)
@@ -32,22 +38,28 @@ class Served:
     created: datetime
 
 
+UNKNOWN = Served("", datetime(1970, 1, 1, tzinfo=UTC))
+
+
 class Ledger:
     """One writer's page, locked for as long as its process lives. `take` belongs to the event loop, all else to the
     writing thread."""
 
-    def __init__(self, path: Path, served: Served | None = None) -> None:
-        """A new page for what is `served`; without it the page of another writer, which must be `claimed`."""
+    def __init__(self, path: Path, served: Served | None = None, folder: Path | None = None) -> None:
+        """A new page for what is `served` by a log in `folder`; without them the page of another writer, which must be
+        `claimed`."""
         self.path = path
-        mode = os.O_RDWR | (os.O_CREAT | os.O_EXCL if served else 0)
-        self._file = os.open(path, mode, 0o600)
+        begun = path.with_name(f"new{path.name}") if served else path  # until it is locked nobody may find it
+        self._file = os.open(begun, os.O_RDWR | (os.O_CREAT | os.O_EXCL if served else 0), 0o600)
         if served:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._file, SIZE)
         self._page = mmap.mmap(self._file, SIZE)
         if served:
-            text = json.dumps([served.version, served.created.isoformat()]).encode()[: SIZE - _TEXT - 1]
-            self._page[_TEXT : _TEXT + len(text)] = text
+            text = json.dumps([served.version, served.created.isoformat(), str(folder or "")]).encode()
+            if len(text) < SIZE - _TEXT:
+                self._page[_TEXT : _TEXT + len(text)] = text
+            begun.rename(path)
 
     @property
     def writer(self) -> str:
@@ -55,8 +67,20 @@ class Ledger:
 
     @property
     def served(self) -> Served:
-        version, created = json.loads(self._page[_TEXT:].rstrip(b"\0"))
-        return Served(version, datetime.fromisoformat(created))
+        """UNKNOWN where the page does not say."""
+        version, created, *_ = self._said
+        return Served(version, datetime.fromisoformat(created)) if created else UNKNOWN
+
+    @property
+    def folder(self) -> Path | None:
+        """The log's; None where the page does not say."""
+        named = [*self._said, ""][2]
+        return Path(named) if named else None
+
+    @property
+    def _said(self) -> list[str]:
+        text = self._page[_TEXT:].rstrip(b"\0")
+        return list(json.loads(text)) if text else ["", ""]
 
     @property
     def taken(self) -> int:
@@ -99,12 +123,25 @@ class Ledger:
 
 def new(folder: Path, writer: str, served: Served) -> Ledger:
     """Of a writer of the log in `folder`. Raises OSError."""
-    return Ledger(_place(folder) / f"{_prefix(folder)}{writer}", served)
+    return Ledger(_place(folder) / f"{_prefix(folder)}{writer}", served, folder.resolve())
 
 
 def pages(folder: Path) -> Iterator[Path]:
-    """Of all writers of the log in `folder`, the dead ones' included."""
-    return _place(folder).glob(f"{_prefix(folder)}*")
+    """Of all writers of the log in `folder`, the dead ones' included; what another user has put there is none."""
+    return _own(_place(folder), _prefix(folder))
+
+
+def abandoned() -> Iterator[Path]:
+    """Pages of any log's writers that nobody has begun to write to for a day; they may be in use."""
+    return (path for path in _own(SHARED, _NAME) if time.time() - path.stat().st_mtime > ABANDONED_SECONDS)
+
+
+def _own(place: Path, prefix: str) -> Iterator[Path]:
+    for path in place.glob(f"{prefix}*"):
+        with contextlib.suppress(FileNotFoundError):
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+                yield path
 
 
 def _place(folder: Path) -> Path:
@@ -112,4 +149,4 @@ def _place(folder: Path) -> Path:
 
 
 def _prefix(folder: Path) -> str:
-    return f".sluice-answers-{blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()}-"
+    return f"{_NAME}{blake2b(os.fsencode(folder.resolve()), digest_size=8).hexdigest()}-"

@@ -81,6 +81,7 @@ class LogWriter:
         self._full, self._number, self._opened = deque[Journal](), 0, 0.0
         self._journaled, self._publish_at, self._look_at = 0, 0.0, 0.0
         _remove_drafts(folder)
+        _remove_abandoned()
         self._adopt_all()
 
     @property
@@ -228,7 +229,9 @@ class LogWriter:
         """Publishes what dead writers have left, and counts what they have lost."""
         for page in list(ledgers.pages(self._folder)):
             with journals.claimed(page) as mine:
-                if mine:
+                if mine and page.stat().st_size < ledgers.SIZE:  # its process has ended before it could take a call
+                    page.unlink()
+                elif mine:
                     self._adopt_writer(Ledger(page))
 
     def _adopt_writer(self, dead: Ledger) -> None:
@@ -261,3 +264,19 @@ def _remove_drafts(folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # another server was faster
             if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
                 path.unlink()
+
+
+def _remove_abandoned() -> None:
+    """Pages of dead writers whose logs are gone with their folders: nobody will ever ask for what they have lost."""
+    with contextlib.suppress(OSError):
+        for page in ledgers.abandoned():
+            with journals.claimed(page) as mine:
+                if mine and (page.stat().st_size < ledgers.SIZE or _without_folder(Ledger(page))):
+                    page.unlink()
+
+
+def _without_folder(dead: Ledger) -> bool:
+    try:
+        return dead.folder is not None and not dead.folder.exists()
+    finally:
+        dead.close(remove=False)

@@ -17,12 +17,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from contracts.errors import ConfigError
-from serving.response_log.ledger import Served
+from serving.response_log.ledger import UNKNOWN, Served
 from serving.response_log.log_writer import LogWriter, Waiting
 from serving.response_log.response_record import LOST, Loggable
 
@@ -30,7 +29,6 @@ FLUSH_SECONDS, FILE_SECONDS = 1.0, 300.0
 MOST_BYTES = 128 << 20  # of rows that wait in memory
 STUCK_SECONDS = 10.0
 CLOSE_SECONDS, CLOSE_AGAIN_SECONDS = 5.0, 0.2
-UNKNOWN = Served("", datetime(1970, 1, 1, tzinfo=UTC))
 log = logging.getLogger("sluice.serving")
 
 

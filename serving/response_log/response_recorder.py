@@ -57,6 +57,7 @@ class RecordedCall:
         self._began, self._spent = time.perf_counter(), 0.0
         self._status = CANCELLED
         self._answer: RankAnswer | PageAnswer | None = None
+        self._answered_at: datetime | None = None
 
     def failed(self, status: str) -> None:
         """The caller is told so."""
@@ -69,6 +70,7 @@ class RecordedCall:
     def answered(self, answer: RankAnswer | PageAnswer) -> None:
         """It is about to be sent."""
         self._status, self._answer = OK, answer
+        self._answered_at = datetime.now(UTC)  # no click on it can be earlier
         self._spent = time.perf_counter() - self._began
 
     @property
@@ -81,7 +83,8 @@ class RecordedCall:
         self._status = at_the_end(self._status, context, self._late)
         self._spent = self._spent or time.perf_counter() - self._began
         status, spent, answer = self.outcome
-        self._recorder.record(self._request, self._request_id, status, answer, round(spent * 1e6))
+        when = self._answered_at or datetime.now(UTC)
+        self._recorder.record(self._request, self._request_id, status, answer, round(spent * 1e6), when)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,26 +153,26 @@ class ResponseRecorder:
 
     def record(
         self, request: pb.RankRequest, request_id: str, status: str, answer: RankAnswer | PageAnswer | None,
-        microseconds: int,
+        microseconds: int, when: datetime,
     ) -> None:
         """Of several slates each is a row of its own, under REQUEST_ID/PLACEMENT, and the first stands for the call."""
         if self._log is None:
             return
         if not isinstance(answer, PageAnswer):
-            self._hold(request.user_id, request.context, request_id, status, answer, microseconds, 1)
+            self._hold(request.user_id, request.context, request_id, status, answer, microseconds, when, 1)
             return
         for number, (placement, slate) in enumerate(zip(request.placements, answer.slates, strict=True)):
             placed = {**request.context, **placement.context}
             self._hold(request.user_id, placed, f"{request_id}/{placement.name}", status, slate, microseconds,
-                       int(number == 0))
+                       when, int(number == 0))
 
     def _hold(
         self, user: str, context: Mapping[str, pb.Value], request_id: str, status: str, answer: RankAnswer | None,
-        microseconds: int, calls: int,
+        microseconds: int, when: datetime, calls: int,
     ) -> None:
         assert self._log is not None
         self._log.append(HeldAnswer(
-            request_id=request_id, time=datetime.now(UTC), user=user, context=context_as_text(context),
+            request_id=request_id, time=when, user=user, context=context_as_text(context),
             context_lists=lists_as_text(context), answer=answer, bundle=self._bundle, status=status,
             microseconds=microseconds, calls=calls), entered=True)
 

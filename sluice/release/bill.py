@@ -50,13 +50,14 @@ def bill(config: Config, billed: Billed) -> Bill:
     clicks = click_log.read(config, Path(str(billed.clicks or config.path(config.label.clicks, billed.data))))
     hit = click_log.clicked(priced, clicks, config.label.clicks.window)
     paid = _once(priced, hit)
+    unpaid = click_log.unpaid(priced, clicks, config.label.clicks.window, billed.since, billed.until)
     payers = _payers(config, billed, priced["item"])
     lines = _lines(payers, priced["price"].to_numpy(), paid)
     return Bill(
         since=billed.since.isoformat(), until=billed.until.isoformat(), by=billed.by, lines=lines,
         amount=math.fsum(priced["price"].to_numpy()[paid]), shown=priced.num_rows, clicks=int(paid.sum()),
-        unpriced=shown.num_rows - priced.num_rows, repeated=int(hit.sum() - paid.sum()),
-        lost_calls=sum(log.lost.values()))
+        unpriced=shown.num_rows - priced.num_rows, repeated=int(hit.sum() - paid.sum()), early=unpaid.early,
+        late=unpaid.late, unknown=unpaid.unknown, lost_calls=sum(log.lost.values()))
 
 
 def text(found: Bill) -> list[str]:
@@ -68,6 +69,9 @@ def text(found: Bill) -> list[str]:
                 f"{found.until}")
     said += [f"{count} {what}" for count, what in (
         (found.unpriced, "shown without a price"), (found.repeated, "clicks on a request id used before, paid once"),
+        (found.early, "clicks before their answer, not paid: whose clock is behind the server's?"),
+        (found.late, "clicks after the window, not paid"),
+        (found.unknown, "clicks on nothing that these answers sold"),
         (found.lost_calls, "calls are lost, and nothing of them is billed")) if count]
     return said
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +36,44 @@ def read(config: Config, folder: Path) -> pa.Table:
                      "clicked": clicked.cast(TIME)}).drop_null()
 
 
+class Unpaid(NamedTuple):
+    """Clicks that hit nothing, by why: before the answer, beyond the time allowed, on nothing shown."""
+
+    early: int
+    late: int
+    unknown: int
+
+
+def unpaid(shown: pa.Table, clicks: pa.Table, within: int, since: datetime, until: datetime) -> Unpaid:
+    """Those for which `clicked` finds no row of `shown`, which holds all of [since, until); `unknown` leaves out those
+    on what other stretches may have shown."""
+    numbered = clicks.append_column("click", pa.array(np.arange(clicks.num_rows)))
+    row, waited = _met(shown, numbered, "click")
+    known, hit, early = (np.zeros(clicks.num_rows, dtype=bool) for _ in range(3))
+    known[row] = True
+    hit[row[_inside(waited, within)]] = True
+    early[row[waited < 0]] = True
+    ours = pc.and_(pc.greater_equal(clicks["clicked"], pa.scalar(since + timedelta(seconds=within), TIME)),
+                   pc.less(clicks["clicked"], pa.scalar(until, TIME))).to_numpy()
+    return Unpaid(int((early & ~hit).sum()), int((known & ~early & ~hit).sum()), int((ours & ~known).sum()))
+
+
 def clicked(shown: pa.Table, clicks: pa.Table, within: int) -> np.ndarray:
     """bool [rows of `shown`]: a click on this item of this request came within so many seconds of the answer."""
-    numbered = shown.select(["request_id", "item", "time"]).append_column("row", pa.array(np.arange(shown.num_rows)))
-    met = clicks.join(numbered, ["request_id", "item"], join_type="inner").combine_chunks()
-    waited = pc.subtract(met["clicked"].cast(pa.int64()), met["time"].cast(pa.int64())).to_numpy()
+    numbered = shown.append_column("row", pa.array(np.arange(shown.num_rows)))
+    row, waited = _met(numbered, clicks, "row")
     hit = np.zeros(shown.num_rows, dtype=bool)
-    hit[met["row"].to_numpy()[(waited >= 0) & (waited <= within * 1_000_000)]] = True
+    hit[row[_inside(waited, within)]] = True
     return hit
+
+
+def _met(shown: pa.Table, clicks: pa.Table, number: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of each pair of an item shown and a click on it: the column `number`, and microseconds between the two."""
+    names = ["request_id", "item", "time", *([number] if number in shown.column_names else [])]
+    met = clicks.join(shown.select(names), ["request_id", "item"], join_type="inner").combine_chunks()
+    waited = pc.subtract(met["clicked"].cast(pa.int64()), met["time"].cast(pa.int64()))
+    return met[number].to_numpy(), waited.to_numpy()
+
+
+def _inside(waited: np.ndarray, within: int) -> np.ndarray:
+    return np.asarray((waited >= 0) & (waited <= within * 1_000_000))

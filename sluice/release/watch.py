@@ -93,10 +93,12 @@ def _figures(
 ) -> tuple[list[WatchFigure], list[str]]:
     """Figures, and why others are missing."""
     settings, ours = config.watch, log.of(version)
-    failed, missing = ours.failed, [f"{calls} calls are lost and in no figure" for calls in ours.lost.values() if calls]
-    if len(failed) < settings.min_answers:
-        return [], [f"too few answers: {len(failed)} of {settings.min_answers}", *missing]
-    figures = [watch_figures.error_rate(failed, settings, ours.failures)]
+    refused, failed = ours.refused, ours.failed
+    missing = [f"{calls} calls are lost and in no figure" for calls in ours.lost.values() if calls]
+    if len(refused) < settings.min_answers:
+        return [], [f"too few answers: {len(refused)} of {settings.min_answers}", *missing]
+    figures = [watch_figures.error_rate(failed, settings, ours.failures)] if len(failed) else []
+    figures.append(watch_figures.refusal_rate(refused, settings))
     spent = ours.milliseconds
     if len(spent):
         figures.append(watch_figures.slowness(spent, settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TypedDict
 
 import numpy as np
 
@@ -16,15 +17,39 @@ NO_EVENT = 3.0  # -ln 0.05: what may be expected where nothing was seen, at most
 
 
 def error_rate(failed: np.ndarray, settings: Watch, failures: Mapping[str, int] | None = None) -> WatchFigure:
-    """Wilson's interval (1927) of the share of answers that failed; `failures` says in what."""
-    n, rate, limit = len(failed), float(failed.mean()), settings.max_error_rate
+    """Of the calls that were taken in; `failures` says in what they failed."""
+    said = ", ".join(f"{calls} {status}" for status, calls in (failures or {}).items())
+    found = _share(failed, settings.max_error_rate)
+    return WatchFigure(name="error_rate", **found,
+                       sentence=f"error rate: {_shown(found, len(failed), 'answers')}{f': {said}' if said else ''}")
+
+
+def refusal_rate(refused: np.ndarray, settings: Watch) -> WatchFigure:
+    """Of all calls, those for which there was too much to do."""
+    found = _share(refused, settings.max_refusal_rate)
+    return WatchFigure(name="refusal_rate", **found,
+                       sentence=f"refused for load: {_shown(found, len(refused), 'calls')}")
+
+
+class _Share(TypedDict):
+    value: float
+    low: float
+    high: float
+    limit: float
+    against: bool
+
+
+def _share(bad: np.ndarray, limit: float) -> _Share:
+    """With Wilson's interval (1927)."""
+    n, rate = len(bad), float(bad.mean())
     middle, spread = rate + Z**2 / (2 * n), Z * math.sqrt(rate * (1 - rate) / n + Z**2 / (4 * n**2))
     low, high = max((middle - spread) / (1 + Z**2 / n), 0.0), (middle + spread) / (1 + Z**2 / n)
-    said = ", ".join(f"{calls} {status}" for status, calls in (failures or {}).items())
-    return WatchFigure(
-        name="error_rate", value=rate, low=low, high=high, limit=limit, against=low > limit,
-        sentence=f"error rate: {rate:.4f} of {n} answers (95% between {low:.4f} and {high:.4f}), "
-                 f"at most {limit:g} is allowed{f': {said}' if said else ''}")
+    return {"value": rate, "low": low, "high": high, "limit": limit, "against": low > limit}
+
+
+def _shown(share: _Share, n: int, what: str) -> str:
+    return (f"{share['value']:.4f} of {n} {what} (95% between {share['low']:.4f} and {share['high']:.4f}), "
+            f"at most {share['limit']:g} is allowed")
 
 
 def p99(milliseconds: np.ndarray) -> tuple[float, float, float]:

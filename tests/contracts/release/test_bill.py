@@ -9,7 +9,7 @@ from contracts.release.bill import Bill, BillLine
 
 BILL = Bill(since="2026-03-01", until="2026-03-02", by="advertiser",
             lines=(BillLine(payer="x", shown=3, clicks=1, amount=0.1),), amount=0.1, shown=3, clicks=1, unpriced=0,
-            repeated=0, lost_calls=0)
+            repeated=0, early=0, late=0, unknown=0, lost_calls=0)
 
 
 def test_amounts_come_back_to_the_last_bit() -> None:

@@ -83,8 +83,9 @@ def test_calls_are_counted_and_lost_ones_are_told_apart(tmp_path):
         log.append(replace(row, time=NIGHT))
     log.close()
     found = response_history.read(tmp_path, NIGHT, NIGHT + timedelta(days=1)).of("one")
-    assert (len(found.failed), int(found.failed.sum())) == (5, 4)
-    assert found.failures == {"RESOURCE_EXHAUSTED": 3, "DEADLINE_EXCEEDED": 1}
+    assert (len(found.failed), int(found.failed.sum())) == (2, 1)
+    assert (len(found.refused), int(found.refused.sum())) == (5, 3)
+    assert found.failures == {"DEADLINE_EXCEEDED": 1}
     assert found.lost == {"one": 5}
 
 

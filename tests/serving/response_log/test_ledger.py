@@ -43,6 +43,29 @@ def test_a_page_is_claimed_once_its_owner_is_done(tmp_path: Path) -> None:
     own.path.unlink()
 
 
+def test_a_page_says_whose_it_is(tmp_path: Path) -> None:
+    own = ledgers.new(tmp_path, "abc", SERVED)
+    assert own.folder == tmp_path
+    own.close(remove=True)
+    long = tmp_path / "/".join(["x" * 200] * 21)
+    page = Ledger(tmp_path / "page-abc", SERVED, long)  # more than a page holds
+    assert (page.served, page.folder) == (ledgers.UNKNOWN, None)
+    page.close(remove=True)
+
+
+def test_what_another_user_or_a_link_has_put_there_is_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = ledgers.new(tmp_path, "abc", SERVED)
+    link = own.path.with_name(own.path.name + "d")
+    link.symlink_to(own.path)
+    assert list(ledgers.pages(tmp_path)) == [own.path]
+    link.unlink()
+    monkeypatch.setattr("os.geteuid", lambda: own.path.stat().st_uid + 1)
+    assert list(ledgers.pages(tmp_path)) == []
+    own.close(remove=True)
+
+
 def test_folders_have_pages_of_their_own(tmp_path: Path) -> None:
     own = ledgers.new(tmp_path, "abc", SERVED)
     assert list(ledgers.pages(tmp_path / "other")) == []

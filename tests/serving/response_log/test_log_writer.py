@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -11,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from serving.response_log import ledger as ledgers
 from serving.response_log.response_record import LOST
-from tests.serving.driven_log_writer import Driven
+from tests.serving.driven_log_writer import SERVED, Driven
 from tests.serving.logged_responses import NOON, response
 
 ROOT = Path(__file__).parents[3]
@@ -92,3 +95,32 @@ def test_a_journal_without_a_page_is_published(tmp_path: Path) -> None:
     heir = Driven(tmp_path)
     assert heir.rows() == [("r1", 1)]
     heir.writer.ledger.close(remove=True)
+
+
+def test_a_page_that_was_never_filled_stops_nobody(tmp_path: Path) -> None:
+    own = ledgers.new(tmp_path, "abc", SERVED)
+    own.close(remove=True)
+    own.path.touch()
+    heir = Driven(tmp_path)
+    assert list(ledgers.pages(tmp_path)) == [heir.writer.ledger.path]
+    heir.writer.ledger.close(remove=True)
+
+
+def test_pages_of_dead_writers_go_when_their_logs_are_gone(tmp_path: Path) -> None:
+    old = time.time() - 2 * ledgers.ABANDONED_SECONDS
+    folders = {name: tmp_path / name for name in ("gone", "young", "there", "alive")}
+    pages = {}
+    for name, folder in folders.items():
+        folder.mkdir()
+        pages[name] = ledgers.new(folder, "abc", SERVED)
+        if name != "young":
+            os.utime(pages[name].path, (old, old))
+        if name != "alive":
+            pages[name].close(remove=False)
+    for name in ("gone", "young", "alive"):
+        folders[name].rmdir()
+    Driven(tmp_path / "other").writer.ledger.close(remove=True)
+    assert [name for name in folders if pages[name].path.exists()] == ["young", "there", "alive"]
+    pages.pop("alive").close(remove=True)
+    for page in pages.values():
+        page.path.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,19 @@ class Remaining:
     ("RESOURCE_EXHAUSTED", 0.0, "DEADLINE_EXCEEDED"), ("INVALID_ARGUMENT", 0.0, "INVALID_ARGUMENT")])
 def test_a_call_that_met_its_deadline_is_the_servers_failure(status: str, left: float | None, said: str) -> None:
     assert at_the_end(status, Remaining(left), 0.003) == said
+
+
+def test_the_time_of_an_answer_is_before_its_sending_ends(tmp_path: Path) -> None:
+    """A caller may click before the server learns that it has the answer."""
+    log = ResponseLog(tmp_path)
+    call = ResponseRecorder(log, MANIFEST).begin(pb.RankRequest(user_id="u1"), "r1", 0.003, Remaining(9.0))
+    call.answered(ANSWER)
+    clicked = datetime.now(UTC)
+    time.sleep(0.01)
+    call.ended(Remaining(9.0))
+    log.close()
+    [row] = response_history.rows(tmp_path).to_pylist()
+    assert row["time"] <= clicked
 
 
 @pytest.fixture

@@ -68,7 +68,8 @@ def market(tmp_path: Path) -> Path:
     log.close()
     soon, late = NOON + timedelta(minutes=5), NOON + timedelta(hours=1)
     write_clicks(tmp_path, [("r1", "a", soon), ("r1", "a", soon), ("r1", "b", soon), ("r2", "c", soon),
-                            ("r2", "d", soon), ("r2", "a", late), ("r3", "a", soon), ("r9", "a", soon)])
+                            ("r2", "d", soon), ("r2", "a", late), ("r3", "a", soon), ("r9", "a", soon),
+                            ("r2", "d", NOON - timedelta(seconds=1)), ("r2", "a", NOON - timedelta(seconds=1))])
     return tmp_path
 
 
@@ -82,6 +83,8 @@ def test_each_click_is_paid_once_at_the_price_of_its_answer(market: Path) -> Non
         "x": (4, 2, math.fsum([0.1, 0.2])), "y": (1, 1, 0.7), "(not in the items' table)": (1, 1, 0.5)}
     assert (found.amount, found.clicks, found.shown) == (math.fsum([0.1, 0.2, 0.5, 0.7]), 4, 6)
     assert (found.unpriced, found.repeated) == (1, 1)
+    assert (found.early, found.late, found.unknown) == (2, 1, 2)
+    assert {"1 clicks after the window, not paid", "2 clicks on nothing that these answers sold"} <= set(text(found))
 
 
 def test_without_a_column_each_item_pays(market: Path) -> None:

@@ -37,6 +37,14 @@ def test_each_shown_item_finds_its_own_clicks(tmp_path):
     expected = [any(w[:2] == k[:2] and 0 <= w[2] - k[2] <= 30 for w in when) for k in keys]
     assert 0 < sum(expected) < n
     assert found.tolist() == expected
+    start, end = NOON - timedelta(seconds=30), NOON + timedelta(seconds=90)
+    waits = [[w[2] - k[2] for k in keys if w[:2] == k[:2]] for w in when]
+    missed = [one for one in waits if one and not any(0 <= wait <= 30 for wait in one)]
+    early = sum(min(one) < 0 for one in missed)
+    unknown = sum(not one and w[2] < 90 for one, w in zip(waits, when, strict=True))
+    assert click_log.unpaid(shown, click_log.read(config(), tmp_path), 30, start, end) == (
+        early, len(missed) - early, unknown)
+    assert 0 < early < len(missed)
 
 
 def test_what_cannot_be_joined_is_said(tmp_path):

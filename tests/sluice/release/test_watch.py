@@ -54,7 +54,8 @@ class Traffic:
         self.clicks: list[tuple[str, str, datetime]] = []
         (folder / "watch.toml").write_text(CONFIG)
 
-    def serve(self, version: str, count: int, truth: float = 1.0, failed: float = 0.0, slow: float = 1.0) -> None:
+    def serve(self, version: str, count: int, truth: float = 1.0, failed: float = 0.0, slow: float = 1.0,
+              status: str = "INTERNAL") -> None:
         log = ResponseLog(self.folder / "answers")
         for _ in range(count):
             self.second += 1
@@ -63,7 +64,7 @@ class Traffic:
             items = [f"i{self.draw.integers(9)}", "ia"] if ok else []
             log.append(logged(
                 name, items, time=when, user=f"u{self.draw.integers(60)}", probabilities=[chance, 0.9][: len(items)],
-                version=version, created=NOON, status="OK" if ok else "INTERNAL",
+                version=version, created=NOON, status="OK" if ok else status,
                 microseconds=round(5000 * slow * self.draw.exponential())))
             if ok and self.draw.random() < truth * chance:
                 self.clicks.append((name, items[0], when + timedelta(seconds=float(self.draw.uniform(0, 300)))))
@@ -93,14 +94,16 @@ def test_a_sound_bundle_is_left_alone(traffic):
     traffic.serve("market-now", 2000)
     code, found, said = traffic.watch("--bundle", "market-now")
     assert (code, found.reasons, found.not_judged) == (0, (), ())
-    assert [figure.name for figure in found.figures] == ["error_rate", "p99_ms", "p99_ratio", "predicted_over_observed"]
+    assert [figure.name for figure in found.figures] == [
+        "error_rate", "refusal_rate", "p99_ms", "p99_ratio", "predicted_over_observed"]
     assert found.previous == BEFORE
-    assert said.count("fine ") == 4
+    assert said.count("fine ") == 5
     assert json.loads(said.splitlines()[-1])["bundle"] == "market-now"
 
 
 @pytest.mark.parametrize(("wrong", "figure"), [
-    ({"failed": 0.05}, "error_rate"), ({"slow": 6.0}, "p99_ratio"), ({"slow": 30.0}, "p99_ms"),
+    ({"failed": 0.05, "status": "DEADLINE_EXCEEDED"}, "error_rate"), ({"slow": 6.0}, "p99_ratio"),
+    ({"slow": 30.0}, "p99_ms"),
     ({"truth": 0.5}, "predicted_over_observed"), ({"truth": 2.0}, "predicted_over_observed"),
 ])
 def test_each_fault_is_found_by_its_figure(traffic, wrong, figure):
@@ -110,6 +113,13 @@ def test_each_fault_is_found_by_its_figure(traffic, wrong, figure):
     assert figure in [entry.name for entry in found.figures if entry.against]
     assert "WRONG" in said
     assert "should be rolled back" in said
+
+
+def test_refusals_for_load_are_a_rate_of_their_own(traffic):
+    traffic.serve("market-now", 600, failed=0.5, status="RESOURCE_EXHAUSTED")
+    code, found, said = traffic.watch("--bundle", "market-now")
+    assert (code, [figure.name for figure in found.figures if figure.against]) == (4, ["refusal_rate"])
+    assert "error rate: 0.0000 of" in said
 
 
 def test_too_little_to_go_by_is_said(traffic):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config.days import Watch
-from sluice.release.watch_figures import calibration, error_rate, p99, slowness, slowness_against
+from sluice.release.watch_figures import calibration, error_rate, p99, refusal_rate, slowness, slowness_against
 
 SETTINGS = Watch()
 
@@ -33,6 +33,12 @@ def test_the_interval_of_a_share_solves_wilsons_equation(n, share):
 def test_an_error_rate_counts_when_its_lower_end_is_beyond_the_limit():
     assert not error_rate(failures(1000, 14), SETTINGS).against
     assert error_rate(failures(1000, 30), SETTINGS).against
+
+
+def test_refusals_have_a_limit_of_their_own():
+    assert not refusal_rate(failures(1000, 60), SETTINGS).against
+    assert refusal_rate(failures(1000, 80), SETTINGS).against
+    assert not refusal_rate(failures(1000, 1000), Watch(max_refusal_rate=1.0)).against
 
 
 def test_the_interval_of_the_99th_percentile_covers_it_as_often_as_it_says():
