@@ -96,19 +96,27 @@ class ExampleSet(ExampleFiles):
     ) -> Iterator[Batch]:
         """Batches in file order, or shuffled; one seed gives one order.
 
-        With `world` > 1 the row groups are dealt to the ranks, and every rank yields the same number of full batches.
+        `batch_size` rows are those of all `world` processes together, which yield equally many batches. Of a folder
+        held in memory each takes its rows of every batch, so that batches are those of one process; of a larger one
+        the row groups are dealt to the ranks, and the last rows of each that fill no batch are left out.
         """
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(self.groups)) if shuffle else np.arange(len(self.groups))
+        if world > 1 and self._held is not None:
+            buffers = self._buffers([self.groups[i] for i in order], batch_size, shuffle)
+            yield from self._cut(buffers, batch_size, generator if shuffle else None, drop_last, rank, world)
+            return
         shards = [[self.groups[i] for i in order[r::world]] for r in range(world)]
-        limit = min(sum(group.rows for group in shard) for shard in shards) // batch_size if world > 1 else None
+        sizes = [batch_size * (r + 1) // world - batch_size * r // world for r in range(world)]
+        full = [sum(group.rows for group in shard) // max(size, 1) for shard, size in zip(shards, sizes, strict=True)]
+        limit = min(full) if world > 1 else None
         if limit == 0:
             raise DataError(
                 f"{self.folder}: {len(self.groups)} row groups of {self.rows} rows give no full batch of {batch_size} "
                 f"to each of {world} processes; use fewer processes or a smaller batch"
             )
-        buffers = self._buffers(shards[rank], batch_size, shuffle)
-        stream = self._cut(buffers, batch_size, generator if shuffle else None, drop_last or world > 1)
+        buffers = self._buffers(shards[rank], sizes[rank], shuffle)
+        stream = self._cut(buffers, sizes[rank], generator if shuffle else None, drop_last or world > 1)
         for number, batch in enumerate(stream):
             if number == limit:
                 return
@@ -151,8 +159,11 @@ class ExampleSet(ExampleFiles):
 
     @staticmethod
     def _cut(
-        buffers: Iterator[Batch], batch_size: int, generator: np.random.Generator | None, drop_last: bool
+        buffers: Iterator[Batch], batch_size: int, generator: np.random.Generator | None, drop_last: bool,
+        rank: int = 0, world: int = 1,
     ) -> Iterator[Batch]:
+        """Every `world`-th row of each batch from `rank` on; a last batch with less than two rows for each is left
+        out."""
         rest: Batch | None = None
         for part in buffers:
             buffer = part if rest is None else _join([rest, part])
@@ -160,12 +171,12 @@ class ExampleSet(ExampleFiles):
             order = torch.from_numpy(generator.permutation(rows)) if generator else None
             full = rows - rows % batch_size
             for start in range(0, full, batch_size):
-                span = slice(start, start + batch_size)
+                span = slice(start + rank, start + batch_size, world)
                 yield _span(buffer, span) if order is None else buffer.take(order[span])
             tail = slice(full, rows)
             rest = _span(buffer, tail) if order is None else buffer.take(order[tail])
-        if rest is not None and len(rest.row) and not drop_last:
-            yield rest
+        if rest is not None and len(rest.row) and not drop_last and (world == 1 or len(rest.row) >= 2 * world):
+            yield rest if world == 1 else _span(rest, slice(rank, None, world))
 
     def _convert(self, table: pa.Table, path: Path) -> Batch:
         rows = table.num_rows

@@ -59,12 +59,12 @@ class ArrayExamples(ExampleSet):
         self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False, *, rank: int = 0,
         world: int = 1,
     ) -> Iterator[Batch]:
-        """As ExampleSet; with several processes each takes every `world`-th row of the order."""
+        """As ExampleSet held in memory: of several processes each takes every `world`-th row of a batch."""
         order = np.random.default_rng(seed).permutation(self.rows) if shuffle else np.arange(self.rows)
-        mine = order[rank::world]
-        usable = len(mine) - len(mine) % batch_size if drop_last or world > 1 else len(mine)
+        tail = self.rows % batch_size
+        usable = self.rows - tail if drop_last or (world > 1 and tail < 2 * world) else self.rows
         for start in range(0, usable, batch_size):
-            yield self._whole.take(torch.from_numpy(mine[start : min(start + batch_size, usable)]))
+            yield self._whole.take(torch.from_numpy(order[start + rank : min(start + batch_size, usable) : world]))
 
     def column(self, name: str) -> np.ndarray:
         """[N] or [N, width], in the order of the rows."""

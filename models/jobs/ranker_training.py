@@ -29,6 +29,7 @@ from contracts.artifacts import (
 from contracts.bundle.bundle import save_array, save_weights
 from contracts.summaries import summary
 from contracts.summaries.train import FitFigures, PositionFigures, RankerSummary
+from models.distributed import data_parallel
 from models.evaluation import calibration, plots
 from models.evaluation.bootstrap import auc_bootstrap
 from models.evaluation.calibration_metrics import ece, predicted_over_observed_by
@@ -45,7 +46,7 @@ from models.jobs.training_task import TrainingTask
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
 from models.tracking.tracking import TrackedRun
-from models.training import checkpoint, data_parallel
+from models.training import checkpoint
 from models.training import loop as training_loop
 from models.training.progress import batch_counter
 

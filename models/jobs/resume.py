@@ -13,8 +13,8 @@ from contracts.bundle import bundle
 from contracts.errors import DataError
 from contracts.summaries import summary
 from contracts.summaries.summary import FILE, Kind
+from models.distributed import data_parallel
 from models.jobs.training_task import TrainingTask
-from models.training import data_parallel
 
 
 def digest(task: TrainingTask, name: str) -> str:

@@ -17,6 +17,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.summary import Summary
 from contracts.summaries.train import CalibratedFigures, PreRankerSummary, PreRankRecall, TowerRecall, TowerSummary
+from models.distributed import data_parallel
 from models.evaluation import retrieval_recall
 from models.evaluation.evaluate import evaluate
 from models.evaluation.retrieval_recall import Catalogue, Clicks
@@ -29,7 +30,7 @@ from models.jobs.training_task import TrainingTask
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.tracking.tracking import TrackedRun
-from models.training import checkpoint, data_parallel
+from models.training import checkpoint
 from models.training import loop as training_loop
 from models.training.progress import batch_counter
 

@@ -21,6 +21,7 @@ from contracts.summaries.train import (
     RankerSummary,
     TrainSummary,
 )
+from models.distributed import data_parallel
 from models.jobs.channel_training import train_channels
 from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker, unlike_models
@@ -30,7 +31,6 @@ from models.jobs.training_task import TrainingTask
 from models.layers.embedding import item_slot
 from models.pair_rates.buckets import co_occurrence
 from models.tracking.tracking import Tracker
-from models.training import data_parallel
 from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 

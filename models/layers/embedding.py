@@ -7,7 +7,7 @@ is zero and gets no gradient. The gradient is sparse: models/training/row_adam.p
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +73,10 @@ class FusedEmbedding(nn.Module):
 
     With `tie`, slots of one table (a sequence and its target) share their rows; a linear model needs them apart.
     The candidate block may be wider than the slots of `candidate_sides`: items come first in it, the rest is cut off.
+    Where `look_up` is set, rows [n] -> vectors [n, D], the weight is a part of the table (models/distributed).
     """
+
+    look_up: Callable[[Tensor], Tensor] | None = None
 
     def __init__(
         self, spec: FeatureSpec, dim: int, candidate_sides: tuple[Side, ...] = BLOCK_SIDES["candidate"],
@@ -86,8 +89,8 @@ class FusedEmbedding(nn.Module):
         ends = dict(zip(sizes, itertools.accumulate(size - 1 for size in sizes.values()), strict=True))
         starts = {slot.name: ends[key] - sizes[key] + 1 for slot in slots for key in [slot.table if tie else slot.name]}
         self.starts = starts
-        rows = 1 + sum(size - 1 for size in sizes.values())
-        self.weight = nn.Parameter(torch.randn(rows, dim) * INITIAL_STD)
+        self.table_rows = rows = 1 + sum(size - 1 for size in sizes.values())
+        self.weight = nn.Parameter(torch.randn(rows, dim).mul_(INITIAL_STD))
         with torch.no_grad():
             self.weight[PADDING] = 0.0
         crossed = "cross" in candidate_sides
@@ -102,7 +105,11 @@ class FusedEmbedding(nn.Module):
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
-        flat = F.embedding(torch.cat([r.flatten() for r in rows]), self.weight, padding_idx=PADDING, sparse=True)
+        asked = torch.cat([r.flatten() for r in rows])
+        if self.look_up is None:
+            flat = F.embedding(asked, self.weight, padding_idx=PADDING, sparse=True)
+        else:
+            flat = self.look_up(asked)
         parts = flat.split([r.numel() for r in rows])
         return [part.view(*r.shape, self.dim) for part, r in zip(parts, rows, strict=True)]
 

@@ -238,4 +238,33 @@ void row_adam(float *weight, float *mean, float *square, float *seen, const floa
     }
   }
 }
+
+// Distinct rows of a table dealt to `owners` processes by row modulo their number, grouped by owner and numbered as
+// the owner numbers them; inverse[i] is the place of rows[i] among them, counts[p] how many are p's. Returns how many.
+int64_t routed_rows(const int64_t *rows, int64_t count, int64_t owners, int64_t *local, int64_t *inverse,
+                    int64_t *counts) {
+  int bits = 4;
+  while ((int64_t{1} << bits) < 2 * count) ++bits;
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  std::vector<int64_t> keys(mask + 1, -1), places(mask + 1), distinct;
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t slot = (static_cast<uint64_t>(rows[i]) * 0x9E3779B97F4A7C15ull) >> (64 - bits);
+    while (keys[slot] >= 0 && keys[slot] != rows[i]) slot = (slot + 1) & mask;
+    if (keys[slot] < 0) {
+      keys[slot] = rows[i];
+      places[slot] = static_cast<int64_t>(distinct.size());
+      distinct.push_back(rows[i]);
+      ++counts[rows[i] % owners];
+    }
+    inverse[i] = places[slot];
+  }
+  std::vector<int64_t> next(owners, 0), moved(distinct.size());
+  for (int64_t owner = 1; owner < owners; ++owner) next[owner] = next[owner - 1] + counts[owner - 1];
+  for (size_t i = 0; i < distinct.size(); ++i) {
+    moved[i] = next[distinct[i] % owners]++;
+    local[moved[i]] = distinct[i] / owners;
+  }
+  for (int64_t i = 0; i < count; ++i) inverse[i] = moved[inverse[i]];
+  return static_cast<int64_t>(distinct.size());
+}
 }

@@ -32,6 +32,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "norm_relu_dropout_backward": (None, [_P, _P, _P, ctypes.c_int, _I, _I, _P, _P, _P, ctypes.c_int, ctypes.c_int,
                                           _P, _P, _P]),
     "summed_rows": (ctypes.c_int64, [_P, _P, _I, _I, _P, _P, _P]),
+    "routed_rows": (ctypes.c_int64, [_P, _I, _I, _P, _P, _P]),
     "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
 }
 

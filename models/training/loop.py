@@ -6,8 +6,9 @@ callbacks.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,12 +18,13 @@ from torch import Tensor, nn
 from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.summaries.train import EpochFigures
+from models.distributed import data_parallel
+from models.distributed.world import World
 from models.examples.batches import Batch, ExampleSet
 from models.layers import batch_norm
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
-from models.training import data_parallel
 from models.training.learning_rate import Patience, Schedule, rate
 from models.training.monitor import Validated, validated
 from models.training.optimisers import Optimisers
@@ -150,15 +152,14 @@ class Loop:
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
         self.loss = loss.to(self.device)
-        self.optimisers = Optimisers(trained, settings)
+        self.optimisers = Optimisers(trained, settings, self.world)
         self.parameters = self.optimisers.parameters
         if self.world.size > 1:
-            data_parallel.same_start(self.parameters)
+            data_parallel.same_start(self.optimisers.dense)
 
     def weigh_rows(self, train: ExampleSet, strength: float, paced: bool) -> None:
         """Gives the rows of the embeddings their penalty and pace, by how often the training window has them."""
-        size = self.settings.batch_rows(train.rows) * self.world.size
-        self.optimisers.weigh_rows(train, strength, size, paced)
+        self.optimisers.weigh_rows(train, strength, self.settings.batch_rows(train.rows), paced)
 
     def run(
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
@@ -198,6 +199,7 @@ class Loop:
             if verdict == "fall":
                 self.loss.load_state_dict(weights)
         self.loss.load_state_dict(weights)
+        self.optimisers.restore()
         self.loss.cpu().eval()
         rows = train.rows * len(history)
         values = bias.values().tolist() if bias else []
@@ -207,7 +209,7 @@ class Loop:
         self.loss.train()
         size, (rank, world) = self.settings.batch_rows(train.rows), self.world
         batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
-        expected = -(-train.rows // (size * world))
+        expected = -(-train.rows // size)
         total = count = 0.0
         for number, batch in enumerate(batches, start=1):
             self.set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
@@ -221,27 +223,31 @@ class Loop:
             total, count = total + value, count + terms
             if on_batch:
                 on_batch(number, max(expected, number))
-        return self._mean(total, count)
+        return total / max(count, 1.0)
 
     def set_rate(self, progress: float) -> None:
         """`progress` from 0 to 1 of the planned epochs."""
         self.optimisers.learning_rate = rate(self.settings.learning_rate, self.schedule, progress, self.patience.falls)
 
     def step(self, batch: Batch) -> tuple[float, int]:
-        """One update; (sum of losses, number of terms). A batch without terms changes nothing."""
-        for parameter in self.parameters:
-            parameter.grad = None
+        """One update; (sum of losses, number of terms) of all processes. A batch without terms changes nothing."""
+        self.optimisers.zero_gradients()
         total, terms = self._loss(batch if self.change is None else self.change(batch))
-        value = float(total.detach())
-        if not np.isfinite(value):
-            return value, terms
-        if terms:
-            (total / terms).backward()
         if self.world.size > 1:
-            data_parallel.average_gradients(self.parameters, self.world.size)
-        elif not terms:
-            return value, terms
-        self.optimisers.step()
+            return self._shared_step(total, terms)
+        value = float(total.detach())
+        if np.isfinite(value) and terms:
+            (total / terms).backward()
+            self.optimisers.step()
+        return value, terms
+
+    def _shared_step(self, total: Tensor, terms: int) -> tuple[float, int]:
+        """A process without terms sends zeros: the others wait for them."""
+        if total.requires_grad:
+            total.backward()
+        value, terms = self.optimisers.sum_gradients(total, terms)
+        if np.isfinite(value) and terms:
+            self.optimisers.step()
         return value, terms
 
     def _loss(self, batch: Batch) -> tuple[Tensor, int]:
@@ -253,12 +259,13 @@ class Loop:
         self.loss.eval()
         total = count = 0.0
         seen: list[tuple[np.ndarray, ...]] = []
-        for number, batch in enumerate(examples.batches(EVALUATION_BATCH)):
-            if number % self.world.size == self.world.rank:
-                value, terms = self._loss(batch.to(self.device))
-                total, count = total + float(value), count + terms
-                if isinstance(self.loss, ClickLoss):
-                    seen.append(tuple(part.cpu().numpy() for part in (batch.label, self.loss.logits, batch.user)))
+        for batch, mine in _dealt(examples.batches(EVALUATION_BATCH), self.world):
+            value, terms = self._loss(batch.to(self.device))
+            if not mine:
+                continue
+            total, count = total + float(value), count + terms
+            if isinstance(self.loss, ClickLoss):
+                seen.append(tuple(part.cpu().numpy() for part in (batch.label, self.loss.logits, batch.user)))
         mean = self._mean(total, count)
         if not isinstance(self.loss, ClickLoss):
             return Validated(mean)
@@ -269,3 +276,11 @@ class Loop:
     def _mean(self, total: float, count: float) -> float:
         total, count = data_parallel.total([total, count], self.device, self.world)
         return total / max(count, 1.0)
+
+
+def _dealt(batches: Iterator[Batch], world: World) -> Iterator[tuple[Batch, bool]]:
+    """Each process its turn of the batches; in a last round that is short of them the others repeat the first of it,
+    not as theirs, because embeddings are looked up together."""
+    while turn := list(itertools.islice(batches, world.size)):
+        mine = world.rank < len(turn)
+        yield turn[world.rank if mine else 0], mine

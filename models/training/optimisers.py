@@ -5,31 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from contracts.config.training import Train
+from models.distributed.gradient_sum import GradientSum, summed
+from models.distributed.sharded_table import ShardedTable
+from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
-from models.training.row_adam import RowAdam
+from models.training.row_adam import RowAdam, RowGradient
 from models.training.row_shares import batch_shares, paces, penalties
 
 
 class Optimisers:
     """`trained` are the modules whose parameters move; a parameter that takes no gradient now stays as it is.
 
-    `parameters` are all of them, `dense` those of AdamW.
+    `parameters` are all of them, `dense` those of AdamW. In several processes every one holds its own rows of each
+    embedding (models/distributed/sharded_table.py) and all of the rest.
     """
 
-    def __init__(self, trained: Sequence[nn.Module], settings: Train) -> None:
+    def __init__(self, trained: Sequence[nn.Module], settings: Train, world: World = ALONE) -> None:
+        self.world = world
         self.clip_norm = settings.clip_norm
+        embedded = [m for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
+        self.embeddings = [m for m in embedded if m.weight.requires_grad]
+        self.tables = [ShardedTable(embedding, world) for embedding in self.embeddings] if world.size > 1 else []
         self.parameters = [p for module in trained for p in module.parameters() if p.numel() and p.requires_grad]
-        self.embeddings = [m for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
         tables = [embedding.weight for embedding in self.embeddings]
         self.dense = [p for p in self.parameters if not any(p is table for table in tables)]
         rate, decay = settings.learning_rate, settings.weight_decay
         self.row_adams = [RowAdam(table, rate, decay) for table in tables]
         self.adam = torch.optim.AdamW(self.dense, lr=rate, weight_decay=decay, fused=True) if self.dense else None
         self._rate = rate
+        self._sum = GradientSum(self.dense, self.tables, world)
+        self._received: list[tuple[Tensor, Tensor]] = []
 
     @property
     def learning_rate(self) -> float:
@@ -49,18 +58,45 @@ class Optimisers:
         Not `paced` are those of a linear model: a weight there is an effect, and one row must not make it large.
         """
         for embedding, adam in zip(self.embeddings, self.row_adams, strict=True):
-            shares = batch_shares(embedding, train, batch_rows).to(adam.weight.device)
+            shares = self.world.own(batch_shares(embedding, train, batch_rows)).to(adam.weight.device).contiguous()
             adam.l2 = penalties(shares, strength, train.rows)
             adam.pace = paces(shares) if paced else None
 
+    def zero_gradients(self) -> None:
+        """Before each backward pass."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def sum_gradients(self, value: Tensor, terms: int) -> tuple[float, int]:
+        """Of all processes, as means over their terms; returns the sum of losses and the terms of all."""
+        loss, count, self._received = self._sum(value, terms)
+        return loss, count
+
     def step(self) -> None:
-        """One update by the gradients that the parameters hold."""
+        """One update by the gradients that the parameters hold, or that came from all processes."""
         dense = [p.grad for p in self.dense if p.grad is not None]
-        sparse = [(adam, found) for adam in self.row_adams if (found := adam.gradient()) is not None]
-        parts = [*dense, *(gradient.values for _, gradient in sparse)]
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(parts)))
-        torch._foreach_mul_(parts, (self.clip_norm / (norm + 1e-6)).clamp(max=1.0))
+        sparse = self._row_gradients()
+        self._clip(dense, [gradient.values for _, gradient in sparse])
         if self.adam:
             self.adam.step()
         for row_adam, gradient in sparse:
             row_adam.step(*gradient)
+
+    def restore(self) -> None:
+        """Every process has whole embeddings again; no further update follows."""
+        for table in self.tables:
+            table.restore()
+
+    def _row_gradients(self) -> list[tuple[RowAdam, RowGradient]]:
+        if not self.tables:
+            return [(adam, found) for adam in self.row_adams if (found := adam.gradient()) is not None]
+        return [(adam, adam.summed(*received)) for adam, received in zip(self.row_adams, self._received, strict=True)]
+
+    def _clip(self, dense: list[Tensor], rows: list[Tensor]) -> None:
+        torch._foreach_mul_([*dense, *rows], (self.clip_norm / (self._norm(dense, rows) + 1e-6)).clamp(max=1.0))
+
+    def _norm(self, dense: list[Tensor], rows: list[Tensor]) -> Tensor:
+        if not self.tables:
+            return torch.linalg.vector_norm(torch.stack(torch._foreach_norm([*dense, *rows])))
+        own = torch.stack(torch._foreach_norm(rows)).square().sum()
+        return torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(dense), summed(own).sqrt()]))

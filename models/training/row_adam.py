@@ -37,7 +37,11 @@ def row_gradient(gradient: Tensor, place: Tensor | None = None) -> RowGradient:
 
     `place` int32 [N], all -1, is room for a table that finds a row again without sorting; it is left as it was.
     """
-    rows, values = gradient._indices()[0], gradient._values()
+    return summed_rows(gradient._indices()[0], gradient._values(), place)
+
+
+def summed_rows(rows: Tensor, values: Tensor, place: Tensor | None = None) -> RowGradient:
+    """rows [n] in any order and number with values [n, D] -> one sum per row."""
     library = kernels.usable(values)
     if library is None or place is None or values.dtype != torch.float32 or not rows.is_contiguous():
         distinct, inverse = torch.unique(rows, return_inverse=True)
@@ -63,6 +67,10 @@ class RowAdam:
     def gradient(self) -> RowGradient | None:
         """Of the weight, one sum per row; None where it has none."""
         return None if self.weight.grad is None else row_gradient(self.weight.grad, self.place)
+
+    def summed(self, rows: Tensor, values: Tensor) -> RowGradient:
+        """Of gradients [n, D] of rows [n] that came from elsewhere, one sum per row."""
+        return summed_rows(rows, values, self.place)
 
     @torch.no_grad()
     def step(self, rows: Tensor, gradient: Tensor) -> None:

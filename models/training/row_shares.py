@@ -27,7 +27,7 @@ MEMORY = (1.0 - BETA2) ** -0.5  # a row that comes back after Adam has forgotten
 
 def batch_shares(embedding: FusedEmbedding, examples: ExampleSet, batch_size: int) -> Tensor:
     """[rows of the fused table] p; a value never seen counts as seen once."""
-    counts = np.zeros(len(embedding.weight))
+    counts = np.zeros(embedding.table_rows)
     for reader in (embedding.request, embedding.candidate):
         for slot in reader.slots:
             ids = examples.column(slot.name)

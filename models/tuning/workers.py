@@ -13,7 +13,7 @@ import optuna
 import torch
 
 from contracts.errors import SluiceError
-from models.training import data_parallel
+from models.distributed import data_parallel
 from models.tuning.objective import Objective, TuningTask
 from models.tuning.study import open_study, started
 

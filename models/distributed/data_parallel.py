@@ -1,7 +1,9 @@
 """Where training computes: on which device, and in how many processes.
 
-Several processes train one model: torchrun starts them, each reads row groups of its own, gradients are averaged per
-batch.
+Several processes train one model: torchrun starts them, each takes its share of every batch, gradients are added up per
+batch (models/distributed/gradient_sum.py). `train.batch_size` is that of all processes together and the learning rate
+stays as it is, so that a run of two processes is a run of one, faster. Batch normalisation alone sees the statistics of
+a process's own share.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -17,6 +19,7 @@ from torch import Tensor
 
 from contracts.errors import ConfigError
 from contracts.summaries.summary import Summary
+from models.distributed.world import ALONE, World
 
 Result = TypeVar("Result")
 Made = TypeVar("Made", bound=Summary | None)
@@ -37,18 +40,11 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-class World(NamedTuple):
-    """This process is number `rank` of `size`."""
-
-    rank: int
-    size: int
-
-
 def join(device: torch.device) -> World:
     """Rank and size from torchrun's variables, (0, 1) without them. Joins the group once (NCCL on GPUs, else gloo)."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        return World(0, 1)
+        return ALONE
     if device.type == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if not dist.is_initialized():
@@ -60,17 +56,6 @@ def same_start(tensors: Iterable[Tensor]) -> None:
     """Everyone takes the weights of rank 0."""
     for tensor in tensors:
         dist.broadcast(tensor.detach(), src=0)
-
-
-def average_gradients(parameters: Iterable[torch.nn.Parameter], size: int) -> None:
-    """Sparse gradients travel densely: the ranks' rows differ. A row no rank has seen stays out of the result."""
-    for parameter in parameters:
-        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        sparse = gradient.is_sparse
-        total = gradient.to_dense() if sparse else gradient
-        dist.all_reduce(total)
-        total /= size
-        parameter.grad = total.to_sparse(1) if sparse else total
 
 
 def average_buffers(buffers: Iterable[Tensor], size: int) -> None:

@@ -1,0 +1,69 @@
+"""Several processes train one model: its table in shares, every batch in shares, and the result that of one process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contracts.bundle.bundle import load_weights
+from contracts.config.training import Train
+from contracts.features.feature_spec import FeatureSpec
+from models.examples.batches import ExampleSet
+from models.jobs.retrieval_training import build_towers
+from models.layers.losses import RetrievalLoss
+from models.networks import registry
+from models.training import loop as training_loop
+
+LOSS_TOLERANCE, WEIGHT_TOLERANCE = 1e-4, 5e-3  # float32 sums in another order, some hundred updates of Adam
+
+
+@pytest.fixture(scope="module")
+def alone(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> tuple[list[list[float]], dict[str, np.ndarray]]:
+    """Losses and weights of one process."""
+    torch.manual_seed(1)
+    network = registry.build("dnn", spec, exact_settings)
+    sets = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
+    result = training_loop.fit(network, *sets, exact_settings, 1, positions=4)
+    losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
+    return losses, {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+def check(folder: Path, count: int, alone: tuple[list[list[float]], dict[str, np.ndarray]]) -> None:
+    losses, weights = alone
+    for rank in range(count):
+        found = json.loads((folder / f"losses{rank}of{count}.json").read_text())
+        np.testing.assert_allclose(found, losses, rtol=0, atol=LOSS_TOLERANCE)
+        theirs = load_weights(folder / f"dnn{rank}of{count}.safetensors")
+        for name, tensor in weights.items():
+            np.testing.assert_allclose(theirs[name], tensor, rtol=0, atol=WEIGHT_TOLERANCE, err_msg=name)
+
+
+def test_two_processes_learn_what_one_does(of_two: Path, alone: Any) -> None:
+    check(of_two, 2, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [3, 4])
+def test_more_processes_learn_what_one_does(in_processes: Any, count: int, alone: Any) -> None:
+    check(in_processes(count), count, alone)
+
+
+def test_a_process_without_a_click_neither_hangs_nor_counts(
+    of_two: Path, item_world: Any, spec: FeatureSpec, exact_settings: Train
+) -> None:
+    """The update is that of the other process's batch alone, in both."""
+    torch.manual_seed(1)
+    towers = build_towers(spec, exact_settings)
+    loop = training_loop.Loop(RetrievalLoss(towers), [towers], exact_settings, 1, 1)
+    value, terms = loop.step(next(item_world.train.batches(200)))
+    for rank in (0, 1):
+        found = json.loads((of_two / f"towers{rank}.json").read_text())
+        assert found == [pytest.approx(value, rel=1e-5), terms]
+        theirs = load_weights(of_two / f"towers{rank}.safetensors")
+        for name, tensor in towers.state_dict().items():
+            np.testing.assert_allclose(theirs[name], tensor.numpy(), rtol=0, atol=1e-5, err_msg=name)

@@ -1,0 +1,54 @@
+"""What two processes do for tests/models/distributed/test_loop.py: `worker.py FOLDER TRAIN VALIDATION`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from contracts.config.training import Train
+from contracts.features.feature_spec import FeatureSpec
+from models.distributed import data_parallel
+from models.examples.batches import ExampleSet
+from models.jobs.retrieval_training import build_towers
+from models.layers.losses import RetrievalLoss
+from models.networks import registry
+from models.training import checkpoint
+from models.training import loop as training_loop
+
+
+def main(folder: Path, train: Path, validation: Path) -> None:
+    spec, settings = FeatureSpec.read(folder), Train.model_validate_json((folder / "settings.json").read_text())
+    world = data_parallel.join(torch.device("cpu"))
+    torch.manual_seed(1)
+    network = registry.build("dnn", spec, settings)
+    result = training_loop.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
+    losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
+    checkpoint.save(network, folder / f"dnn{world.rank}of{world.size}.safetensors")
+    (folder / f"losses{world.rank}of{world.size}.json").write_text(json.dumps(losses))
+    if world.size == 2:
+        towers_without_a_click(folder, spec, settings, ExampleSet(train, spec), world.rank)
+    data_parallel.leave()
+
+
+def towers_without_a_click(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, rank: int) -> None:
+    """An update where process 1 has no click, then one where nobody has."""
+    torch.manual_seed(1)
+    towers = build_towers(spec, settings)
+    loop = training_loop.Loop(RetrievalLoss(towers), [towers], settings, 1, 1)
+    batch = next(train.batches(200))
+    silent = batch._replace(label=torch.zeros_like(batch.label))
+    value, terms = loop.step(silent if rank else batch)
+    before = [p.detach().clone() for p in loop.parameters]
+    nothing = loop.step(silent)
+    assert nothing == (0.0, 0)
+    assert all(torch.equal(a, b) for a, b in zip(before, loop.parameters, strict=True))
+    loop.optimisers.restore()
+    checkpoint.save(towers, folder / f"towers{rank}.safetensors")
+    (folder / f"towers{rank}.json").write_text(json.dumps([value, terms]))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
