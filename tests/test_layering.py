@@ -45,6 +45,7 @@ ROOMS = {
     "benchmarks.models": "",
     "benchmarks.peers": "",
     "benchmarks.pipelines": "peers",
+    "benchmarks.scale": "models",
     "benchmarks.serving": "peers",
     "contracts.bundle": "config contracts summaries",
     "contracts.config": "contracts",

@@ -61,6 +61,10 @@ class Train(Section):
         "linear: to 0 over the planned epochs. Towers fall linearly unless it is constant",
     )
     weight_decay: float = Field(1e-5, ge=0)
+    second_moment: Literal["auto", "element", "row"] = Field(
+        "auto", description="Adam's, of vectors of values: one per number or, for less memory, one per vector; "
+        "auto: per vector from 10 million vectors on"
+    )
     clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "fp32", description="of the rankers' matrix products in training; auto: bf16 where the device multiplies it, "
@@ -70,6 +74,10 @@ class Train(Section):
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")
     lightgbm_rows: int = Field(
         0, ge=0, description="training rows of LightGBM, the reference from outside, such as 100000; 0: none"
+    )
+    checkpoint_minutes: float = Field(
+        10.0, ge=0, description="between checkpoints of a model in training, which `sluice train --resume` takes "
+        "up; 0: none, and a SIGTERM ends training at once"
     )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")

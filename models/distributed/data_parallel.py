@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -21,6 +22,8 @@ from contracts.errors import ConfigError
 from contracts.summaries.summary import Summary
 from models.distributed.world import ALONE, World
 
+LONGEST = timedelta(days=2)  # that one process may work while the others wait; torchrun notices the death of one
+_control: dist.ProcessGroup | None = None  # on CPUs, for words and long waits: tensors travel in the default group
 Result = TypeVar("Result")
 Made = TypeVar("Made", bound=Summary | None)
 
@@ -47,8 +50,10 @@ def join(device: torch.device) -> World:
         return ALONE
     if device.type == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    global _control
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        _control = dist.new_group(backend="gloo", timeout=LONGEST)
     return World(dist.get_rank(), dist.get_world_size())
 
 
@@ -71,7 +76,7 @@ def gathered(mine: list[Result], world: World) -> list[Result]:
     if world.size == 1:
         return mine
     parts: list[list[Result]] = [[] for _ in range(world.size)]
-    dist.all_gather_object(parts, mine)
+    dist.all_gather_object(parts, mine, group=_control)
     return [each for part in parts for each in part]
 
 
@@ -87,19 +92,18 @@ def total(values: list[float], device: torch.device, world: World) -> list[float
 def by_first(action: Callable[[], Result]) -> Result:
     """What `action` returns, which rank 0 alone carries out: the others wait and get it, as JSON.
 
-    Whatever writes files goes through here. Without other processes it is a plain call.
+    Whatever writes files goes through here, for as long as LONGEST. Without other processes it is a plain call.
     """
     if not dist.is_initialized():
         return action()
     first = dist.get_rank() == 0
-    device = torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
     result = action() if first else None
-    text = torch.tensor(list(json.dumps(result).encode()), dtype=torch.uint8, device=device)
-    size = torch.tensor([len(text)], device=device)
-    dist.broadcast(size, src=0)
+    text = torch.tensor(list(json.dumps(result).encode()), dtype=torch.uint8)
+    size = torch.tensor([len(text)])
+    dist.broadcast(size, src=0, group=_control)
     if not first:
-        text = torch.empty(int(size), dtype=torch.uint8, device=device)
-    dist.broadcast(text, src=0)
+        text = torch.empty(int(size), dtype=torch.uint8)
+    dist.broadcast(text, src=0, group=_control)
     return result if first else json.loads(bytes(text.tolist()))  # type: ignore[return-value]
 
 
@@ -111,8 +115,14 @@ def summary_by_first(action: Callable[[], Made], kind: type[Summary]) -> Made:
     return None if plain is None else kind.model_validate(plain)  # type: ignore[return-value]
 
 
+def wait_for_all() -> None:
+    """Until every process has come here."""
+    if dist.is_initialized():
+        dist.barrier(_control)
+
+
 def leave() -> None:
     """Waits for the others, so that nobody hangs up on a peer that is still talking."""
     if dist.is_initialized():
-        dist.barrier()
+        wait_for_all()
         dist.destroy_process_group()

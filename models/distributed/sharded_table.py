@@ -43,7 +43,8 @@ class Fetched:
 class ShardedTable:
     """Takes the place of an embedding's weight, which from then on holds the own rows [N / size, D] alone.
 
-    `traffic` counts the bytes that left this process. Raises ConfigError for more rows than int32 can name.
+    `traffic` counts the bytes that left this process,
+    `looked_up` the distinct rows it asked for. Raises ConfigError for more rows than int32 can name.
     """
 
     def __init__(self, embedding: FusedEmbedding, world: World) -> None:
@@ -51,7 +52,8 @@ class ShardedTable:
         if len(whole) > MOST_ROWS:
             raise ConfigError(f"an embedding table of {len(whole)} rows; int32 ids name {MOST_ROWS} at most: give the "
                               "largest vocabularies a higher min_count")
-        self.embedding, self.world, self.rows, self.traffic = embedding, world, len(whole), 0
+        self.embedding, self.world, self.rows = embedding, world, len(whole)
+        self.traffic = self.looked_up = 0
         self._fetched: list[Fetched] = []
         embedding.weight = nn.Parameter(self._dealt(whole))
         embedding.look_up = self.look_up
@@ -65,6 +67,7 @@ class ShardedTable:
         """Rows [n] of the whole table -> their vectors [n, D]. All processes call it together, also for none."""
         found = route(rows, self.world.size)
         held, vectors, asked = self._fetch(found)
+        self.looked_up += len(found.rows)
         if torch.is_grad_enabled():
             vectors.requires_grad_()
             self._fetched.append(Fetched(vectors, held, found.counts, asked))

@@ -59,6 +59,10 @@ class Batch(NamedTuple):
             return self
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
+    def pinned(self, device: torch.device) -> Batch:
+        """In page-locked memory where the device is a GPU, so that `to` copies beside other work; itself otherwise."""
+        return self.map(lambda tensor: tensor.pin_memory()) if device.type == "cuda" else self
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The same change to every tensor."""
         request, candidate = FeatureBlock(*map(change, self.request)), FeatureBlock(*map(change, self.candidate))

@@ -7,6 +7,7 @@ column of raw values per dense slot, `_label`, `_row`, and `_user`, `_position` 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,11 +39,17 @@ class ExampleFiles:
 
     def column(self, name: str) -> np.ndarray:
         """One column of all rows in file order; a list column becomes [N, length]."""
-        tables = (pq.ParquetFile(path).read(columns=[name]) for path in dict.fromkeys(g.path for g in self.groups))
-        table = pa.concat_tables(tables)
-        if name not in table.column_names:
-            raise SchemaError(f"{self.folder} has no column {name!r}")
-        return plain(table.column(name), name)
+        return np.concatenate([values for (values,) in self.parts(name)])
+
+    def parts(self, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
+        """Columns as `column` has them, a file at a time: what only counts over a long window holds no more."""
+        for path in dict.fromkeys(group.path for group in self.groups):
+            file = pq.ParquetFile(path)
+            missing = [name for name in names if name not in file.schema_arrow.names]
+            if missing:
+                raise SchemaError(f"{self.folder} has no column {missing[0]!r}")
+            table = file.read(columns=list(dict.fromkeys(names)))
+            yield tuple(plain(table.column(name), name) for name in names)
 
 
 def _row_groups(path: Path) -> list[RowGroup]:

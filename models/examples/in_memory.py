@@ -70,6 +70,10 @@ class ArrayExamples(ExampleSet):
         """[N] or [N, width], in the order of the rows."""
         return self._rows.columns[name]
 
+    def parts(self, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
+        """As ExampleSet, all at once."""
+        yield tuple(self._rows.columns[name] for name in names)
+
 
 def rows_of(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> Rows:
     """All rows of the examples, or a uniform sample of `limit` in file order."""

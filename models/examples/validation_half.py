@@ -35,10 +35,9 @@ class ValidationHalf(ExampleSet):
     def __init__(self, folder: Path, spec: FeatureSpec, half: int, fresh: bool = False) -> None:
         super().__init__(folder, spec, fresh)
         self.half = half
-        self._kept = half_of(super().column(_key(spec))) == half
-        self.rows = int(self._kept.sum())
+        of_both, self.rows = self.rows, sum(int((half_of(k) == half).sum()) for (k,) in super().parts(_key(spec)))
         if self.rows == 0:
-            raise DataError(f"{folder}: half {half} of the users has no row among {len(self._kept)}; early stopping "
+            raise DataError(f"{folder}: half {half} of the users has no row among {of_both}; early stopping "
                             "and calibration each need users of their own: widen the validation window")
 
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
@@ -47,9 +46,11 @@ class ValidationHalf(ExampleSet):
             keys = batch.user if self.spec.has_users else batch.row
             yield batch.take(torch.from_numpy(np.flatnonzero(half_of(keys.numpy()) == self.half)))
 
-    def column(self, name: str) -> np.ndarray:
+    def parts(self, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """As ExampleSet, without the rows that are left out."""
-        return super().column(name)[self._kept]
+        for *columns, keys in super().parts(*names, _key(self.spec)):
+            kept = half_of(keys) == self.half
+            yield tuple(values[kept] for values in columns)
 
 
 def _key(spec: FeatureSpec) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from contracts.artifacts import ROW
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
@@ -47,7 +48,7 @@ class WindowPart(ExampleSet):
             self.groups = [g for g in self.groups if (g.path.parent.name in holdout) == (part == "holdout")]
             self.rows = sum(group.rows for group in self.groups)
         else:
-            self.rows = int(self._kept(super().column("_row")).sum())
+            self.rows = sum(int(self._kept(rows).sum()) for (rows,) in super().parts(ROW))
         if self.rows == 0:
             raise DataError(f"{folder}: part {part!r} has no row when {share:g} are held out; bring a longer log")
 
@@ -63,7 +64,11 @@ class WindowPart(ExampleSet):
             elif len(kept):
                 yield batch.take(torch.from_numpy(kept))
 
-    def column(self, name: str) -> np.ndarray:
+    def parts(self, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """As ExampleSet, without the rows that are left out."""
-        values = super().column(name)
-        return values if self.by_day else values[self._kept(super().column("_row"))]
+        if self.by_day:
+            yield from super().parts(*names)
+            return
+        for *columns, rows in super().parts(*names, ROW):
+            kept = self._kept(rows)
+            yield tuple(values[kept] for values in columns)

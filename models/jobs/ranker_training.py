@@ -41,7 +41,7 @@ from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
 from models.jobs.model_calibration import calibrate, position_logit
 from models.jobs.model_tracking import end_run, log_epochs, start_run
-from models.jobs.resume import digest, finished, take_summary_away
+from models.jobs.resume import digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
@@ -83,6 +83,7 @@ def _fit(
         network, task.examples("train", fresh), task.early_stopping(fresh), settings, task.seed,
         positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, folder_name, settings.epochs),
+        kept=kept_run(task, folder_name),
     )
     return FittedModel(folder_name, network, fit, carried.figures)
 

@@ -5,8 +5,10 @@ The digest changes with whatever the weights of a model depend on: settings, fea
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from pathlib import Path
 
 from contracts.artifacts import FRESH, WEIGHTS, WINDOWS
 from contracts.bundle import bundle
@@ -14,21 +16,40 @@ from contracts.errors import DataError
 from contracts.summaries import summary
 from contracts.summaries.summary import FILE, Kind
 from models.distributed import data_parallel
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.jobs.training_task import TrainingTask
+
+CHECKPOINTS = "checkpoints"
 
 
 def digest(task: TrainingTask, name: str) -> str:
     """Of the model `name`, whose folder may carry the suffix of event-fresh features."""
     paths = [path for window in WINDOWS for path in task.out.examples(window).glob("day=*/*.parquet")]
-    files = sorted((path.relative_to(task.out.out).as_posix(), bundle.digest(path)) for path in paths)
+    files = sorted((path.relative_to(task.out.out).as_posix(), _content(path, path.stat().st_mtime_ns))
+                   for path in paths)
     config = task.config
-    settings = [config.train.model_dump(mode="json", exclude={"models", "ranker", "warm_start"}),
+    settings = [config.train.model_dump(mode="json", exclude={"models", "ranker", "warm_start", "checkpoint_minutes"}),
                 config.prerank_kind, config.prerank.model_dump(mode="json", include={"keep", "hidden"}),
                 config.retrieve.candidates, config.features.negative_rate]
     parts = [name, task.seed, settings, task.spec.model_dump(mode="json"), files]
     if task.parent is not None and task.parent.weights(name.removesuffix(FRESH)):
         parts.append(task.parent.manifest.content_hash)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@functools.cache
+def _content(path: Path, _: int) -> str:
+    """SHA-256 of a file as of its time, read once a process: every model asks, of the same examples."""
+    return bundle.digest(path)
+
+
+def kept_run(task: TrainingTask, name: str) -> RunCheckpoint | None:
+    """The checkpoint of model `name`, every `train.checkpoint_minutes`; None where none are wanted."""
+    minutes = task.config.train.checkpoint_minutes
+    if not minutes:
+        return None
+    known = data_parallel.by_first(lambda: digest(task, name))
+    return RunCheckpoint(task.out.model(name) / CHECKPOINTS, 60.0 * minutes, known, task.resume)
 
 
 def finished(task: TrainingTask, name: str, kind: type[Kind]) -> Kind | None:

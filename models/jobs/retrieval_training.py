@@ -25,7 +25,7 @@ from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
 from models.jobs.model_calibration import calibrate, position_logit
 from models.jobs.model_tracking import end_run, log_epochs, start_run
-from models.jobs.resume import digest, finished, take_summary_away
+from models.jobs.resume import digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
@@ -82,6 +82,7 @@ def _fit_towers(task: TrainingTask) -> FittedModel[TwoTower]:
         towers, task.examples("train"), task.early_stopping(), settings, task.seed,
         start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, TOWER, settings.tower_epochs),
+        kept=kept_run(task, TOWER),
     )
     data_parallel.by_first(lambda: _save(task, TOWER, towers, run))
     return FittedModel(TOWER, towers, fit, carried.figures)
@@ -97,6 +98,7 @@ def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRank
         pre_ranker, towers, task.examples("train"), task.early_stopping(), settings, task.seed,
         positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.tower_epochs),
+        kept=kept_run(task, PRE_RANKER),
     )
     data_parallel.by_first(lambda: _save(task, PRE_RANKER, pre_ranker, run))
     return FittedModel(PRE_RANKER, pre_ranker.eval(), fit, carried.figures)

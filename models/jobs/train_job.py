@@ -37,13 +37,13 @@ from models.training.warm_start import Parent
 
 def train_models(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
-    force: bool = False, parent: Parent | None = None,
+    force: bool = False, parent: Parent | None = None, resume: bool = False,
 ) -> TrainSummary:
     """Trains what `config.train` names and writes OUT/models/summary.json, which it also returns.
 
     `on_progress(model, batches done, batches in all)`; `force` trains again what is there already; `parent` is the
-    bundle whose weights training starts from. Raises OneClassError when a window holds one class, ConfigError when no
-    model may be the ranker.
+    bundle whose weights training starts from; `resume` takes up an unfinished model's checkpoint. Raises OneClassError
+    when a window holds one class, ConfigError when no model may be the ranker.
     """
     check_ranker(config)
     begin = time.perf_counter()
@@ -51,6 +51,7 @@ def train_models(
     with Tracker(out.out, config.name, silent=world.rank > 0) as tracker:
         task = TrainingTask(
             config=config, out=out, spec=FeatureSpec.read(out.encoding), tracker=tracker, force=force, parent=parent,
+            resume=resume,
             seed=config.seed if seed is None else seed, on_progress=on_progress or (lambda what, done, total: None),
         )
         found = _train_all(task)

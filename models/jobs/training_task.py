@@ -16,7 +16,8 @@ from models.training.warm_start import Parent
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTask:
-    """`force` trains again what is there already; `parent` is the bundle to start from, None starts cold.
+    """`force` trains again what is there already; `resume` takes up the checkpoint of an unfinished
+    model; `parent` is the bundle to start from, None starts cold.
 
     `on_progress(model, done, all)` counts batches over all epochs.
     """
@@ -29,6 +30,7 @@ class TrainingTask:
     force: bool
     on_progress: OnProgress
     parent: Parent | None = None
+    resume: bool = False
 
     def examples(self, window: str, fresh: bool = False) -> ExampleSet:
         """`fresh` reads the event-fresh twin of every column that has one."""

@@ -217,18 +217,36 @@ int64_t summed_rows(const int64_t *rows, const float *values, int64_t count, int
   return found;
 }
 
-// Adam of models/training/row_adam.py on distinct rows, in place; l2 and pace may be null.
+// Adam of models/training/row_adam.py on distinct rows, in place; l2 and pace may be null. `moments` second moments a
+// row: its width, or one.
 void row_adam(float *weight, float *mean, float *square, float *seen, const float *l2, const float *pace,
-              const int64_t *rows, const float *gradient, int64_t count, int64_t width, float rate, float decay, float beta1, float beta2,
+              const int64_t *rows, const float *gradient, int64_t count, int64_t width, int64_t moments, float rate, float decay, float beta1, float beta2,
               float eps, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t i = 0; i < count; ++i) {
     int64_t row = rows[i];
-    float *w = weight + row * width, *m = mean + row * width, *v = square + row * width;
+    float *w = weight + row * width, *m = mean + row * width, *v = square + row * moments;
     const float *g = gradient + i * width;
     seen[row] += 1.0f;
     float first = 1.0f - std::pow(beta1, seen[row]), second = 1.0f - std::pow(beta2, seen[row]);
     float pull = l2 ? l2[row] : 0.0f, step = pace ? rate * pace[row] : rate;
+    if (moments < width) {
+      float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < width; ++j) {
+        float slope = g[j] + pull * w[j];
+        sum += slope * slope;
+      }
+      v[0] += (1.0f - beta2) * (sum / static_cast<float>(width) - v[0]);
+      float root = std::sqrt(v[0] / second) + eps;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) {
+        float slope = g[j] + pull * w[j];
+        m[j] += (1.0f - beta1) * (slope - m[j]);
+        w[j] -= step * (m[j] / first / root + decay * w[j]);
+      }
+      continue;
+    }
 #pragma omp simd
     for (int64_t j = 0; j < width; ++j) {
       float slope = g[j] + pull * w[j];

@@ -33,7 +33,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
                                           _P, _P, _P]),
     "summed_rows": (ctypes.c_int64, [_P, _P, _I, _I, _P, _P, _P]),
     "routed_rows": (ctypes.c_int64, [_P, _I, _I, _P, _P, _P]),
-    "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
+    "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
 }
 
 

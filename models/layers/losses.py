@@ -18,10 +18,10 @@ from models.examples.batches import Batch, ExampleSet
 
 def prior_logit(examples: ExampleSet) -> float:
     """Log odds of the mean label, undrawn. Raises OneClassError when all labels are equal."""
-    labels = examples.column(LABEL)
-    rate = float(labels.mean(dtype=np.float64))
+    rate = sum(float(labels.sum(dtype=np.float64)) for (labels,) in examples.parts(LABEL)) / examples.rows
     if not 0.0 < rate < 1.0:
-        raise OneClassError(f"{examples.folder}: all {len(labels)} labels are {rate:g}; widen the window to have both")
+        raise OneClassError(
+            f"{examples.folder}: all {examples.rows} labels are {rate:g}; widen the window to have both")
     return float(np.log(rate / (1.0 - rate)) + examples.log_draws().mean())
 
 

@@ -30,11 +30,12 @@ class PositionBias(nn.Module):
         """Smoothed log odds of each position over those of position 1."""
         if not len(self.weight):
             return
-        position = np.clip(examples.column(POSITION), 1, len(self.weight) + 1) - 1
-        labels = examples.column(LABEL).astype(np.float64)
-        shown = np.bincount(position, minlength=len(self.weight) + 1)
-        clicked = np.bincount(position, weights=labels, minlength=len(shown))
-        rate = (clicked + STRENGTH * labels.mean()) / (shown + STRENGTH)
+        shown = clicked = np.zeros(len(self.weight) + 1)
+        for positions, labels in examples.parts(POSITION, LABEL):
+            place = np.clip(positions, 1, len(shown)) - 1
+            shown = shown + np.bincount(place, minlength=len(shown))
+            clicked = clicked + np.bincount(place, weights=labels, minlength=len(shown))
+        rate = (clicked + STRENGTH * clicked.sum() / shown.sum()) / (shown + STRENGTH)
         odds = np.log(rate / (1.0 - rate))
         self.weight.copy_(torch.from_numpy((odds[1:] - odds[0]) / STEP_SCALE))
 

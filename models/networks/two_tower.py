@@ -37,8 +37,9 @@ class TwoTower(nn.Module):
     def prepare(self, examples: ExampleSet) -> None:
         """Takes log Q from the training window, each id counted at least once."""
         if self.slot:
-            ids = torch.from_numpy(examples.column(self.slot.name).copy())
-            counts = torch.bincount(ids, minlength=self.slot.size).double()
+            counts = torch.zeros(self.slot.size, dtype=torch.float64)
+            for (ids,) in examples.parts(self.slot.name):
+                counts += torch.bincount(torch.from_numpy(ids.copy()), minlength=self.slot.size)
             self.item_log_frequency.copy_((counts.clamp(min=1.0) / counts.sum()).log())
 
     def item_ids(self, candidate: FeatureBlock) -> Tensor:

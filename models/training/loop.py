@@ -6,9 +6,10 @@ callbacks.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,8 @@ from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.summaries.train import EpochFigures
 from models.distributed import data_parallel
+from models.distributed.kept_tensor import kept_copy
+from models.distributed.run_checkpoint import STOP, Progress, RunCheckpoint
 from models.distributed.world import World
 from models.examples.batches import Batch, ExampleSet
 from models.layers import batch_norm
@@ -30,6 +33,7 @@ from models.training.monitor import Validated, validated
 from models.training.optimisers import Optimisers
 from models.training.precision import half_precision
 from models.training.prior_weight import weigh_prior
+from models.training.run_state import RunState
 from models.training.unknown_ids import UnknownIds
 
 EVALUATION_BATCH = 16_384
@@ -55,6 +59,7 @@ class FitResult:
 def fit(
     network: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *, positions: int = 0,
     start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    kept: RunCheckpoint | None = None,
 ) -> FitResult:
     """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
 
@@ -80,7 +85,7 @@ def fit(
                 change=change, half=half)
     deep = batch_norm.hidden_layers(network)
     loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
-    result = loop.run(train, validation, on_epoch, on_batch, bias)
+    result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)
     weigh_prior(network, bias, validation)
     return result
@@ -89,24 +94,25 @@ def fit(
 def fit_towers(
     two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *,
     start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    kept: RunCheckpoint | None = None,
 ) -> FitResult:
     """On the sampled softmax of clicks against the items shown, for `tower_epochs`; all else as `fit`."""
     _prepare(two_tower, train, start)
     loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
-    return loop.run(train, validation, on_epoch, on_batch)
+    return loop.run(train, validation, on_epoch, on_batch, kept=kept)
 
 
 def fit_pre_ranker(
     pre_ranker: nn.Module, two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int,
     *, positions: int = 0, start: Start | None = None, on_epoch: OnEpoch | None = None,
-    on_batch: OnBatch | None = None,
+    on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None,
 ) -> FitResult:
     """As `fit_towers`, for the pre-ranker on frozen tower vectors and log loss."""
     _prepare(pre_ranker, train, start)
     bias = PositionBias(positions)
     bias.start_at(train)
     loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.tower_epochs)
-    return loop.run(train, validation, on_epoch, on_batch, bias)
+    return loop.run(train, validation, on_epoch, on_batch, bias, kept)
 
 
 def _prepare(network: nn.Module, train: ExampleSet, start: Start | None = None) -> None:
@@ -148,6 +154,7 @@ class Loop:
         self.half = settings.precision == "bf16" if half is None else half
         self.schedule: Schedule = schedule or ("constant" if settings.schedule == "constant" else "linear")
         self.patience = Patience(self.schedule, settings.patience)
+        self.wish = 0.0  # for a checkpoint, of this process before an update and of all after it
         self.device = data_parallel.resolve_device(settings.device)
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
@@ -163,21 +170,36 @@ class Loop:
 
     def run(
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
-        bias: PositionBias | None = None,
+        bias: PositionBias | None = None, kept: RunCheckpoint | None = None,
     ) -> FitResult:
         """Trains until the epochs are over or patience ends, and leaves the weights of the best epoch, on the CPU.
 
-        Without a parameter to train there is one epoch, which only evaluates.
+        Without a parameter to train there is one epoch, which only evaluates. `kept` is where the run is taken up from
+        and written to. Raises SluiceError after a SIGTERM, when all is written.
         """
         train.hold()
         validation.hold()
+        with kept or contextlib.nullcontext():
+            return self._run(train, validation, on_epoch, on_batch, bias, kept)
+
+    def _run(
+        self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
+        bias: PositionBias | None, kept: RunCheckpoint | None,
+    ) -> FitResult:
         begin, spent, best, best_epoch = time.perf_counter(), 0.0, -float("inf"), 0
-        history: list[EpochFigures] = []
         weights: dict[str, Tensor] = {}
+        past = RunState(self.loss, self.optimisers, self.world).take_up(kept, weights, self.seed)
+        history = [*past.history]
+        for entry in history:
+            score = _of(entry).score(self.settings.monitor)
+            best, best_epoch = max((best, best_epoch), (score, entry.epoch), key=lambda pair: pair[0])
+            self.patience.after(score, entry.validation_loss)
         epochs = self.epochs if self.parameters else 1
-        for epoch in range(1, epochs + 1):
+        for epoch in range(past.epoch, epochs + 1):
             start = time.perf_counter()
-            train_loss = self._epoch(train, epoch, on_batch) if self.parameters else self._evaluate(train).loss
+            now = past if epoch == past.epoch else Progress(epoch=epoch, history=tuple(history))
+            train_loss = (self._epoch(train, now, on_batch, kept, weights) if self.parameters
+                          else self._evaluate(train).loss)
             spent += time.perf_counter() - start
             if self.world.size > 1:
                 data_parallel.average_buffers(self.loss.buffers(), self.world.size)
@@ -192,7 +214,8 @@ class Loop:
             score = found.score(self.settings.monitor)
             if score > best:
                 best, best_epoch = score, epoch
-                weights = {name: tensor.clone() for name, tensor in self.loss.state_dict().items()}
+                for name, tensor in self.loss.state_dict().items():
+                    weights[name] = kept_copy(tensor, weights.get(name), kept.folder.parent if kept else None)
             verdict = self.patience.after(score, found.loss)
             if verdict == "stop":
                 break
@@ -200,20 +223,27 @@ class Loop:
                 self.loss.load_state_dict(weights)
         self.loss.load_state_dict(weights)
         self.optimisers.restore()
+        if kept:
+            kept.clear()
         self.loss.cpu().eval()
         rows = train.rows * len(history)
         values = bias.values().tolist() if bias else []
         return FitResult(history, best_epoch, time.perf_counter() - begin, rows / spent, values)
 
-    def _epoch(self, train: ExampleSet, epoch: int, on_batch: OnBatch | None) -> float:
+    def _epoch(
+        self, train: ExampleSet, now: Progress, on_batch: OnBatch | None, kept: RunCheckpoint | None,
+        weights: dict[str, Tensor],
+    ) -> float:
+        """From where `now` stands in the epoch; `weights` are the best so far."""
         self.loss.train()
-        size, (rank, world) = self.settings.batch_rows(train.rows), self.world
+        size, (rank, world), epoch = self.settings.batch_rows(train.rows), self.world, now.epoch
         batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
         expected = -(-train.rows // size)
-        total = count = 0.0
-        for number, batch in enumerate(batches, start=1):
+        total, count = now.total, now.count
+        for number, batch in enumerate(itertools.islice(batches, now.batch, None), start=now.batch + 1):
             self.set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
-            value, terms = self.step(batch.to(self.device))
+            self.wish = kept.wish(self.world) if kept else 0.0
+            value, terms = self.step(batch.pinned(self.device).to(self.device))
             if not np.isfinite(value):
                 raise SluiceError(
                     f"the loss is {value} at batch {number} of epoch {epoch}; lower train.learning_rate "
@@ -223,7 +253,17 @@ class Loop:
             total, count = total + value, count + terms
             if on_batch:
                 on_batch(number, max(expected, number))
+            if kept and self.wish:
+                reached = now.model_copy(update={"batch": number, "total": total, "count": count})
+                self._write(kept, reached, weights)
         return total / max(count, 1.0)
+
+    def _write(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
+        kept.write(reached, RunState(self.loss, self.optimisers, self.world).of(weights), self.world)
+        if self.wish >= STOP:
+            raise SluiceError(
+                f"training was told to stop (SIGTERM) after batch {reached.batch} of epoch {reached.epoch}; "
+                f"{kept.folder} holds a checkpoint, from which `sluice train --resume` goes on")
 
     def set_rate(self, progress: float) -> None:
         """`progress` from 0 to 1 of the planned epochs."""
@@ -245,10 +285,11 @@ class Loop:
         """A process without terms sends zeros: the others wait for them."""
         if total.requires_grad:
             total.backward()
-        value, terms = self.optimisers.sum_gradients(total, terms)
-        if np.isfinite(value) and terms:
+        found = self.optimisers.sum_gradients(total, terms, self.wish)
+        self.wish = found.wishes
+        if np.isfinite(found.loss) and found.terms:
             self.optimisers.step()
-        return value, terms
+        return found.loss, found.terms
 
     def _loss(self, batch: Batch) -> tuple[Tensor, int]:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
@@ -284,3 +325,7 @@ def _dealt(batches: Iterator[Batch], world: World) -> Iterator[tuple[Batch, bool
     while turn := list(itertools.islice(batches, world.size)):
         mine = world.rank < len(turn)
         yield turn[world.rank if mine else 0], mine
+
+
+def _of(entry: EpochFigures) -> Validated:
+    return Validated(entry.validation_loss, entry.validation_auc, entry.validation_gauc)

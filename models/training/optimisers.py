@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from contracts.config.training import Train
-from models.distributed.gradient_sum import GradientSum, summed
+from models.distributed.gradient_sum import GradientSum, Summed, summed
 from models.distributed.sharded_table import ShardedTable
 from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
 from models.training.row_adam import RowAdam, RowGradient
 from models.training.row_shares import batch_shares, paces, penalties
+
+MANY_ROWS = 10_000_000  # from which a table's second moments are one a row
 
 
 class Optimisers:
@@ -34,7 +36,8 @@ class Optimisers:
         tables = [embedding.weight for embedding in self.embeddings]
         self.dense = [p for p in self.parameters if not any(p is table for table in tables)]
         rate, decay = settings.learning_rate, settings.weight_decay
-        self.row_adams = [RowAdam(table, rate, decay) for table in tables]
+        self.row_adams = [RowAdam(embedding.weight, rate, decay, by_row=_by_row(settings, embedding))
+                          for embedding in self.embeddings]
         self.adam = torch.optim.AdamW(self.dense, lr=rate, weight_decay=decay, fused=True) if self.dense else None
         self._rate = rate
         self._sum = GradientSum(self.dense, self.tables, world)
@@ -52,6 +55,16 @@ class Optimisers:
         for row_adam in self.row_adams:
             row_adam.learning_rate = rate
 
+    @property
+    def bytes_sent(self) -> int:
+        """That left this process since the start."""
+        return self._sum.traffic + sum(table.traffic for table in self.tables)
+
+    @property
+    def rows_looked_up(self) -> int:
+        """Distinct rows of all look-ups of this process since the start."""
+        return sum(table.looked_up for table in self.tables)
+
     def weigh_rows(self, train: ExampleSet, strength: float, batch_rows: int, paced: bool = True) -> None:
         """Gives the rows of the embeddings their penalty and pace, by how often the training window has them.
 
@@ -67,10 +80,11 @@ class Optimisers:
         for parameter in self.parameters:
             parameter.grad = None
 
-    def sum_gradients(self, value: Tensor, terms: int) -> tuple[float, int]:
-        """Of all processes, as means over their terms; returns the sum of losses and the terms of all."""
-        loss, count, self._received = self._sum(value, terms)
-        return loss, count
+    def sum_gradients(self, value: Tensor, terms: int, wish: float) -> Summed:
+        """Of all processes, as means over their terms."""
+        found = self._sum(value, terms, wish)
+        self._received = found.rows
+        return found
 
     def step(self) -> None:
         """One update by the gradients that the parameters hold, or that came from all processes."""
@@ -81,6 +95,29 @@ class Optimisers:
             self.adam.step()
         for row_adam, gradient in sparse:
             row_adam.step(*gradient)
+
+    def rows_state(self) -> dict[str, Tensor]:
+        """Per embedding the own rows of weight, moments and counts, themselves and no copies."""
+        return {f"{kind}{number}": tensor for number, adam in enumerate(self.row_adams)
+                for kind, tensor in adam.state().items()}
+
+    def dense_state(self) -> dict[str, Tensor]:
+        """The replicated parameters and the moments they have; `load_dense` takes it back."""
+        state: dict[str, Tensor] = {f"dense{number}": parameter for number, parameter in enumerate(self.dense)}
+        for number, parameter in enumerate(self.dense):
+            moments = self.adam.state.get(parameter, {}) if self.adam else {}
+            state |= {f"dense{number}.{name}": moment for name, moment in moments.items()}
+        return state
+
+    @torch.no_grad()
+    def load_dense(self, state: Mapping[str, Tensor]) -> None:
+        """Parameters and moments as `dense_state` gave them."""
+        for number, parameter in enumerate(self.dense):
+            parameter.copy_(state[f"dense{number}"])
+            head = f"dense{number}."
+            moments = {name.removeprefix(head): moment for name, moment in state.items() if name.startswith(head)}
+            if self.adam and moments:
+                self.adam.state[parameter] = {name: moment.to(parameter.device) for name, moment in moments.items()}
 
     def restore(self) -> None:
         """Every process has whole embeddings again; no further update follows."""
@@ -100,3 +137,9 @@ class Optimisers:
             return torch.linalg.vector_norm(torch.stack(torch._foreach_norm([*dense, *rows])))
         own = torch.stack(torch._foreach_norm(rows)).square().sum()
         return torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(dense), summed(own).sqrt()]))
+
+
+def _by_row(settings: Train, embedding: FusedEmbedding) -> bool:
+    """Of the whole table, so that the number of processes does not decide."""
+    large = embedding.weight.shape[1] > 1 and embedding.table_rows >= MANY_ROWS
+    return settings.second_moment == "row" or (settings.second_moment == "auto" and large)

@@ -27,13 +27,15 @@ MEMORY = (1.0 - BETA2) ** -0.5  # a row that comes back after Adam has forgotten
 
 def batch_shares(embedding: FusedEmbedding, examples: ExampleSet, batch_size: int) -> Tensor:
     """[rows of the fused table] p; a value never seen counts as seen once."""
-    counts = np.zeros(embedding.table_rows)
+    counts = np.zeros(embedding.table_rows, dtype=np.float32)
     for reader in (embedding.request, embedding.candidate):
         for slot in reader.slots:
-            ids = examples.column(slot.name)
             start = embedding.starts[slot.name]
-            counts[start : start + slot.size] += np.bincount(ids[ids != PADDING], minlength=slot.size)
-    return torch.from_numpy(-np.expm1(-np.maximum(counts, 1.0) * batch_size / examples.rows)).float()
+            for (ids,) in examples.parts(slot.name):
+                seen, times = np.unique(ids[ids != PADDING], return_counts=True)
+                counts[start + seen] += times
+    shares = torch.from_numpy(counts).clamp_(min=1.0).mul_(-batch_size / examples.rows)
+    return torch.expm1(shares, out=shares).neg_()
 
 
 def penalties(shares: Tensor, strength: float, rows: int) -> Tensor | None:

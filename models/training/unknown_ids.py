@@ -67,5 +67,6 @@ def _side(slot: IdSlot, spec: FeatureSpec) -> str:
 
 
 def _dropped(slot: IdSlot, train: ExampleSet, validation: ExampleSet) -> float:
-    here, there = (float((examples.column(slot.name) == UNKNOWN).mean()) for examples in (train, validation))
+    here, there = (sum(int((ids == UNKNOWN).sum()) for (ids,) in examples.parts(slot.name)) / examples.rows
+                   for examples in (train, validation))
     return max(0.0, (max(there, FLOOR) - here) / (1.0 - here)) if here < 1.0 else 0.0

@@ -190,20 +190,27 @@ def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: As
 @command()
 def train(
     config: ConfigPath, out: Out = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
-    registry: Registry = None, as_json: AsJson = False,
+    registry: Registry = None,
+    resume: Annotated[bool, typer.Option(
+        help="take up the checkpoint of a model that was stopped in the middle, in any number of processes")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train and evaluate every configured model and the two towers, starting from the champion if there is one.
+
+    In several processes: torchrun --nproc-per-node 2 -m sluice.cli train CONFIG --out OUT
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
     from sluice.release.warm_parent import WarmStartSource
     from sluice.report.tables import print_models
     from sluice.run import jobs
+    from sluice.run.one_process import is_first
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
-    print_models(result.models, console(), result.ranker_reason)
-    show(result, as_json)
+    result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
+    if is_first():
+        print_models(result.models, console(), result.ranker_reason)
+        show(result, as_json)
 
 
 @command()

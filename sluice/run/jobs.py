@@ -24,6 +24,7 @@ from contracts.summaries.train import ChannelsSummary, TrainSummary, TuneSummary
 from sluice.report.positives_alone import meaning
 from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
+from sluice.run.one_process import is_first, refuse_several
 from sluice.run.progress import show_progress
 
 if TYPE_CHECKING:  # the registry is asked by training alone
@@ -43,6 +44,7 @@ def run_features(
 ) -> tuple[FeaturesSummary, LeaksSummary | None]:
     """Log to encoded examples, then the leak check; without it where one `day` is made again. `until`: as that day
     ended."""
+    refuse_several("features")
     from pipelines.jobs import feature_job
 
     with show_progress(console, "features") as progress:
@@ -67,6 +69,7 @@ def run_crosses(
     config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False
 ) -> CrossesSummary:
     """Searches cross features, then encodes the examples with them unless they already hold them."""
+    refuse_several("crosses")
     need(out.encoding, "sluice features")
     from models.cross_search import job as cross_job
     from pipelines.jobs import feature_job
@@ -81,6 +84,7 @@ def run_crosses(
 
 def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> PairRatesSummary:
     """Pair rates from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
+    refuse_several("pretrain")
     need(out.encoding, "sluice features")
     from models.pair_rates import job as pretrain_job
     from pipelines.jobs import pair_job
@@ -92,20 +96,25 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
 
 
 def run_train(
-    config: Config, out: Artifacts, console: Console, seed: int | None = None, warm_start: WarmStartSource | None = None
+    config: Config, out: Artifacts, console: Console, seed: int | None = None,
+    warm_start: WarmStartSource | None = None, resume: bool = False,
 ) -> TrainSummary:
     """Every configured ranker, the two towers and further channels with their quotas; `warm_start` None starts from
-    nothing."""
+    nothing, `resume` takes up what was stopped in the middle. Under torchrun the first process alone speaks."""
+    console = console if is_first() else Console(quiet=True)
     need(out.encoding, "sluice features")
+    from models.distributed import data_parallel
     from models.jobs import train_job
     from models.training.warm_start import Parent
     from sluice.release.warm_parent import parent_of
 
-    folder = parent_of(config, out, warm_start) if warm_start else None
+    data_parallel.join(data_parallel.resolve_device(config.train.device))
+    found = data_parallel.by_first(lambda: str(parent_of(config, out, warm_start) or "") if warm_start else "")
+    folder = Path(found) if found else None
     with show_progress(console, "train") as progress:
         made = train_job.train_models(config, out, seed=seed, on_progress=progress.advance,
-                                      parent=Parent.read(folder) if folder else None)
-    if made.channels:
+                                      parent=Parent.read(folder) if folder else None, resume=resume)
+    if made.channels and is_first():
         choose_channel_quotas(config, out, console, seed)
     return made
 
@@ -125,6 +134,7 @@ def run_tune(
     models: Sequence[str] = (), processes: int | None = None, seed: int | None = None,
 ) -> TuneSummary:
     """Searches settings of rankers for the configuration of the file `path`; `budget` in seconds."""
+    refuse_several("tune")
     need(out.encoding, "sluice features")
     if importlib.util.find_spec("optuna") is None:
         raise ConfigError("Optuna, which searches settings, is not installed; install sluice[tuning] to have it")
@@ -141,6 +151,7 @@ def run_prerank(
     force: bool = False,
 ) -> PrerankSummary:
     """Chooses the pre-ranker's fields; `costs` is a file of `sluice measure-costs`, None the configured costs."""
+    refuse_several("prerank")
     need(out.out / "models", "sluice train")
     from sluice.run.prerank_job import choose_pre_ranker
 
@@ -153,6 +164,7 @@ def run_federate(
     memory: Path | None = None,
 ) -> RunSummary:
     """Users of the log as clients: features ▶ rounds of every setting ▶ a bundle of the served one."""
+    refuse_several("federate")
     from federated.jobs import federate_job
 
     if not out.encoding.exists():
@@ -183,6 +195,7 @@ def run_all(
     warm_start: WarmStartSource | None = None,
 ) -> RunSummary:
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
+    refuse_several("run")
     started = time.perf_counter()
     features, leaks = run_features(config, data, out, console)
     crosses = run_crosses(config, out, console, seed) if config.crosses.budget else None

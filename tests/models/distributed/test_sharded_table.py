@@ -13,24 +13,11 @@ import torch
 from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
 from models.layers.losses import RetrievalLoss
-from models.networks import registry
 from models.training import loop as training_loop
 
 LOSS_TOLERANCE, WEIGHT_TOLERANCE = 1e-4, 5e-3  # float32 sums in another order, some hundred updates of Adam
-
-
-@pytest.fixture(scope="module")
-def alone(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> tuple[list[list[float]], dict[str, np.ndarray]]:
-    """Losses and weights of one process."""
-    torch.manual_seed(1)
-    network = registry.build("dnn", spec, exact_settings)
-    sets = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
-    result = training_loop.fit(network, *sets, exact_settings, 1, positions=4)
-    losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
-    return losses, {name: tensor.numpy() for name, tensor in network.state_dict().items()}
 
 
 def check(folder: Path, count: int, alone: tuple[list[list[float]], dict[str, np.ndarray]]) -> None:

@@ -11,6 +11,7 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.distributed import data_parallel
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
 from models.layers.losses import RetrievalLoss
@@ -28,9 +29,22 @@ def main(folder: Path, train: Path, validation: Path) -> None:
     losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
     checkpoint.save(network, folder / f"dnn{world.rank}of{world.size}.safetensors")
     (folder / f"losses{world.rank}of{world.size}.json").write_text(json.dumps(losses))
+    if (folder / "kept").exists():
+        taken_up(folder, spec, settings, ExampleSet(train, spec), ExampleSet(validation, spec))
     if world.size == 2:
         towers_without_a_click(folder, spec, settings, ExampleSet(train, spec), world.rank)
     data_parallel.leave()
+
+
+def taken_up(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, validation: ExampleSet) -> None:
+    """The run that one process left in the middle, to its end."""
+    network = registry.build("dnn", spec, settings)
+    kept = RunCheckpoint(folder / "kept", 3600.0, "run", resume=True)
+    batches: list[int] = []
+    training_loop.fit(network, train, validation, settings, 1, positions=4, kept=kept,
+                      on_batch=lambda done, _: batches.append(done))
+    assert batches[0] > 1, "it began anew"
+    checkpoint.save(network, folder / f"resumed{torch.distributed.get_rank()}.safetensors")
 
 
 def towers_without_a_click(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, rank: int) -> None:

@@ -31,6 +31,23 @@ def test_each_row_moves_as_torch_adam_moves_it_alone() -> None:
     torch.testing.assert_close(weight.detach(), torch.stack([row.detach() for row in alone]))
 
 
+def test_one_second_moment_a_row_is_the_mean_square_of_its_gradient() -> None:
+    """Where all numbers of a gradient are of one size, both ways are one."""
+    start, signs = torch.randn(4, 8), torch.randn(4, 8).sign()
+    by_row, by_number = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    adams = [RowAdam(by_row, 0.1, 0.01, by_row=True), RowAdam(by_number, 0.1, 0.01)]
+    rows = torch.tensor([0, 3])
+    for size in (1.0, 0.3, 2.0):
+        for adam in adams:
+            adam.step(rows, size * signs[rows])
+    assert adams[0].square.shape == (4, 1)
+    torch.testing.assert_close(by_row, by_number)
+    uneven = torch.randn(2, 8)
+    before = adams[0].square[rows].clone()
+    adams[0].step(rows, uneven)
+    torch.testing.assert_close(adams[0].square[rows], 0.999 * before + 0.001 * uneven.square().mean(1, keepdim=True))
+
+
 def test_decay_falls_on_seen_rows_alone() -> None:
     weight = torch.nn.Parameter(torch.ones(2, 1))
     RowAdam(weight, 0.1, 0.5).step(torch.tensor([1]), torch.zeros(1, 1))

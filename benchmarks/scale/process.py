@@ -1,0 +1,69 @@
+"""One of several processes that train a DNN together: started by benchmarks/scale/scale.py, prints lines of JSON.
+
+Rows a second count whole updates, reading included, after the first WARM of them; bytes are those that left this
+process in an update.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.scale import world as made
+from contracts.config.training import Train
+from models.distributed import data_parallel
+from models.examples.batches import ExampleSet
+from models.layers.losses import ClickLoss
+from models.layers.position_bias import PositionBias
+from models.networks import registry
+from models.training.loop import Loop
+
+WARM = 5
+HIDDEN, WIDTH = (400, 400, 400), 10
+
+
+def pin(rank: int, cores: int) -> None:
+    """To one of the first `cores` cores that this machine gives."""
+    usable = sorted(os.sched_getaffinity(0))[:cores]
+    os.sched_setaffinity(0, {usable[rank % len(usable)]})
+
+
+def measure(folder: Path, table_rows: int, batch: int, updates: int) -> dict[str, float]:
+    """Of this process."""
+    settings = Train(hidden=HIDDEN, embedding_dim=WIDTH, batch_size=batch, device="cpu")
+    layout = made.spec(table_rows)
+    torch.manual_seed(0)
+    network = registry.build("dnn", layout, settings)
+    train = ExampleSet(folder, layout)
+    loop = Loop(ClickLoss(network, PositionBias(0)), [network], settings, 0, 1)
+    loop.loss.train()
+    begin, sent, processor, losses = 0.0, 0, 0.0, 0.0
+    stream = train.batches(batch, shuffle=True, seed=1, rank=loop.world.rank, world=loop.world.size)
+    for number in range(WARM + updates):
+        if number == WARM:
+            data_parallel.wait_for_all()
+            begin, sent, processor = time.perf_counter(), loop.optimisers.bytes_sent, time.process_time()
+        value, terms = loop.step(next(stream))
+        losses += value / terms
+    data_parallel.wait_for_all()
+    seconds = time.perf_counter() - begin
+    return {
+        "rows_per_second": updates * batch / seconds, "processor_seconds": time.process_time() - processor,
+        "seconds": seconds, "bytes_an_update": (loop.optimisers.bytes_sent - sent) / updates,
+        "rows_looked_up": loop.optimisers.rows_looked_up / (WARM + updates),
+        "dense_numbers": sum(p.numel() for p in loop.optimisers.dense), "loss": losses / (WARM + updates)}
+
+
+def report(folder: Path, table_rows: int, batch: int, updates: int, cores: int) -> None:
+    """The first process prints a line of JSON for each."""
+    pin(int(os.environ.get("RANK", "0")), cores)
+    torch.set_num_threads(1)
+    world = data_parallel.join(torch.device("cpu"))
+    of_all = data_parallel.gathered([measure(folder, table_rows, batch, updates)], world)
+    if world.rank == 0:
+        print("\n".join(json.dumps(each) for each in of_all), flush=True)
+    data_parallel.leave()
