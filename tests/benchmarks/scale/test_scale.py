@@ -3,11 +3,20 @@ from __future__ import annotations
 from benchmarks.scale import scale
 
 
-def test_one_process_sends_nothing_and_is_its_own_measure() -> None:
-    found = scale.measure(2000, 128, 2, 1, [1])
-    assert found["1"]["rows_per_second"] > 0
-    assert found["1"]["bytes_an_update"] == found["1"]["bytes_by_arithmetic"] == 0
-    assert "1.00 times one" in scale.said(found)
+def process(rate: float, sent: float) -> dict[str, float]:
+    return {"rows_per_second": rate, "seconds": 1.0, "processor_seconds": 1.5, "bytes_an_update": sent,
+            "rows_looked_up": 100.0, "dense_numbers": 5.0, "loss": 0.3}
+
+
+def test_rounds_and_processes_become_one_line_each() -> None:
+    rounds = [[process(rate, 4000.0), process(rate, 5000.0)] for rate in (160.0, 200.0, 150.0)]
+    alone = [[process(rate, 0.0)] for rate in (100.0, 80.0, 120.0)]
+    found = {"1": scale.figures(1, alone), "2": scale.figures(2, rounds)}
+    assert found["2"] | {"bytes_by_arithmetic": 0} == {
+        "rows_per_second": 160.0, "lowest": 150.0, "highest": 200.0, "processor_seconds": 3.0,
+        "bytes_an_update": 4500.0, "bytes_by_arithmetic": 0, "loss": 0.3}
+    assert found["1"]["bytes_by_arithmetic"] == 0
+    assert "1.60 times one" in scale.said(found)
 
 
 def test_bytes_by_hand() -> None:

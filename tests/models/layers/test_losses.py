@@ -31,6 +31,6 @@ def test_sampled_softmax_corrects_for_frequency_and_leaves_hits_out() -> None:
 def test_the_prior_is_the_log_odds_and_needs_both_classes(item_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rate = item_world.train.column("_label").mean()
     assert 1 / (1 + math.exp(-prior_logit(item_world.train))) == pytest.approx(rate)
-    monkeypatch.setattr(item_world.train, "column", lambda name: np.ones(5))
+    monkeypatch.setattr(item_world.train, "parts", lambda name: iter([(np.ones(item_world.train.rows),)]))
     with pytest.raises(OneClassError, match="labels are 1"):
         prior_logit(item_world.train)
