@@ -17,7 +17,7 @@ ASKED_FOR = {"optuna": "models/tuning/job.py"}  # `sluice tune` says what to ins
 
 def imported_at_the_top() -> dict[str, Path]:
     """Third-party packages that a module of the platform imports outside its functions, with one that does."""
-    found = {}
+    found: dict[str, Path] = {}
     for layer in LAYERS:
         for path in (ROOT / layer).rglob("*.py"):
             for node in ast.parse(path.read_text()).body:

@@ -19,10 +19,15 @@ from sluice.init.time_formats import UNNAMED
 
 SUFFIX = r"(_?(id|key|no|hash|idx|index|code|uuid))?$"
 USER = re.compile(r"^(hashed_|anon_)?(user|customer|client|member|visitor|account|cookie|viewer|reader|player|"
-                  r"subscriber|reviewer|person|household|buyer|shopper|guest|profile)" + SUFFIX + "|^(uid|msno)$", re.I)
+                  r"subscriber|reviewer|person|household|buyer|shopper|guest|profile|listener|student|learner|patient|passenger|"
+                  r"rider|traveller|traveler|gamer|patron|consumer|donor)" + SUFFIX + "|^(uid|msno)$", re.I)
 ITEM = re.compile(r"^(hashed_|parent_)?(item|product|movie|film|song|track|article|sku|asin|isbn|listing|video|offer|"
                   r"ad|adgroup|creative|stock|goods|business|recipe|podcast|game|book|anime|hotel|venue|poi|news|post)"
                   + SUFFIX + "|^(iid|pid)$", re.I)
+# Names of items where no column has one of the above: a song's artist is no item, a log of artists has no others.
+WIDER_ITEM = re.compile(r"^(artist|album|playlist|episode|show|course|lesson|exercise|restaurant|place|destination|job|"
+                        r"vacancy|property|coupon|deal|banner|campaign)" + SUFFIX, re.I)
+NAMES = {"user_id": (USER,), "item_id": (ITEM, WIDER_ITEM)}
 POSITION = re.compile(r"^(position|pos|slot|rank|slot_index)$", re.I)
 BIRTH = re.compile(r"birth|dob|registered|signup|joined|released", re.I)
 ASIN = re.compile(r"(B0[0-9A-Z]{8}|\d{9}[0-9X])$")
@@ -53,7 +58,7 @@ class Guess:
 def _takes(columns: Sequence[Column]) -> tuple[Column, Column] | None:
     """User and item, where there is a time of the event, too."""
     notes: dict[str, str] = {}
-    user, item = _named(columns, USER, "user_id", notes), _named(columns, ITEM, "item_id", notes)
+    user, item = _named(columns, "user_id", notes), _named(columns, "item_id", notes)
     return (user, item) if user and item and _time(columns, notes) else None
 
 
@@ -65,7 +70,7 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
     rest = [column for column in columns if column.plain not in label.columns and column.name not in label.columns]
     notes = {"label": label.why}
     time = _time(rest, notes)
-    user, item = (_named(rest, pattern, what, notes) for pattern, what in ((USER, "user_id"), (ITEM, "item_id")))
+    user, item = _named(rest, "user_id", notes), _named(rest, "item_id", notes)
     user, item, fitting = _with_tables(rest, user, item, beside, notes)
     position = _position(rest, notes) if item and label.expression is not None else None
     roles = [column for column in (time, position) if column is not None]
@@ -146,13 +151,14 @@ def _time(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
     return None
 
 
-def _named(columns: Sequence[Column], pattern: re.Pattern[str], role: str, notes: dict[str, str]) -> Column | None:
-    for column in columns:
-        complete = len(column.known) == len(column.values)
-        if pattern.match(column.plain) and column.type in ("integer", "text") and complete:
-            several = len(column.distinct)
-            if several > 1:
-                notes[role] = f"its name, and {several} different values in {len(column.values)} sampled rows"
+def _named(columns: Sequence[Column], role: str, notes: dict[str, str]) -> Column | None:
+    usable = [column for column in columns if column.type in ("integer", "text")
+              and len(column.known) == len(column.values) and len(column.distinct) > 1]
+    for pattern in NAMES[role]:
+        for column in usable:
+            if pattern.match(column.plain):
+                several, rows = len(column.distinct), len(column.values)
+                notes[role] = f"its name, and {several} different values in {rows} sampled rows"
                 return column
     notes[role] = "no column is named like one"
     return None

@@ -124,3 +124,17 @@ def test_a_label_or_a_rating_comes_before_positives_alone(more: list[Column]) ->
 def test_without_user_item_or_time_a_label_is_needed(missing: int) -> None:
     with pytest.raises(DataError, match="there is no label"):
         guess([one for place, one in enumerate(TAKES) if place != missing], None)
+
+
+@pytest.mark.parametrize(("user", "item", "other"), [
+    ("listener", "song", "artist"), ("student_id", "lesson", "note"), ("Passenger", "destination", "note"),
+    ("rider", "restaurant_id", "note"),
+])
+def test_users_and_items_are_called_by_what_they_are(user, item, other):
+    """An artist is no item where there are songs, though its column stands first."""
+    artists = column(other, [f"a{item % 7}" for item in ITEMS])
+    liked = column("liked", CLICKS, "integer")
+    found = guess([column(user, USERS), artists, column(item, ITEMS, "integer"), TIMES, liked], "liked")
+    assert found.user is not None
+    assert found.item is not None
+    assert (found.user.name, found.item.name) == (user, item)
