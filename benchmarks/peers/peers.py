@@ -1,11 +1,16 @@
 """Rankers beside FuxiCTR's: same rows, inputs, width, layers, batch, dropout, penalty, learning rate, clipping, stop.
 
     sluice bench peers [NAME=OUT ...] [--models dnn dcn_v2] [--seeds 3] [--l2 0 1000] [--json] [--peer FOLDER]
+                       [--out FOLDER] [--merge]
 
 OUT is what `sluice features CONFIG --out OUT` made; without any a marketplace is simulated. Each run is a process of
 its own. Both sides take their best of the penalties by the validation AUC of the first seed, stop by the AUC of the
 whole validation window, and keep their best epoch; all else is what either does by default. Cross layers are of full
 rank. FuxiCTR has no bf16. Speeds are medians over seeds of training rows a second, reading included.
+
+With --out every run stays in that folder. --merge takes those that lie there, of the same rows and told the same, in
+place of running them again: a comparison of hours is made piece by piece, and one that was cut goes on. After a change
+of the platform its runs (NAME/MODEL-sluice-...) have to be taken away by hand; the peer's stay.
 
 A speed counts where the platform's AUC is level or better: behind by no more than the standard error of the difference
 (bootstrap over the test rows, first seed).
@@ -50,7 +55,7 @@ def measure(name: str, out: Path, asked: argparse.Namespace, peer: Path, scratch
     """model -> side -> figures, of one set."""
     windows = examples(out)
     write_rows(windows["train"].spec, windows, scratch / "rows")
-    match = Match(sides_of(out, scratch / "rows", peer), windows, scratch)
+    match = Match(sides_of(out, scratch / "rows", peer), windows, scratch, asked.merge)
     rows = windows["train"].rows
     found: dict[str, Any] = {}
     for model in asked.models:
@@ -155,10 +160,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"])
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peer", type=Path, default=PEER, help="environment with FuxiCTR; made where missing")
+    parser.add_argument("--out", type=Path, help="folder that keeps the runs")
+    parser.add_argument("--merge", action="store_true", help="with the runs that earlier calls left in --out")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     asked = parser.parse_args(argv)
     if "fp32" not in asked.precisions:
         parser.error("--precisions has no fp32, with which the peer is compared; add it")
+    if asked.merge and asked.out is None:
+        parser.error("--merge needs the --out of the earlier calls")
     if not all("=" in pair for pair in asked.sets):
         parser.error("a set is NAME=OUT")
     sets = checked_sets(asked.sets)
@@ -166,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name, out in (sets or {"marketplace": marketplace(Path(scratch, "out"))}).items():
-            found[name] = measure(name, out, asked, peer, Path(scratch, name))
+            found[name] = measure(name, out, asked, peer, Path(asked.out or scratch, name))
     print(table(found))
     if asked.json:
         print(json.dumps({"peers": found}))

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+OUTCOME = "outcome.json"  # what a run writes last
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -55,8 +57,8 @@ class Outcome:
     peak_mib: float
 
     def write(self, folder: str | Path) -> None:
-        Path(folder, "outcome.json").write_text(json.dumps(asdict(self)), encoding="utf-8")
+        Path(folder, OUTCOME).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
     def read(folder: str | Path) -> Outcome:
-        return Outcome(**json.loads(Path(folder, "outcome.json").read_text(encoding="utf-8")))
+        return Outcome(**json.loads(Path(folder, OUTCOME).read_text(encoding="utf-8")))

@@ -1,6 +1,6 @@
 """Encoded examples as FuxiCTR reads them: the same rows in the same order, the same ids, the same scaled numbers.
 
-    FOLDER/feature_map.json   train.npz   valid.npz   test.npz
+    FOLDER/feature_map.json   train.npz   valid.npz   test.npz   digest
 
 Ids keep their numbers: 0 is padding, 1 unknown. A list of ids is a sequence under mean pooling; a history shares the
 vectors of its target, as it does in the platform.
@@ -8,6 +8,7 @@ vectors of its target, as it does in the platform.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,18 +23,37 @@ from models.examples.batches import ExampleSet
 BLOCKS: tuple[BlockName, ...] = ("request", "candidate")
 FILES = {"train": "train.npz", "validation": "valid.npz", "test": "test.npz"}
 LABEL_COLUMN, DATASET = "label", "rows"
-READ = 65_536
+READ, DIGEST = 65_536, "digest"
 
 
 def write_rows(spec: FeatureSpec, windows: Mapping[str, ExampleSet], folder: Path) -> None:
-    """Raises ConfigError of examples that hold what FuxiCTR has no word for: pair rates, crosses as products."""
+    """Raises ConfigError of examples that hold what FuxiCTR has no word for, pair rates and crosses as products, and
+    where the folder has other rows."""
     if spec.pair_model or spec.products():
         raise ConfigError("FuxiCTR has no pair rates and no crosses as products; make the examples without "
                           "`[pair_rates]` and `[crosses]`")
-    folder.mkdir(parents=True, exist_ok=True)
-    for window, examples in windows.items():
-        np.savez(folder / FILES[window], allow_pickle=False, **columns(spec, examples))
+    found = {window: columns(spec, examples) for window, examples in windows.items()}
+    _same_rows(folder / DIGEST, digest(found))
+    for window, of_window in found.items():
+        np.savez(folder / FILES[window], allow_pickle=False, **of_window)
     (folder / "feature_map.json").write_text(json.dumps(feature_map(spec)), encoding="utf-8")
+
+
+def digest(windows: Mapping[str, Mapping[str, np.ndarray]]) -> str:
+    """SHA-256 over names and values of all columns."""
+    found = hashlib.sha256()
+    for window, of_window in windows.items():
+        for name, values in of_window.items():
+            found.update(f"{window} {name} {values.dtype} {values.shape}".encode())
+            found.update(np.ascontiguousarray(values).data)
+    return found.hexdigest()
+
+
+def _same_rows(path: Path, written: str) -> None:
+    if path.exists() and path.read_text(encoding="utf-8") != written:
+        raise ConfigError(f"{path.parents[1]} has runs on other rows; name another --out, or take it away")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(written, encoding="utf-8")
 
 
 def columns(spec: FeatureSpec, examples: ExampleSet) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.peers.plan import Outcome, Plan
+from benchmarks.peers.plan import OUTCOME, Outcome, Plan
 from contracts.artifacts import LABEL
 from contracts.errors import SluiceError
 from models.evaluation.metrics import auc
@@ -43,10 +44,13 @@ class Run(NamedTuple):
 
 
 class Match:
-    """`labels`: window -> those of its rows. Every run's files go below `scratch`."""
+    """`labels`: window -> those of its rows. Every run's files go below `scratch`; `merge`: one that lies there and
+    was told the same is taken as it is."""
 
-    def __init__(self, sides: Mapping[str, Side], windows: Mapping[str, ExampleSet], scratch: Path) -> None:
-        self.sides, self.scratch = sides, scratch
+    def __init__(
+        self, sides: Mapping[str, Side], windows: Mapping[str, ExampleSet], scratch: Path, merge: bool = False
+    ) -> None:
+        self.sides, self.scratch, self.merge = sides, scratch, merge
         self.labels = {name: windows[name].column(LABEL).astype(np.float64) for name in ("validation", "test")}
 
     def tuned(self, plan: Plan, penalties: Sequence[float], precisions: Mapping[str, Sequence[str]], seeds: int) -> \
@@ -73,7 +77,9 @@ class Match:
         folder = self.scratch / f"{plan.model}-{side}-{plan.precision}-{plan.l2:g}-{plan.seed}"
         made = replace(plan, rows=str(self.sides[side].rows), out=str(folder))
         begin = time.perf_counter()
-        _started(self.sides[side].python, f"benchmarks.peers.{side}_ranker", made.write(folder / "plan.json"), plan)
+        if not (self.merge and _done(folder, made)):
+            shutil.rmtree(folder, ignore_errors=True)
+            _started(self.sides[side].python, f"benchmarks.peers.{side}_ranker", made.write(folder / "plan.json"), plan)
         scores = {name: np.load(folder / f"{name}.npy").astype(np.float64).clip(LEAST, 1 - LEAST)
                   for name in self.labels}
         aucs = {name: auc(self.labels[name], scores[name]) for name in self.labels}
@@ -81,6 +87,13 @@ class Match:
                   log_loss(self.labels["test"], scores["test"]), scores["test"])
         print(said(side, run, time.perf_counter() - begin), flush=True)
         return run
+
+
+def _done(folder: Path, plan: Plan) -> bool:
+    """Whether a run of that plan ended there, wherever its rows and files lay then."""
+    if not (folder / OUTCOME).exists():
+        return False
+    return replace(Plan.read(folder / "plan.json"), rows=plan.rows, out=plan.out) == plan
 
 
 def _started(python: Path, module: str, plan_file: Path, plan: Plan) -> None:

@@ -8,6 +8,14 @@ from pydantic import Field, model_validator
 
 from contracts.config.section import ModelName, Section
 
+NEED_HIDDEN = frozenset({"final_mlp", "final_net"})
+
+
+def no_hidden(model: str) -> str:
+    """What is wrong with a network of NEED_HIDDEN where `train.hidden` is empty."""
+    return (f"train.hidden is empty, and {model} is made of hidden layers: it needs 1 width at least, such as [64]; "
+            f"give one, or leave {model} out")
+
 
 class Train(Section):
     """How the rankers and the two towers are trained, which are, and which ranker is served."""
@@ -31,6 +39,10 @@ class Train(Section):
     embedding_l2: float = Field(
         1000.0, ge=0, description="precision of the Gaussian prior on vectors of values, spread over all training "
         "rows; a hundredth of it where no hidden layer is behind them; 0: none",
+    )
+    ensemble: int = Field(
+        1, ge=1, le=20, description="networks of different seeds, trained one after the other, whose mean logit is the "
+        "model; each costs a further training and serves along. Not of popularity, nor in federated training"
     )
     item_prior: bool = Field(
         True, description="the popularity of the item, in logits, within every model, where no counter tells it; "
@@ -83,6 +95,13 @@ class Train(Section):
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
     tower_epochs: int = Field(6, ge=1, description="of the towers and of their pre-ranker")
     temperature: float = Field(0.1, gt=0, description="of the towers' softmax")
+
+    @model_validator(mode="after")
+    def _layers_where_they_are_needed(self) -> Train:
+        for model in (self.ranker, *self.models):
+            if model in NEED_HIDDEN and not self.hidden:
+                raise ValueError(no_hidden(model))
+        return self
 
     def batch_rows(self, rows: int) -> int:
         """`batch_size`, or the largest power of two that gives at least 50 updates an epoch, from 64 to 4096."""

@@ -4,8 +4,8 @@
     logits(begun, candidates)  the rest
     slopes(begun, candidates)  how each logit changes along the network's inputs (serving/stages/sensitivity.py)
 
-DNN, DCNv2 and DIN are computed in numpy, other networks as they are. `of` chooses; parity at load
-(serving/bundle/parity.py) compares what serves with what was trained.
+DNN, DCNv2 and DIN are computed in numpy, ensembles member by member, other networks as they are. `of` chooses; parity
+at load (serving/bundle/parity.py) compares what serves with what was trained.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from models.inference.item_part import CrossColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_din import SplitDin
 from models.inference.split_inputs import Inputs, Slopes
+from models.layers.ensemble import Ensemble
 from models.networks.dcn_v2 import CrossLayer, DcnV2
 from models.networks.din import Din
 from models.networks.dnn import Dnn
@@ -43,6 +44,8 @@ class ServedRanker(Protocol):
 def of(network: nn.Module, item_ids: int = 0) -> ServedRanker:
     """The form in which the network serves. `item_ids` columns of the candidates' ids are the items', which is needed
     where item parts will be given."""
+    if isinstance(network, Ensemble):
+        return SplitEnsemble([of(member, item_ids) for member in network.members])
     made = next((split for kind, split in _SPLIT.items() if isinstance(network, kind)), None)
     if made is None or network.mlp.norms is not None or not _on_cpu(network):  # type: ignore[union-attr]
         return PlainRanker(network)
@@ -71,6 +74,22 @@ class PlainRanker:
         """float32 [K]."""
         assert isinstance(begun, FeatureBlock)
         return self._network(begun, _block(candidate)).float().numpy()
+
+
+class SplitEnsemble:
+    """The mean of the members' logits. No table holds their items' parts."""
+
+    def __init__(self, members: list[ServedRanker]) -> None:
+        self._members = members
+
+    def begin(self, request: Encoded) -> list[Begun]:
+        return [member.begin(request) for member in self._members]
+
+    def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:
+        """float32 [K]."""
+        assert isinstance(begun, list)
+        found = [member.logits(of_member, candidate) for member, of_member in zip(self._members, begun, strict=True)]
+        return np.mean(found, axis=0, dtype=np.float32)  # type: ignore[no-any-return]
 
 
 class BegunDnn:

@@ -11,7 +11,9 @@ from models.training.warm_start import Build, WarmStart
 
 
 class CarriedWeights:
-    """The `start` of `training_loop.fit`. `figures` say afterwards what was carried; None where training starts cold.
+    """The `start` of `training_loop.fit`. Nothing is carried to or from an ensemble, whose members would be as one.
+
+    `figures` say afterwards what was carried; None where training starts cold.
 
     `build` makes the parent's network from its spec and configuration.
     """
@@ -22,7 +24,7 @@ class CarriedWeights:
 
     def __call__(self, network: torch.nn.Module) -> WarmStartFigures | None:
         task = self._task
-        if task.parent is not None:
+        if task.parent is not None and task.config.train.ensemble == task.parent.config.train.ensemble == 1:
             keys = vocabulary.read_all(task.out.encoding)
             carry = WarmStart(task.parent, task.spec, keys, task.config.train)
             self.figures = carry(network, self._name, self._build)

@@ -38,7 +38,7 @@ from models.evaluation.metrics import require_both_classes
 from models.evaluation.novelty import by_novelty
 from models.examples.batches import ExampleSet
 from models.jobs.carried_weights import CarriedWeights
-from models.jobs.fitted_model import FittedModel
+from models.jobs.fitted_model import FittedModel, of_members
 from models.jobs.model_calibration import calibrate, position_logit
 from models.jobs.model_tracking import end_run, log_epochs, start_run
 from models.jobs.resume import digest, finished, kept_run, take_summary_away
@@ -52,6 +52,7 @@ from models.training.progress import batch_counter
 
 PICTURE = "training.png"
 DRAWS = 100
+SEED_STEP = 10_000  # between the members of an ensemble: those of runs with neighbouring seeds are different ones
 
 
 def train_ranker(task: TrainingTask, name: str, fresh: bool = False) -> RankerSummary:
@@ -74,14 +75,23 @@ def train_ranker(task: TrainingTask, name: str, fresh: bool = False) -> RankerSu
 def _fit(
     task: TrainingTask, name: str, folder_name: str, fresh: bool, run: TrackedRun
 ) -> FittedModel[torch.nn.Module]:
-    settings = task.config.train
-    torch.manual_seed(task.seed)
+    count = 1 if name == "popularity" else task.config.train.ensemble
+    members = [_fit_one(task, name, folder_name, fresh, run, number) for number in range(count)]
+    return members[0] if count == 1 else of_members(members)
+
+
+def _fit_one(
+    task: TrainingTask, name: str, folder_name: str, fresh: bool, run: TrackedRun, number: int
+) -> FittedModel[torch.nn.Module]:
+    """The epochs of the first member are those that are tracked."""
+    settings, seed = task.config.train, task.seed + number * SEED_STEP
+    torch.manual_seed(seed)
     network = registry.build(name, task.spec, settings)
     carried = CarriedWeights(task, name, lambda spec, config: registry.build(name, spec, config.train))
     pair_weights.load_into(network, task.spec, task.out.pair_rates)
     fit = training_loop.fit(
-        network, task.examples("train", fresh), task.early_stopping(fresh), settings, task.seed,
-        positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
+        network, task.examples("train", fresh), task.early_stopping(fresh), settings, seed,
+        positions=task.spec.positions, start=carried, on_epoch=None if number else log_epochs(run),
         on_batch=batch_counter(task.on_progress, folder_name, settings.epochs),
         kept=kept_run(task, folder_name),
     )

@@ -8,6 +8,7 @@ are.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import FeatureSpec
@@ -22,6 +23,17 @@ class DeepFm(FactorisationMachine):
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__(spec, dim)
         self.mlp = Mlp(self.embedding.request.width, self.embedding.candidate.width, hidden, dropout=dropout)
+
+    @torch.no_grad()
+    def rescale(self, scale: float, shift: float) -> None:
+        """As the machine's; the MLP's first layer makes up for what happens to the vectors that both share."""
+        super().rescale(scale, shift)
+        first, width = self.mlp.first, self.dim + 1
+        for matrix, reader in ((first.request, self.embedding.request), (first.candidate, self.embedding.candidate)):
+            of_values = matrix[:, : len(reader.slots) * width].view(len(matrix), -1, width)
+            of_values[..., : self.dim].div_(scale**0.5)
+            of_values[..., self.dim].div_(scale)
+        self.mlp.rescale_output(scale, 0.0)
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""

@@ -48,6 +48,14 @@ class FactorisationMachine(nn.Module):
         """Starts the bias at the click rate of the training window."""
         nn.init.constant_(self.bias, prior_logit(examples) / STEP_SCALE)
 
+    @torch.no_grad()
+    def rescale(self, scale: float, shift: float) -> None:
+        """What the network adds to the prior of the item becomes scale * that + shift; scale > 0."""
+        for table in (self.embedding.weight, self.request_numbers, self.candidate_numbers):
+            table[:, : self.dim].mul_(scale**0.5)
+            table[:, self.dim].mul_(scale)
+        self.bias.mul_(scale).add_(shift / STEP_SCALE)
+
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
         return self.interactions(*self.embedding(request, candidate)) + self.prior(candidate)

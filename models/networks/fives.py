@@ -52,6 +52,12 @@ class Fives(nn.Module):
         """Starts the output at the click rate of the training window."""
         nn.init.constant_(self.mlp.output_bias, prior_logit(examples))
 
+    @torch.no_grad()
+    def rescale(self, scale: float, shift: float) -> None:
+        """What the network adds to the prior of the item becomes scale * that + shift."""
+        self.mlp.rescale_output(scale, shift)
+        self.embedding.weight[:, self.dim].mul_(scale)
+
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
         left, right = self.embedding(request, candidate)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from contracts.config.training import Train
+from contracts.config.training import NEED_HIDDEN, Train, no_hidden
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.nearest import did_you_mean
@@ -44,9 +44,14 @@ def names() -> tuple[str, ...]:
 
 
 def build(name: str, spec: FeatureSpec, settings: Train) -> nn.Module:
-    """Fresh weights come from torch's global generator: seed it first. Raises ConfigError on an unknown name."""
+    """Fresh weights come from torch's global generator: seed it first.
+
+    Raises ConfigError on an unknown name, and where the network needs a hidden layer and has none.
+    """
     if name not in _BUILDERS:
         raise ConfigError(
             f"no model is called {name!r}{did_you_mean(name, _BUILDERS)}; there are {', '.join(_BUILDERS)}"
         )
+    if name in NEED_HIDDEN and not settings.hidden:
+        raise ConfigError(no_hidden(name))
     return _BUILDERS[name](spec, settings)

@@ -40,6 +40,12 @@ def load(network: nn.Module, path: Path, mapped: bool = False) -> None:
     network.load_state_dict(stored, assign=mapped)
 
 
+def names(path: Path) -> tuple[str, ...]:
+    """Of the tensors, which are not read."""
+    with safe_open(path, framework="pt") as file:
+        return tuple(file.keys())
+
+
 def shape(path: Path, name: str) -> tuple[int, ...]:
     """Of one tensor, which is not read."""
     with safe_open(path, framework="pt") as file:

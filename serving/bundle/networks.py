@@ -14,6 +14,7 @@ from contracts.config.stages import Prerank
 from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
+from models.layers import ensemble
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
@@ -38,7 +39,10 @@ def load_fscd(path: Path, spec: FeatureSpec, prerank: Prerank) -> Fscd:
 
 
 def load_ranker(path: Path, name: str, spec: FeatureSpec, train: Train) -> nn.Module:
-    return _filled(registry.build(name, spec, train), path)
+    """One network, or an ensemble of as many as the file holds."""
+    members = ensemble.size(checkpoint.names(_existing(path)))
+    networks = [registry.build(name, spec, train) for _ in range(members or 1)]
+    return _filled(ensemble.Ensemble(networks) if members else networks[0], path)
 
 
 def _filled(network: N, path: Path) -> N:
@@ -46,7 +50,11 @@ def _filled(network: N, path: Path) -> N:
 
     Raises BundleError when the weights are missing or do not fit.
     """
+    checkpoint.load(network, _existing(path), mapped=True)
+    return network.eval().requires_grad_(False)
+
+
+def _existing(path: Path) -> Path:
     if not path.exists():
         raise BundleError(f"no weights at {path}; run `sluice train`, then assemble the bundle again")
-    checkpoint.load(network, path, mapped=True)
-    return network.eval().requires_grad_(False)
+    return path

@@ -44,7 +44,8 @@ def test_a_speed_counts_where_the_auc_is_level(plan: Plan, gain: float, said: st
     assert all(math.isfinite(value) for value in ours.values() if value is not None)
 
 
-@pytest.mark.parametrize("options", [["adult"], ["adult=out", "--precisions", "bf16"], ["--models", "no_such"]])
+@pytest.mark.parametrize("options", [["adult"], ["adult=out", "--precisions", "bf16"], ["--models", "no_such"],
+                                     ["--merge"]])
 def test_wrong_options_are_refused(options: list[str]) -> None:
     assert refuses(main, *options)
 

@@ -39,3 +39,11 @@ def test_crosses_as_products_are_refused(tmp_path: Path) -> None:
                            representation="product")
     with pytest.raises(ConfigError, match="no crosses as products"):
         write_rows(spec().model_copy(update={"fields": (*spec().fields, product)}), {}, tmp_path)
+
+
+def test_a_folder_keeps_to_the_rows_of_its_runs(out: Path, tmp_path: Path) -> None:
+    windows = examples(out)
+    for _ in range(2):
+        write_rows(windows["train"].spec, windows, tmp_path / "adult" / "rows")
+    with pytest.raises(ConfigError, match=r"adult has runs on other rows; name another --out"):
+        write_rows(windows["train"].spec, {"train": windows["test"]}, tmp_path / "adult" / "rows")

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.peers.plan import Plan
+from benchmarks.peers.plan import Outcome, Plan
 from benchmarks.peers.runs import Match, Run, log_loss, median, sides_of
 from benchmarks.peers.sluice_ranker import examples
 from contracts.errors import SluiceError
@@ -25,6 +26,24 @@ def test_a_process_that_fails_says_why(out: Path, plan: Plan, tmp_path: Path) ->
     match = Match(sides_of(out, tmp_path / "rows", Path(sys.executable)), examples(out), tmp_path)
     with pytest.raises(SluiceError, match=r"fuxictr_ranker failed(?s:.*)No module named 'fuxictr'"):
         match.run("fuxictr", plan)
+
+
+@pytest.mark.parametrize(("merge", "told"), [(True, {}), (True, {"seed": 4}), (False, {})])
+def test_a_run_that_was_told_the_same_is_taken_as_it_lies(
+    out: Path, plan: Plan, tmp_path: Path, merge: bool, told: dict[str, int]
+) -> None:
+    """The other side's interpreter here lacks its package, so that a run would fail."""
+    match = Match(sides_of(out, tmp_path / "rows", Path(sys.executable)), examples(out), tmp_path, merge)
+    folder = tmp_path / "dnn-fuxictr-fp32-10-3"
+    replace(plan, rows="elsewhere", **told).write(folder / "plan.json")
+    Outcome(rows_per_second=5.0, seconds_to_best=2.0, epochs=3, best_epoch=1, peak_mib=1.0).write(folder)
+    for window in ("validation", "test"):
+        np.save(folder / f"{window}.npy", np.linspace(0.1, 0.9, 200))
+    if merge and not told:
+        assert match.run("fuxictr", plan).outcome.rows_per_second == 5.0
+    else:
+        with pytest.raises(SluiceError, match="No module named 'fuxictr'"):
+            match.run("fuxictr", plan)
 
 
 class Mirrored(Match):

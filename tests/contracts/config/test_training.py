@@ -23,6 +23,13 @@ def test_thresholds_are_one_per_layer_or_none() -> None:
         Crosses(layers=3, thresholds=(0.5,))
 
 
+@pytest.mark.parametrize("chosen", [{"models": ["dnn", "final_net"]}, {"ranker": "final_mlp"}])
+def test_layers_are_asked_for_where_a_model_is_made_of_them(chosen: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=r"train\.hidden is empty, and final_\w+ is made of hidden layers"):
+        Train.model_validate({"hidden": [], **chosen})
+    assert Train(hidden=(), models=("dnn",)).hidden == ()
+
+
 def test_a_pair_is_of_two_fields() -> None:
     with pytest.raises(ValidationError, match="pairs"):
         PairRates.model_validate({"pairs": [["city"]]})

@@ -11,6 +11,7 @@ from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, FeatureBlock
 from models.inference import item_part, split_ranker
+from models.layers.ensemble import Ensemble
 from models.networks import registry
 from models.networks.dnn import Dnn
 from models.pair_rates import weights as pair_weights
@@ -54,6 +55,13 @@ def test_cross_layers_of_full_rank(spec: FeatureSpec, batch: Batch) -> None:
 @pytest.mark.parametrize("rows", [1, 64])
 def test_the_networks_logits(spec: FeatureSpec, batch: Batch, name: str, rows: int) -> None:
     compare(network(name, spec), spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
+
+
+@pytest.mark.parametrize("rows", [1, 64])
+def test_an_ensembles_logits(spec: FeatureSpec, batch: Batch, rows: int) -> None:
+    members = [network("dnn", spec), network("dnn", spec), network("wukong", spec)]
+    nn.init.normal_(members[1].mlp.rest[-1].weight)  # type: ignore[union-attr, index, arg-type]
+    compare(Ensemble(members), spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
 
 
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])

@@ -44,3 +44,5 @@ def test_a_parent_gives_its_dense_weights_and_is_named(make_task, tmp_path) -> N
     assert carried.figures is not None
     assert carried.figures.parent == manifest.version
     assert torch.equal(network.candidate_dense, old.candidate_dense)
+    several = CarriedWeights(replace(make_task(ensemble=2), parent=parent), "logistic_regression", build)
+    assert several(network) is several.figures is None

@@ -15,6 +15,7 @@ from models.training.loop import predict
 from models.training.prior_weight import LEAST, borne_out, weigh_prior
 
 ROWS = 20_000
+LINEAR = {"popularity", "logistic_regression"}
 RANDOM = np.random.default_rng(0)
 LEARNED, KNOWN = RANDOM.normal(size=(2, ROWS))
 
@@ -27,6 +28,15 @@ def drawn(logits: np.ndarray) -> np.ndarray:
 def test_what_was_learned_too_surely_is_damped(share: float, level: float) -> None:
     labels = drawn(share * LEARNED + level + KNOWN)
     assert borne_out(labels, LEARNED + 2.0, KNOWN) == pytest.approx(share, abs=0.06)
+
+
+def test_rows_of_one_user_are_no_further_evidence() -> None:
+    """Each row four times: the weight is what it was, and so is its error where they are known to belong together."""
+    learned, known, users = LEARNED[:800], KNOWN[:800], np.arange(800)
+    rows = drawn(0.5 * learned + known), learned, known
+    copies = [np.repeat(part, 4) for part in (*rows, users)]
+    assert borne_out(*copies) == pytest.approx(borne_out(*rows), abs=0.02)
+    assert borne_out(*copies[:3]) > borne_out(*rows) + 0.02
 
 
 def test_what_the_rows_bear_out_is_left_alone() -> None:
@@ -42,13 +52,16 @@ def test_few_rows_prove_nothing_and_one_class_is_no_obstacle() -> None:
     assert borne_out(np.zeros(4), LEARNED[:4] / 10, KNOWN[:4]) == 1.0
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "gdcn", "final_mlp", "final_net", "wukong", "din"])
+@pytest.mark.parametrize("name", sorted(set(registry.names()) - LINEAR))
 def test_what_a_network_learned_is_rescaled_and_not_its_prior(
     name: str, item_world: Any, spec: FeatureSpec, settings: Train, batch: Any
 ) -> None:
     network: Any = registry.build(name, spec, settings).eval()
     network.prior.start_at(item_world.train)
     with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        network.embedding.weight[0] = 0.0
         prior = network.prior(batch.candidate)
         expected = 0.3 * (network(batch.request, batch.candidate) - prior) + 0.7 + prior
         network.rescale(0.3, 0.7)
@@ -70,6 +83,6 @@ def test_noise_beside_the_prior_is_damped(
     assert after.mean() == pytest.approx(before.mean(), abs=1e-3)
 
 
-@pytest.mark.parametrize("name", ["popularity", "logistic_regression"])
+@pytest.mark.parametrize("name", sorted(LINEAR))
 def test_other_networks_are_left_alone(name: str, item_world: Any, spec: FeatureSpec, settings: Train) -> None:
     assert weigh_prior(registry.build(name, spec, settings), PositionBias(0), item_world.validation) == 1.0
