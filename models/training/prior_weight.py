@@ -37,8 +37,8 @@ def weigh_prior(network: nn.Module, position_bias: nn.Module, validation: Exampl
         prior = priors[0](batch.candidate)
         added = network(batch.request, batch.candidate) - prior
         rest = as_drawn(prior + position_bias(batch.position), batch)
-        groups = batch.user if validation.spec.has_users else batch.row
-        parts.append([groups.numpy(), *(part.double().numpy() for part in (batch.label, added, rest))])
+        together = batch.user if validation.spec.has_users else batch.row
+        parts.append([together.numpy(), *(part.double().numpy() for part in (batch.label, added, rest))])
     groups, labels, learned, known = (np.concatenate(part) for part in zip(*parts, strict=True))
     share = borne_out(labels, learned, known, groups)
     if share < 1.0:

@@ -28,18 +28,18 @@ def test_a_process_that_fails_says_why(out: Path, plan: Plan, tmp_path: Path) ->
         match.run("fuxictr", plan)
 
 
-@pytest.mark.parametrize(("merge", "told"), [(True, {}), (True, {"seed": 4}), (False, {})])
+@pytest.mark.parametrize(("merge", "seed"), [(True, 3), (True, 4), (False, 3)])
 def test_a_run_that_was_told_the_same_is_taken_as_it_lies(
-    out: Path, plan: Plan, tmp_path: Path, merge: bool, told: dict[str, int]
+    out: Path, plan: Plan, tmp_path: Path, merge: bool, seed: int
 ) -> None:
     """The other side's interpreter here lacks its package, so that a run would fail."""
     match = Match(sides_of(out, tmp_path / "rows", Path(sys.executable)), examples(out), tmp_path, merge)
     folder = tmp_path / "dnn-fuxictr-fp32-10-3"
-    replace(plan, rows="elsewhere", **told).write(folder / "plan.json")
+    replace(plan, rows="elsewhere", seed=seed).write(folder / "plan.json")
     Outcome(rows_per_second=5.0, seconds_to_best=2.0, epochs=3, best_epoch=1, peak_mib=1.0).write(folder)
     for window in ("validation", "test"):
         np.save(folder / f"{window}.npy", np.linspace(0.1, 0.9, 200))
-    if merge and not told:
+    if merge and seed == plan.seed:
         assert match.run("fuxictr", plan).outcome.rows_per_second == 5.0
     else:
         with pytest.raises(SluiceError, match="No module named 'fuxictr'"):
