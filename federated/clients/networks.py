@@ -67,7 +67,8 @@ class FederatedNetworks(nn.Module):
         self.bias = PositionBias(spec.positions)
         self._retrieval = config.federated.retrieval
         self._losses: tuple[nn.Module, ...] = (ClickLoss(self.ranker, self.bias),)
-        mlps = [getattr(self.ranker, "mlp", None)]
+        bias = getattr(self.ranker, "bias", None)
+        mlps = [None if isinstance(bias, nn.Parameter) else getattr(self.ranker, "mlp", None)]
         if self._retrieval:
             self.towers = TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
             self.pre_ranker = PreRanker(s.tower_dim, config.prerank.hidden)
@@ -77,9 +78,8 @@ class FederatedNetworks(nn.Module):
         for mlp in mlps:
             if isinstance(mlp, Mlp):
                 nn.init.constant_(mlp.output_bias, prior)
-        bias = getattr(self.ranker, "bias", None)
         if isinstance(bias, nn.Parameter):
-            nn.init.constant_(bias, prior / LINEAR_STEP_SCALE)
+            nn.init.constant_(bias, prior / getattr(self.ranker, "step_scale", LINEAR_STEP_SCALE))
         if not isinstance(getattr(self.ranker, "embedding", None), FusedEmbedding):
             raise ConfigError(f"federated.model is {name!r}, which has no embeddings to train; take din or another")
         self._size = place_count(spec)

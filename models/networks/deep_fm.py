@@ -18,7 +18,12 @@ from models.networks.factorisation_machine import FactorisationMachine
 
 
 class DeepFm(FactorisationMachine):
-    """The bias is that of the machine; the MLP's own starts near zero."""
+    """The bias is that of the machine; the MLP's own starts near zero.
+
+    Weights move as vectors do: with the steps of a machine alone they run ahead of the MLP, which reads them, too.
+    """
+
+    step_scale = 1.0
 
     def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
         super().__init__(spec, dim)

@@ -25,6 +25,8 @@ START = 0.1  # of the usual spread of embeddings: products of large random vecto
 class FactorisationMachine(nn.Module):
     """Vector and, last, linear weight of a value are one row [D + 1] of the embedding."""
 
+    step_scale = STEP_SCALE  # of weights and bias
+
     def __init__(self, spec: FeatureSpec, dim: int) -> None:
         super().__init__()
         self.dim = dim
@@ -46,7 +48,7 @@ class FactorisationMachine(nn.Module):
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the bias at the click rate of the training window."""
-        nn.init.constant_(self.bias, prior_logit(examples) / STEP_SCALE)
+        nn.init.constant_(self.bias, prior_logit(examples) / self.step_scale)
 
     @torch.no_grad()
     def rescale(self, scale: float, shift: float) -> None:
@@ -54,7 +56,7 @@ class FactorisationMachine(nn.Module):
         for table in (self.embedding.weight, self.request_numbers, self.candidate_numbers):
             table[:, : self.dim].mul_(scale**0.5)
             table[:, self.dim].mul_(scale)
-        self.bias.mul_(scale).add_(shift / STEP_SCALE)
+        self.bias.mul_(scale).add_(shift / self.step_scale)
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
@@ -67,7 +69,7 @@ class FactorisationMachine(nn.Module):
         sums = left[..., : self.dim].sum(dim=1) + right[..., : self.dim].sum(dim=1)
         squares = left[..., : self.dim].square().sum(dim=(1, 2)) + right[..., : self.dim].square().sum(dim=(1, 2))
         weights = left[..., self.dim].sum(dim=1) + right[..., self.dim].sum(dim=1)
-        return (sums.square().sum(dim=1) - squares) / 2 + STEP_SCALE * (weights + self.bias)
+        return (sums.square().sum(dim=1) - squares) / 2 + self.step_scale * (weights + self.bias)
 
     def terms(self, inputs: Tensor, reader: BlockReader, factors: Tensor) -> Tensor:
         """v_i x_i and, last, w_i x_i of every input of a block: [R, width] -> [R, inputs, D + 1]."""

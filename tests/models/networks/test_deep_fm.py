@@ -10,7 +10,10 @@ from models.networks.factorisation_machine import FactorisationMachine
 
 def test_it_is_the_machine_and_the_mlp_on_the_same_rows(spec: FeatureSpec, batch: Batch) -> None:
     network = DeepFm(spec, 3, (8,), 0.0).eval()
+    with torch.no_grad():
+        network.embedding.weight[1:, 3].normal_()
     machine = FactorisationMachine(spec, 3)
+    machine.step_scale = network.step_scale
     machine.load_state_dict({name: value for name, value in network.state_dict().items() if not name.startswith("mlp")})
     deep = network.mlp(*network.embedding(batch.request, batch.candidate)).squeeze(1)
     expected = machine(batch.request, batch.candidate) + deep
