@@ -43,13 +43,15 @@ def _content(path: Path, _: int) -> str:
     return bundle.digest(path)
 
 
-def kept_run(task: TrainingTask, name: str) -> RunCheckpoint | None:
-    """The checkpoint of model `name`, every `train.checkpoint_minutes`; None where none are wanted."""
+def kept_run(task: TrainingTask, name: str, member: int = 0) -> RunCheckpoint | None:
+    """The checkpoint of model `name`, every `train.checkpoint_minutes`; None where none are wanted. Members of an
+    ensemble have theirs apart: those that had ended are trained again, the one that was cut goes on."""
     minutes = task.config.train.checkpoint_minutes
     if not minutes:
         return None
     known = data_parallel.by_first(lambda: digest(task, name))
-    return RunCheckpoint(task.out.model(name) / CHECKPOINTS, 60.0 * minutes, known, task.resume)
+    folder, known = (f"{CHECKPOINTS}-{member}", f"{known}-{member}") if member else (CHECKPOINTS, known)
+    return RunCheckpoint(task.out.model(name) / folder, 60.0 * minutes, known, task.resume)
 
 
 def finished(task: TrainingTask, name: str, kind: type[Kind]) -> Kind | None:

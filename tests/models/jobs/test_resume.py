@@ -11,7 +11,7 @@ from contracts.artifacts import WEIGHTS
 from contracts.summaries import summary
 from contracts.summaries.summary import FILE
 from contracts.summaries.train import LightgbmSummary
-from models.jobs.resume import digest, finished, take_summary_away
+from models.jobs.resume import digest, finished, kept_run, take_summary_away
 
 
 def kept(task, name: str = "lightgbm") -> LightgbmSummary:
@@ -67,3 +67,13 @@ def test_a_summary_goes_before_the_weights_it_describes(make_task) -> None:
     take_summary_away(task, "lightgbm")
     assert not (task.out.model("lightgbm") / FILE).exists()
     take_summary_away(task, "lightgbm")
+
+
+def test_members_of_an_ensemble_keep_their_runs_apart(make_task) -> None:
+    task = make_task(checkpoint_minutes=1.0, ensemble=2)
+    first, second = kept_run(task, "dnn"), kept_run(task, "dnn", 1)
+    assert first is not None
+    assert second is not None
+    assert first.folder.parent == second.folder.parent
+    assert first.folder != second.folder
+    assert first.digest != second.digest
