@@ -74,13 +74,19 @@ def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFra
 
     For rows with `_time`, which says their `day`. Raises DataError where the days' columns do not go together.
     """
-    places = [folder / f"{DAY}={day}" for day in days]
+    found = read_places(spark, [folder / f"{DAY}={day}" for day in days])
+    return found.withColumn(DAY, F.date_format(TIME, "yyyy-MM-dd"))
+
+
+def read_places(spark: SparkSession, places: Sequence[Path]) -> DataFrame:
+    """The rows of these folders of one table, one at least with files, as those have them: without `day`."""
     schemas = [schema for schema in map(_schema, places) if schema is not None]
     try:
         declared = from_arrow_schema(pa.unify_schemas(schemas))
     except pa.ArrowException as error:
+        folder = places[0].parent
         raise DataError(f"the days of {folder} differ in a column's type ({error}); run again without --day") from None
-    return _parquet(spark, declared, *places).withColumn(DAY, F.date_format(TIME, "yyyy-MM-dd"))
+    return _parquet(spark, declared, *places)
 
 
 def rows_in(folder: Path) -> int:

@@ -9,26 +9,47 @@ that is kept in memory. A row whose key is missing has counts 0, the prior rate 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import USER
+from contracts.artifacts import DAY, USER
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
-from contracts.features.event_clock import Measure, measures, statistic_of
+from contracts.features.event_clock import SECOND, Measure, measures, statistic_of
 from pipelines.engine.key_types import SPARK_TYPES
+from pipelines.features.ingested_tables import Impressions
 from pipelines.features.measures import MOMENT
 from pipelines.features.running_counters import counts_at, running_counts
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
-from pipelines.windows.publish_clock import AT, PublishClock
+from pipelines.windows.publish_clock import AT, PublishClock, from_micros, to_micros
 
+EARLIEST = to_micros(datetime.min.replace(tzinfo=UTC))
 _JOINED = "_joined"  # before a measure's name, once it is joined to the rows
+
+
+class CounterGroup(NamedTuple):
+    """Counters that go by the same columns."""
+
+    keys: tuple[str, ...]
+    located: tuple[Located, ...]
+    fields: tuple[FieldConfig, ...]
+
+    @property
+    def measures(self) -> list[Measure]:
+        return measures_of(self.fields)
+
+    def first_day(self, moment: int) -> str:
+        """The earliest one whose events may count at `moment` (microseconds)."""
+        longest = max(window for field in self.fields for window in field.windows)
+        return from_micros(max(moment - longest * SECOND, EARLIEST)).date().isoformat()
 
 
 @dataclass(frozen=True)
@@ -62,29 +83,31 @@ class HistoryFeatures:
         return [*keys, *(self.columns.of_field(target) for _, target in self.sequences)]
 
     def add(
-        self, rows: DataFrame, impressions: DataFrame, clock: PublishClock, chosen: Column | None = None
+        self, rows: DataFrame, impressions: Impressions, clock: PublishClock, chosen: Column | None = None,
+        counted: Callable[[CounterGroup], DataFrame] | None = None,
     ) -> DataFrame:
         """`rows` with one column per counter and sequence, each as of the row's AT; `rows` hold AT and the sources.
 
-        `chosen`: where the rows are impressions, which of them they are.
+        chosen    where the rows are impressions, which of them they are
+        counted   what `running_counts` gives for a group, where that is known; `impressions` need no more than clicks
         """
         asked = rows.withColumn(MOMENT, clock.last_publish(F.col(AT)))
-        for keys, fields in self._groups().items():
-            measures = measures_of(fields)
-            counts = running_counts(
-                impressions, rows if chosen is None else chosen, keys, measures, clock, self.most)
-            asked = _marked(counts, measures).join(asked, [*keys, MOMENT], "right")
-            asked = self._with_counters(asked, fields, clock.suffix)
+        for group in self.groups():
+            counts = counted(group) if counted else running_counts(
+                impressions.of(group.located), rows if chosen is None else chosen, group.keys, group.measures, clock,
+                self.most)
+            asked = _marked(counts, group.measures).join(asked, [*group.keys, MOMENT], "right")
+            asked = self._with_counters(asked, group, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
 
-    def add_at(self, rows: DataFrame, impressions: DataFrame, clock: PublishClock, moment: int) -> DataFrame:
+    def add_at(self, rows: DataFrame, impressions: Impressions, clock: PublishClock, moment: int) -> DataFrame:
         """As `add`, of rows that all ask at `moment` (microseconds, on the clock's grid): one aggregate a key."""
         asked = rows.withColumn(MOMENT, F.lit(moment).cast("bigint"))
-        for keys, fields in self._groups().items():
-            measures = measures_of(fields)
-            counts = counts_at(impressions, keys, measures, moment)
-            asked = _marked(counts, measures).join(asked, list(keys), "right")
-            asked = self._with_counters(asked, fields, clock.suffix)
+        for group in self.groups():
+            reached = impressions.where(F.col(DAY) >= group.first_day(moment))
+            counts = counts_at(reached.of(group.located), group.keys, group.measures, moment)
+            asked = _marked(counts, group.measures).join(asked, list(group.keys), "right")
+            asked = self._with_counters(asked, group, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
 
     @property
@@ -93,19 +116,20 @@ class HistoryFeatures:
         most = self.config.features.max_key_rows
         return most if self.events > most else None
 
-    def _with_counters(self, asked: DataFrame, fields: Sequence[FieldConfig], suffix: str) -> DataFrame:
+    def _with_counters(self, asked: DataFrame, group: CounterGroup, suffix: str) -> DataFrame:
         features = {
             name + suffix: _statistic(field, statistic, window, self.prior)
-            for field in fields for name, statistic, window in field.counters()
+            for field in group.fields for name, statistic, window in field.counters()
         }
-        return asked.withColumns(features).drop(*(_JOINED + m.column for m in measures_of(fields)))
+        return asked.withColumns(features).drop(*(_JOINED + m.column for m in group.measures))
 
     def _with_sequences(
-        self, asked: DataFrame, rows: DataFrame, impressions: DataFrame, clock: PublishClock
+        self, asked: DataFrame, rows: DataFrame, impressions: Impressions, clock: PublishClock
     ) -> DataFrame:
         for field, target in self.sequences:
-            value = typed(target, self.columns.of_field(target))
-            found = last_clicked(impressions, rows, value, field.length, clock, self.most)
+            located = self.columns.of_field(target)
+            value = typed(target, located)
+            found = last_clicked(impressions.of([located]), rows, value, field.length, clock, self.most)
             name, empty = field.name + clock.suffix, F.array().cast(f"array<{SPARK_TYPES[target.key_type]}>")
             asked = found.withColumnRenamed(HISTORY, name).join(asked, [USER, MOMENT], "right")
             asked = asked.withColumn(name, F.coalesce(F.col(name), empty))
@@ -116,12 +140,16 @@ class HistoryFeatures:
         counters = [name for field in self.counters for name, _, _ in field.counters()]
         return [name + clock.suffix for name in [*counters, *(field.name for field, _ in self.sequences)]]
 
-    def _groups(self) -> dict[tuple[str, ...], list[FieldConfig]]:
-        groups: dict[tuple[str, ...], list[FieldConfig]] = {}
+    def groups(self) -> list[CounterGroup]:
+        """Counters over the same columns together."""
+        located: dict[tuple[str, ...], tuple[Located, ...]] = {}
+        fields: dict[tuple[str, ...], list[FieldConfig]] = {}
         for field in self.counters:
-            names = tuple(sorted({located.name for located in self.columns.keys_of(field)}))
-            groups.setdefault(names, []).append(field)
-        return groups
+            by_name = {column.name: column for column in self.columns.keys_of(field)}
+            keys = tuple(sorted(by_name))
+            located[keys] = tuple(by_name.values())
+            fields.setdefault(keys, []).append(field)
+        return [CounterGroup(keys, located[keys], tuple(found)) for keys, found in fields.items()]
 
 
 def measures_of(fields: Sequence[FieldConfig]) -> list[Measure]:

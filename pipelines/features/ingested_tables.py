@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, ITEM, LABEL, USER, Artifacts
@@ -51,18 +51,45 @@ class Tables:
         return joined(joined(events, self.users, USER, "users", needed), self.items, ITEM, "items", needed)
 
 
-def read_tables(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] = ()) -> Tables:
-    """What the last ingest of the configured tables left; where `days` are asked for, events that matter to them."""
+@dataclass(frozen=True)
+class Impressions:
+    """Events with the two clocks' times; columns of the users' and the items' table are joined for who asks for them.
+
+    frame   `Tables.impressions`, with or without columns of tables
+    """
+
+    tables: Tables
+    frame: DataFrame
+
+    def of(self, columns: Iterable[Located]) -> DataFrame:
+        """With these columns; those of the log are there."""
+        return self.tables.attributes(self.frame, columns, self.frame.columns)
+
+    def where(self, condition: Column) -> Impressions:
+        """Those of which a condition on the frame's columns holds."""
+        return Impressions(self.tables, self.frame.where(condition))
+
+
+def read_tables(
+    spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] = (), counted: bool = False
+) -> Tables:
+    """What the last ingest of the configured tables left; where `days` are asked for, events that matter to them.
+
+    counted   what counters count is known already
+    """
     users = spark.read.parquet(str(out.users)) if config.users else None
     items = spark.read.parquet(str(out.items)) if config.items else None
     if days:
-        return Tables(_events_for(spark, config, out, days), users, items)
+        reached = min(days) if counted else first_day(min(days), config)
+        return Tables(_events_for(spark, config, out, days, reached), users, items)
     events = spark.read.parquet(str(out.events))
     return Tables(events.withColumn(DAY, F.col(DAY).cast("string")), users, items)
 
 
-def _events_for(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str]) -> DataFrame:
-    reached = first_day(min(days), config)
+def _events_for(
+    spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str], reached: str
+) -> DataFrame:
+    """All events from the day `reached` on, the clicks of older ones."""
     known = [day for day in days_in(out.events) if day <= max(days)]
     older = [day for day in known if day < reached]
     events = read_days(spark, out.events, [day for day in known if day >= reached])

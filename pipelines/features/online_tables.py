@@ -25,8 +25,9 @@ from contracts.errors import ConfigError, EmptyLogError
 from contracts.features.event_clock import SECOND, Measure
 from contracts.summaries.features import OnlineTables
 from pipelines.engine.day_partitions import rows_in, write_whole
+from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
-from pipelines.features.ingested_tables import read_tables
+from pipelines.features.ingested_tables import Impressions, read_tables
 from pipelines.features.latest_attributes import latest_attributes
 from pipelines.features.measures import MOMENT
 from pipelines.features.prior_rate import prior_of_run
@@ -52,11 +53,12 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
     events = rows_in(out.events)
     sides = [_SideTable(config, columns, prior, events, side) for side in ("user", "item")
              if _key(side) in columns.log.names]
-    impressions = tables.impressions([c for side in sides for c in side.sources()], config.label_window).persist()
+    needed = [located for side in sides for located in side.sources()]
+    impressions = tables.impressions(of_log(needed) if is_embedded(spark) else needed, config.label_window).persist()
     rows: dict[str, int] = {}
     try:
         moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
-        known = impressions.filter(F.col(ENTER) <= moment)
+        known = Impressions(tables, impressions.where(F.col(ENTER) <= moment))
         for side in sides:
             table, folder = (
                 (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
@@ -102,18 +104,18 @@ class _SideTable:
         """What is read with every impression; attributes that a table has come once a key, from there."""
         return [*of_log(self.attributes()), *self.history.sources()]
 
-    def rows(self, known: DataFrame, table: DataFrame | None, moment: int, clock: PublishClock) -> DataFrame:
+    def rows(self, known: Impressions, table: DataFrame | None, moment: int, clock: PublishClock) -> DataFrame:
         """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
         key = _key(self.side)
         also = [BID] if self.side == "item" and BID in self.columns.log.names else []
-        keyed = latest_attributes(known, table, key, self.attributes(), also)
+        keyed = latest_attributes(known.frame, table, key, self.attributes(), also)
         keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
         wide = self.history.add_at(keyed, known, clock, moment)
         extra: list[str] = []
         if self.side == "item":
-            wide, extra = _totals(wide, known, moment, self.config.label.positives_only), list(TOTALS)
+            wide, extra = _totals(wide, known.frame, moment, self.config.label.positives_only), list(TOTALS)
         elif ITEM in self.columns.log.names:
-            wide, extra = _recent_items(wide, keyed, known, clock, self.history.most), [RECENT_ITEMS]
+            wide, extra = _recent_items(wide, keyed, known.frame, clock, self.history.most), [RECENT_ITEMS]
         static = [column.alias(name) for name, column in self._static().items()]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
         return wide.select(key, *also, *static, *self.history.names(clock), *extra, published_at)

@@ -8,13 +8,16 @@ log of positives alone the rows are its examples (pipelines/negatives/drawn_rows
     sequence      array of the target's keys, newest first   twins are asked for
 
 Read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
-The embedded engine takes a long log in passes of some days, each with what its counters reach and its clicks.
+The embedded engine takes a long log in passes of some days, each with its clicks; what counters count is made before.
 Rate counters are smoothed towards a rate known only at the end of the statistics window; models train on later rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,13 +29,14 @@ from contracts.summaries.features import FeatureRows
 from pipelines.engine.day_partitions import days_in, drop_days, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
-from pipelines.features.ingested_tables import Tables, read_tables
+from pipelines.features.ingested_tables import Impressions, Tables, read_tables
+from pipelines.features.kept_counts import KeptCounts
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.source_columns import RESERVED, Located, SourceColumns, typed
 from pipelines.windows.publish_clock import clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
-EMBEDDED_ROWS = 6_000_000  # of a pass: histories of its rows are held in memory until they are joined
+EMBEDDED_ROWS = 2_000_000  # of a pass: histories of its rows are held in memory until they are joined
 
 
 def build_features(
@@ -47,12 +51,14 @@ def build_features(
     rows_of_day = _rows_of_day(config, out, days)
     prior = prior_of_run(spark, config, out, refit=days is None)
     passes = day_groups(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
-    if days is None and len(passes) == 1:
+    if days is not None:
+        written = [day for group in passes for day in _write(spark, config, out, prior, group)]
+    elif len(passes) == 1:
         written = _write(spark, config, out, prior, None)
     else:
-        written = [day for group in passes for day in _write(spark, config, out, prior, group)]
-        if days is None:
-            drop_days(out.features, sorted(set(days_in(out.features)) - set(rows_of_day)))
+        with _kept_counts(spark, config, out, prior) as kept:
+            written = [day for group in passes for day in _write(spark, config, out, prior, group, kept)]
+        drop_days(out.features, sorted(set(days_in(out.features)) - set(rows_of_day)))
     rows_in_all = sum(rows_of_day.values())
     return FeatureRows(rows=rows_in_all, rows_of_day=rows_of_day, prior_rate=prior, written=tuple(written))
 
@@ -70,25 +76,60 @@ def day_groups(rows_of_day: Mapping[str, int], most: int) -> list[list[str]]:
     return groups
 
 
-def _write(
-    spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None
-) -> list[str]:
-    """One pass over what matters to these days, or over everything; the days that changed."""
-    tables = read_tables(spark, config, out, days or ())
+@contextmanager
+def _kept_counts(spark: SparkSession, config: Config, out: Artifacts, prior: float) -> Iterator[KeptCounts]:
+    """What counters count of all days, for as long as passes read it."""
+    with _sources(spark, config, out, prior, None) as found:
+        kept = KeptCounts(out.features.with_name(f".{out.features.name}.counts"), found.history)
+        try:
+            kept.write(found.impressions, found.rows if found.chosen is None else found.chosen)
+            yield kept
+        finally:
+            kept.remove()
+
+
+class _Sources(NamedTuple):
+    """What features of some days are made from; `chosen`: where the rows are impressions, which of them they are."""
+
+    tables: Tables
+    history: HistoryFeatures
+    impressions: Impressions
+    rows: DataFrame
+    chosen: Column | None
+
+
+@contextmanager
+def _sources(
+    spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None,
+    counted: bool = False,
+) -> Iterator[_Sources]:
+    """Of all days without `days`; `counted`: what counters count is known."""
+    tables = read_tables(spark, config, out, days or (), counted)
     columns = tables.columns(config)
     history = HistoryFeatures(config, columns, prior, events=rows_in(out.events))
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
-    impressions = tables.impressions(needed, config.label_window).persist()
+    held = tables.impressions(of_log(needed) if is_embedded(spark) else needed, config.label_window).persist()
+    impressions = Impressions(tables, held)
     try:
         if config.label.positives_only:
-            rows = tables.timed(read_days(spark, out.drawn, days or days_in(out.drawn)), needed, config.label_window)
-            chosen = None
+            drawn = read_days(spark, out.drawn, days or days_in(out.drawn))
+            rows = tables.timed(drawn, needed, config.label_window)
+            yield _Sources(tables, history, impressions, rows, None)
         else:
             chosen = F.col(DAY).isin(list(days)) if days else F.lit(True)
-            rows = impressions.filter(chosen) if days else impressions
-        return write_days(point_in_time(rows, impressions, history, tables, chosen), out.features, only=days)
+            rows = (impressions.where(chosen) if days else impressions).of(needed)
+            yield _Sources(tables, history, impressions, rows, chosen)
     finally:
-        impressions.unpersist()
+        held.unpersist()
+
+
+def _write(
+    spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None,
+    kept: KeptCounts | None = None,
+) -> list[str]:
+    """One pass over what matters to these days, or over everything; the days that changed."""
+    with _sources(spark, config, out, prior, days, counted=kept is not None) as found:
+        return write_days(_point_in_time(found, kept, days or ()), out.features, only=days)
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
@@ -101,21 +142,20 @@ def of_log(columns: list[Located]) -> list[Located]:
     return [column for column in columns if column.origin == "log"]
 
 
-def point_in_time(
-    rows: DataFrame, impressions: DataFrame, history: HistoryFeatures, tables: Tables, chosen: Column | None
-) -> DataFrame:
-    """Reserved columns, static features and histories of `rows`, in the order of the configuration's fields.
+def _point_in_time(found: _Sources, kept: KeptCounts | None, days: Sequence[str]) -> DataFrame:
+    """Reserved columns, static features and histories of the rows, in the order of the configuration's fields.
 
-    The rows are narrow while they meet their histories; the tables' columns come last. `chosen`: where the rows are
-    impressions, which of them they are.
+    The rows are narrow while they meet their histories; the tables' columns come last.
     """
-    config, columns, known = history.config, history.columns, rows.columns
+    config, columns, asked = found.history.config, found.history.columns, found.rows
     for clock in clocks(config.features):
-        rows = history.add(rows, impressions, clock, chosen)
-    wide = tables.attributes(rows, static_sources(config, columns), known)
+        counted = partial(kept.read, found.rows, clock=clock, days=days) if kept else None
+        asked = found.history.add(asked, found.impressions, clock, found.chosen, counted)
+    wide = found.tables.attributes(asked, static_sources(config, columns), found.rows.columns)
     static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
-    reserved = [name for name in RESERVED if name in known and name != CLICK_TIME]
-    return wide.select(*reserved, *static, *(n for clock in clocks(config.features) for n in history.names(clock)))
+    reserved = [name for name in RESERVED if name in found.rows.columns and name != CLICK_TIME]
+    histories = [name for clock in clocks(config.features) for name in found.history.names(clock)]
+    return wide.select(*reserved, *static, *histories)
 
 
 def _rows_of_day(config: Config, out: Artifacts, days: list[str] | None) -> dict[str, int]:

@@ -36,12 +36,13 @@ from pipelines.engine.day_partitions import rows_in
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.session import session
 from pipelines.features.online_tables import write_online
-from pipelines.features.raw_features import EMBEDDED_ROWS, build_features
+from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
 from pipelines.negatives.drawn_rows import draw_rows
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 
+BESIDE_ROWS = 6_000_000  # of a log whose online tables have room in memory beside fitting and encoding
 OnPart = Callable[[str], None]
 T = TypeVar("T")
 
@@ -106,12 +107,12 @@ def make_features(
 
 @contextmanager
 def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Iterator[Callable[[], OnlineTables | None]]:
-    """What writes the online tables, or waits until they are written: of a log that the embedded engine takes in one
-    pass that is done beside what goes on inside. A session of Apache Spark belongs to its thread.
+    """What writes the online tables, or waits until they are written: of a log of at most BESIDE_ROWS the embedded
+    engine does that beside what goes on inside. A session of Apache Spark belongs to its thread.
     """
     if not (config.log.user_id or config.log.item_id):
         yield lambda: None
-    elif is_embedded(spark) and rows_in(out.events) <= EMBEDDED_ROWS:
+    elif is_embedded(spark) and rows_in(out.events) <= BESIDE_ROWS:
         with ThreadPoolExecutor(1) as beside:
             yield beside.submit(write_online, spark, config, out).result
     else:

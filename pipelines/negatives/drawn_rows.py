@@ -21,7 +21,7 @@ from contracts.summaries.features import DrawnRows
 from pipelines.engine.day_partitions import days_in, drop_days, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.ingested_tables import read_tables
-from pipelines.features.raw_features import EMBEDDED_ROWS, STATIC, day_groups
+from pipelines.features.raw_features import STATIC, day_groups
 from pipelines.features.source_columns import SourceColumns
 from pipelines.negatives.catalogue import Catalogue, tickets
 from pipelines.negatives.draw import EXHAUSTED, NEWCOMER, PICK, REPEAT, WANTED, Drawing, picks
@@ -29,6 +29,7 @@ from pipelines.negatives.latest_values import latest_values
 from pipelines.windows.publish_clock import with_times
 
 CATALOGUE = "_catalogue"
+EMBEDDED_ROWS = 6_000_000  # of a pass, which reads the takes of all older days
 
 
 def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] | None = None) -> DrawnRows:

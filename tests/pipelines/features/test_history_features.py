@@ -16,6 +16,7 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from pipelines.features import sliced_counters
 from pipelines.features.history_features import HistoryFeatures
+from pipelines.features.ingested_tables import Impressions, Tables
 from pipelines.features.source_columns import SourceColumns
 from pipelines.windows.publish_clock import clocks, with_times
 
@@ -166,7 +167,7 @@ def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sliced_counters, "SLICE_WIDTH", 7 * SECOND)
         for clock in clocks(config.features):
-            wide = history.add(wide, impressions, clock)
+            wide = history.add(wide, Impressions(Tables(frame, None, None), impressions), clock)
     found = {row[ROW]: row.asDict() for row in wide.collect()}
     impressions.unpersist()
     assert len(found) == len(rows)
