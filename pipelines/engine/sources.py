@@ -7,16 +7,18 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
+from pyarrow import fs
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, DataError
 from pipelines.engine import json_files, text_files, text_types
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
-from pipelines.engine.failures import explained, nothing_to_read
+from pipelines.engine.failures import explained, first_line, nothing_to_read
 from pipelines.engine.text_files import CORRUPT
 
 _TEXT_FORMATS = ("csv", "json")
@@ -54,7 +56,8 @@ def _staged(spark: SparkSession, source: Source, path: str, held: ExitStack, wha
     """Through Parquet files of texts, in a temporary folder that goes when `held` closes."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-text-"))
     held.callback(shutil.rmtree, folder, ignore_errors=True)
-    declared, files = _declared(source), text_files.files_at(path, what)
+    local = _fetched(path, folder / "fetched", what) if "://" in path else path
+    declared, files = _declared(source), text_files.files_at(local, what)
     if source.format.lower() == "json":
         options = text_files.known_options(source.options, text_files.JSON_OPTIONS, what, "json")
         encoding = options.get("encoding", "utf-8")
@@ -66,6 +69,24 @@ def _staged(spark: SparkSession, source: Source, path: str, held: ExitStack, wha
     text_files.stage_csv(files, [name for name in names if name != CORRUPT], options, folder / "rows", what)
     schema = declared or StructType([field for name in names for field in StructType().add(name, StringType())])
     return text_types.typed(spark.read.parquet(str(folder / "rows")), schema, options, what)
+
+
+def _fetched(address: str, folder: Path, what: str) -> str:
+    """A copy of what lies at an address such as s3a://bucket/logs. Raises DataError where Arrow cannot read it."""
+    try:
+        system, place = fs.FileSystem.from_uri(address.replace("s3a://", "s3://", 1))
+        found = system.get_file_info(place)
+        if found.type == fs.FileType.NotFound:
+            raise nothing_to_read(what, address)
+        folder.mkdir()
+        copy = folder if found.type == fs.FileType.Directory else folder / found.base_name
+        fs.copy_files(place, str(copy), source_filesystem=system)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"{what}: {address} cannot be read ({first_line(str(error))}); check address and access, copy the text "
+            'files to this machine, or read with Apache Spark: [spark] master = "local[*]"'
+        ) from None
+    return str(copy)
 
 
 def _load(spark: SparkSession, source: Source, path: str, what: str) -> DataFrame:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -33,7 +32,7 @@ from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed
 from pipelines.engine.day_partitions import rows_in
-from pipelines.engine.embedded import is_embedded
+from pipelines.engine.embedded import beside
 from pipelines.engine.session import session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
@@ -107,14 +106,14 @@ def make_features(
 
 @contextmanager
 def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Iterator[Callable[[], OnlineTables | None]]:
-    """What writes the online tables, or waits until they are written: of a log of at most BESIDE_ROWS the embedded
-    engine does that beside what goes on inside. A session of Apache Spark belongs to its thread.
+    """What writes the online tables, or waits until they are written: those of a log of at most BESIDE_ROWS are made
+    beside what goes on inside.
     """
     if not (config.log.user_id or config.log.item_id):
         yield lambda: None
-    elif is_embedded(spark) and rows_in(out.events) <= BESIDE_ROWS:
-        with ThreadPoolExecutor(1) as beside:
-            yield beside.submit(write_online, spark, config, out).result
+    elif rows_in(out.events) <= BESIDE_ROWS:
+        with beside(spark, lambda: write_online(spark, config, out)) as written:
+            yield written
     else:
         yield lambda: write_online(spark, config, out)
 
@@ -168,9 +167,10 @@ def _encode(
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
-    changed = times.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
-    described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
-    parity_rows = times.run("parity", lambda: _parity(spark, config, out, day, spec, vocabularies))
+    with beside(spark, lambda: _parity(spark, config, out, day, spec, vocabularies)) as parity:
+        changed = times.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
+        described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
+        parity_rows = times.run("parity", parity)
     return Encoded(
         check=checked, vocabularies={name: len(keys) for name, keys in vocabularies.items()}, examples=described,
         crosses=tuple(field.name for field in spec.fields if field.kind == "cross"), parity_rows=parity_rows,

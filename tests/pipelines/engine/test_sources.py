@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from contracts.errors import ConfigError, DataError, SchemaError
 from pipelines.engine import sources
 from pipelines.engine.failures import explained
 from pipelines.engine.text_files import CORRUPT
+from tests.pipelines.object_store import object_store
 
 HELD = ExitStack()
 DDL = "a INT, t TIMESTAMP"
@@ -100,3 +102,39 @@ def test_nothing_to_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_schema_that_is_no_ddl_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="schema_ddl 'a NOTYPE' is no Spark DDL"):
         read(spark, Source(path="x", format="csv", schema_ddl="a NOTYPE"), str(tmp_path))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """What the address s3a://bucket stands for, on a server of this process."""
+    (tmp_path / "bucket").mkdir()
+    with object_store(tmp_path) as endpoint:
+        for name, value in {
+            "ENDPOINT": endpoint, "ENDPOINT_URL": endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1",
+            "ACCESS_KEY_ID": "nobody", "SECRET_ACCESS_KEY": "none", "EC2_METADATA_DISABLED": "true",
+        }.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        yield tmp_path / "bucket"
+
+
+def test_an_object_store_is_read_as_files_are(spark: SparkSession, bucket: Path) -> None:
+    (bucket / "log").mkdir()
+    pq.write_table(pa.table({"a": [1, 2]}), bucket / "log" / "part.parquet")
+    (bucket / "texts").mkdir()
+    texts(bucket / "texts" / "1.csv", "a\n3\nx\n")
+    texts(bucket / "texts" / "2.csv", "a\n4\n")
+    stored = read(spark, Source(path="s3a://bucket/log"), "s3a://bucket/log")
+    assert sorted(row["a"] for row in stored.collect()) == [1, 2]
+    csv = Source(path="s3a://bucket/texts", format="csv", options={"header": "true"}, schema_ddl="a INT")
+    parsed = read(spark, csv, "s3a://bucket/texts").collect()
+    assert sorted((row["a"] or 0, row[CORRUPT]) for row in parsed) == [(0, "x"), (3, None), (4, None)]
+    one = read(spark, csv, "s3a://bucket/texts/2.csv").collect()
+    assert [row["a"] for row in one] == [4]
+
+
+def test_an_address_without_files_is_named(spark: SparkSession, bucket: Path) -> None:
+    csv = Source(path="s3a://bucket/none", format="csv", options={"header": "true"})
+    with pytest.raises(DataError, match=r"log: nothing to read at s3a://bucket/none"):
+        read(spark, csv, "s3a://bucket/none")
+    with pytest.raises(DataError, match=r"log: ftp://host/x cannot be read .*copy the text files"):
+        read(spark, csv, "ftp://host/x")

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from contracts.features.event_clock import SECOND, Measure
+from pipelines.features import sliced_counters
 from pipelines.features.measures import MOMENT, QUERY
+from pipelines.features.running_counters import running_counts
 from pipelines.features.sliced_counters import SLICE, within_slices
+from pipelines.windows.publish_clock import PublishClock
 
 
 def test_changes_of_other_slices_are_left_to_what_is_carried() -> None:
@@ -16,3 +26,25 @@ def test_changes_of_other_slices_are_left_to_what_is_carried() -> None:
     })
     found = within_slices(table, np.array([0, 1, 1, 1]), ("key", SLICE), ("n",))
     assert found.to_pylist() == [{"key": "a", SLICE: 10, MOMENT: 12, "n": 2}]
+
+
+def told(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], names: tuple[str, ...], folder: Path) -> pa.Table:
+    """As `within_slices`; leaves the most rows of one group as the name of a file."""
+    (folder / str(np.bincount(group).max())).touch()
+    return within_slices(table, group, keys, names)
+
+
+def test_no_task_holds_more_of_a_key_with_a_third_of_the_events_than_an_hour_of_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """900 impressions, one in six minutes; each of the heavy key's asks, enters and leaves once."""
+    monkeypatch.setattr(sliced_counters, "within_slices", partial(told, folder=tmp_path))
+    at = F.col("id") * 360 * SECOND
+    key = F.when(F.col("id") % 3 == 0, "heavy").otherwise(F.concat(F.lit("k"), F.col("id").cast("string")))
+    impressions = spark.range(900).select(key.alias("key"), at.alias("_at"), *[
+        (at + 1).alias(name) for name in ("_enter", "_close", "_click")])
+    clock, measures = PublishClock(1), [Measure("shown", 7_200)]
+    counts = running_counts(impressions, F.lit(True), ["key"], measures, clock, most=100)
+    heavy = counts.where(F.col("key") == "heavy").orderBy(MOMENT).collect()
+    assert [row[measures[0].column] for row in heavy] == [min(place, 6) for place in range(300)]
+    assert 0 < max(int(file.name) for file in tmp_path.iterdir()) <= 3 * 4
