@@ -100,6 +100,11 @@ class Artifacts:
         return self.out / "features"
 
     @property
+    def prior(self) -> Path:
+        """The rate that smooths every rate counter, where one asks for it."""
+        return self.features / "_prior.json"
+
+    @property
     def leaks(self) -> Path:
         return self.out / "leaks"
 

@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.serving.wire_caller import Target, WireCaller
 from serving.proto import sluice_pb2 as pb
+from serving.request.wire_values import to_value
 from serving.server.entry import SERVICE
-from serving.server.translation import to_value
 
 CONNECTIONS, WARM_UP, VARIED = 8, 20, 4096
 LINGER = 2.0  # seconds for the last answers

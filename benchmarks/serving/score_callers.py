@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.server.translation import to_value
+from serving.request.wire_values import to_value
 
 ITEMS, VARIED = 200, 64
 PATHS = {"fastapi": "/score", "litserve": "/predict", "bentoml": "/score", "mlflow": "/invocations",

@@ -141,6 +141,7 @@ class Serve(Section):
     max_values: int = Field(
         200, ge=1, description="most values of one filter or list, and most recent items, of one request"
     )
+    max_events: int = Field(1000, ge=1, description="most events of one `RecordEvents`")
     max_text: int = Field(512, ge=1, description="most characters of one id, name or value in a request")
     max_request_kb: int = Field(1024, ge=1, le=65_536, description="most kibibytes of one request; it is not read else")
     deadline_ms: int = Field(100, ge=1, description="used where the caller sets none")

@@ -23,6 +23,7 @@ from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import ConfigError, EmptyLogError
 from contracts.features.event_clock import SECOND, Measure
+from contracts.features.event_features import RECENT
 from contracts.summaries.features import OnlineTables
 from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.engine.embedded import is_embedded
@@ -37,7 +38,6 @@ from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, ENTER, PublishClock, from_micros, published, to_micros
 
-RECENT = 50
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
 
 

@@ -22,7 +22,6 @@ from contracts.windows import Span, read_timed
 from pipelines.features.ingested_tables import read_tables
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, to_micros
 
-PRIOR_FILE = "_prior.json"
 CURE = "lengthen windows.statistics, or do without rates"
 
 
@@ -46,7 +45,7 @@ def fit_prior(impressions: DataFrame, window: Span) -> float:
 
 def prior_of_run(spark: SparkSession, config: Config, out: Artifacts, refit: bool) -> float:
     """The stored prior, or a fresh one that is stored; 0 where no counter asks for a rate."""
-    path = out.features / PRIOR_FILE
+    path = out.prior
     if not any(field.kind == "counter" and "rate" in field.statistics for field in config.fields):
         return 0.0
     if not refit and path.exists():

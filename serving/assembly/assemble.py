@@ -29,6 +29,7 @@ from contracts.summaries.train import ChannelsSummary, TrainSummary
 from models.evaluation.calibration import Calibration
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.channels import write_channels
+from serving.assembly.event_features import write_event_features
 from serving.assembly.index_recall import index_recall
 from serving.assembly.item_to_item import neighbours
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
@@ -61,6 +62,7 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     encoder = Encoder(spec, vocabulary.read_all(out.encoding))
     settings.write(build)
     spec.write(build)
+    write_event_features(config, out, build)
     shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
     _rank_parts(out, build, settings, spec)
     metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings))

@@ -1,6 +1,6 @@
 """A bundle in memory: verified, memory-mapped, its networks rebuilt; refused when it scores otherwise than in training.
 
-    feature_spec.json, vocabularies/, settings.json
+    feature_spec.json, vocabularies/, settings.json; event_features.json where events can be recorded
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
@@ -22,6 +22,7 @@ from contracts.artifacts import WEIGHTS
 from contracts.bundle.bundle import Manifest, load_array
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoded
+from contracts.features.event_features import EventFeatures
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.calibration import Calibration
 from models.inference import item_part as ranker_items
@@ -72,6 +73,7 @@ class LoadedBundle(ScoringBundle):
     prerank_calibration: Calibration
     rank_table: RankTable | None = None
     channels: tuple[Channel, ...] = ()
+    event_features: EventFeatures | None = None
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -99,6 +101,7 @@ class LoadedBundle(ScoringBundle):
             pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
             channels=channels.load(retrieval, folder / PARITY, settings.retrieve, items, check_parity),
+            event_features=EventFeatures.read(folder),
             rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )
 

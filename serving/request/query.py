@@ -35,6 +35,7 @@ class Fallback(Enum):
     previous_order    for ranking: the order and the probabilities of the stage before
     organic_order     for re-ranking: by probability alone
     without_reasons   for explaining
+    bundle_row        for the user: what the bundle's table knows
     """
 
     NONE = "none"
@@ -43,6 +44,32 @@ class Fallback(Enum):
     PREVIOUS_ORDER = "previous_order"
     ORGANIC_ORDER = "organic_order"
     WITHOUT_REASONS = "without_reasons"
+    BUNDLE_ROW = "bundle_row"
+
+
+@dataclass
+class StageReport:
+    """`cause` says why a stage is not complete, `fallback` what stood in for it, `age` in seconds how old what
+    it read is."""
+
+    name: str
+    candidates_in: int
+    candidates_out: int
+    microseconds: int
+    status: StageStatus = StageStatus.COMPLETE
+    cause: str = ""
+    fallback: Fallback = Fallback.NONE
+    age: float | None = None
+
+
+@dataclass(frozen=True)
+class FreshUser:
+    """What an online store knows beyond the bundle's tables: `recent` item keys, newest first, before the table's;
+    `values` of user fields by name, in place of the table's. `report` says how that was come by."""
+
+    report: StageReport
+    recent: tuple[str, ...] = ()
+    values: Mapping[str, ContextValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +77,8 @@ class RankQuery:
     """`candidates` replaces retrieval, and none in it is an error; `filters` keeps items whose field has one of the
     values; `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
     `partial_ok` a request that cannot be answered by every stage in time, fails. `features` and `bids` by item: raw
-    values by field, and what a click pays, of candidates that the bundle does not know. `shown` is not shown again."""
+    values by field, and what a click pays, of candidates that the bundle does not know. `shown` is not shown again.
+    `fresh` is what an online store knows of the user."""
 
     user: str
     limit: int
@@ -64,6 +92,7 @@ class RankQuery:
     features: Mapping[str, Mapping[str, ContextValue]] = field(default_factory=dict)
     bids: Mapping[str, float] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
+    fresh: FreshUser | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +113,7 @@ class ScoreQuery:
     context: Mapping[str, ContextValue] = field(default_factory=dict)
     features: Mapping[str, Mapping[str, ContextValue]] = field(default_factory=dict)
     recent_items: tuple[str, ...] | None = None
+    fresh: FreshUser | None = None
 
 
 @dataclass
@@ -94,19 +124,6 @@ class ScoreAnswer:
     unknown: list[str]
     bundle_version: str
     known_user: bool
-
-
-@dataclass
-class StageReport:
-    """`cause` says why a stage is not complete, `fallback` what stood in for it."""
-
-    name: str
-    candidates_in: int
-    candidates_out: int
-    microseconds: int
-    status: StageStatus = StageStatus.COMPLETE
-    cause: str = ""
-    fallback: Fallback = Fallback.NONE
 
 
 @dataclass

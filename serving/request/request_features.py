@@ -12,11 +12,12 @@ import numpy as np
 import torch
 
 from contracts.features.encoding import Encoded, scale
-from contracts.features.feature_spec import PADDING
+from contracts.features.event_features import RECENT
+from contracts.features.feature_spec import PADDING, FeatureField
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
-from serving.request.query import ContextValue, RankQuery, as_column
+from serving.request.query import ContextValue, FreshUser, RankQuery, as_column
 
 
 class Requester(NamedTuple):
@@ -53,6 +54,7 @@ class RequestFeatures:
         # Plain views of the memory maps: the subclass costs a Python call per operation.
         self._item_ids, self._item_dense = np.asarray(bundle.items.ids), np.asarray(bundle.items.dense)
         self._context = {field.name: field for field in spec.of_side("context")}
+        self._users = {field.name: field for field in spec.of_side("user")}
         self.missing_request = bundle.encoder.encode({}, "user", "context")
         self.missing_item = bundle.encoder.encode({}, "item")
         self.request_ids = {slot.name: slot for slot in spec.block_ids("request")}
@@ -78,11 +80,13 @@ class RequestFeatures:
         ids, dense = self.missing_request.ids.copy(), self.missing_request.dense.copy()
         ids[0, : self._user_width], dense[0, : self._user_dense] = users.ids[row], users.dense[row]
         recent = self._bundle.recent[row] if row >= 0 else np.empty(0, dtype=np.int32)
+        if query.fresh is not None:
+            recent = self._write_fresh(ids, dense, query.fresh, recent)
         if query.recent_items is not None:
             recent = self._bundle.items.rows(query.recent_items)
             self._write_sequences(ids, recent)
         for name, value in query.context.items():
-            self._write_context(ids, dense, name, value)
+            self._write_value(ids, dense, self._context[name], value)
         return Requester(row >= 0, Encoded(ids, dense), recent[recent >= 0])
 
     def _write_sequences(self, ids: np.ndarray, recent: np.ndarray) -> None:
@@ -93,15 +97,24 @@ class RequestFeatures:
             ids[0, slot.start : slot.start + slot.width] = PADDING
             ids[0, slot.start : slot.start + len(kept)] = self._item_ids[kept, column]
 
-    def _write_context(self, ids: np.ndarray, dense: np.ndarray, name: str, value: ContextValue) -> None:
-        field = self._context[name]
+    def _write_fresh(self, ids: np.ndarray, dense: np.ndarray, fresh: FreshUser, stored: np.ndarray) -> np.ndarray:
+        """The user's values and histories as an online store knows them; returns the recent items."""
+        for name, value in fresh.values.items():
+            self._write_value(ids, dense, self._users[name], value)
+        if not fresh.recent:
+            return stored
+        recent = np.concatenate([self._bundle.items.rows(fresh.recent), stored[stored >= 0]])[:RECENT]
+        self._write_sequences(ids, recent)
+        return recent
+
+    def _write_value(self, ids: np.ndarray, dense: np.ndarray, field: FeatureField, value: ContextValue) -> None:
         column = [as_column(field, value)]
         blocks = self._bundle.encoder.field_ids(field, column)
         for (slot_name, _, _), values in zip(field.slots(), blocks, strict=True):
             slot = self.request_ids[slot_name]
             ids[:, slot.start : slot.start + slot.width] = values
         if field.dense:
-            dense[:, self.request_dense[name].start] = scale(np.array(column, dtype=np.float64), field)
+            dense[:, self.request_dense[field.name].start] = scale(np.array(column, dtype=np.float64), field)
 
     def candidate_inputs(
         self, rows: np.ndarray, request_ids: np.ndarray, given: GivenItems | None = None

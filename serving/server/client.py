@@ -18,7 +18,7 @@ from serving.access.client_credentials import ClientCredentials
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.query import ContextValue
-from serving.server.translation import to_value
+from serving.request.wire_values import to_value
 
 TENANT = "sluice-tenant"
 

@@ -29,6 +29,7 @@ from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
 from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.events.event_room import EventRoom
 from serving.metrics.request_observer import observer_of_process, watch
 from serving.request import message_bounds
 from serving.request.deadline import Deadline
@@ -57,7 +58,8 @@ class ServerSettings:
     """`answers` is the folder of the response log, None for none. `connection_seconds` 0 takes the port for this
     process alone; otherwise the port is shared with other workers and with successors, and every connection is asked to
     come again after so long, without harm to its requests: so a process that is replaced is left by its callers (see
-    serving/server/port_takeover.py). `doors` say who may come in.
+    serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of
+    what changes between bundles: None keeps nothing.
     """
 
     host: str = "127.0.0.1"
@@ -65,6 +67,7 @@ class ServerSettings:
     answers: Path | None = None
     connection_seconds: float = 0.0
     doors: Doors = NO_DOORS
+    fresh: Path | None = None
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:
@@ -119,8 +122,9 @@ class Server:
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(), answers, bundle.manifest
+        self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve)
         self._servicer = RankingServicer(
-            funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer)
+            funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer, self._events.users)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._stopping = asyncio.Event()
 
@@ -141,6 +145,7 @@ class Server:
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
+        self._events.add_to(self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self._settings.doors.reflects(self._settings.host):
             reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
@@ -172,6 +177,7 @@ class Server:
         await self._take_in()
         await self._server.stop(GRACE_SECONDS)
         self._servicer.close()
+        self._events.close()
 
     async def _take_in(self) -> None:
         """Waits until no request is handed over for a while: a stopping gRPC cancels those that it still holds."""

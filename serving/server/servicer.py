@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import grpc
 from google.protobuf import any_pb2
@@ -22,12 +23,13 @@ from contracts.errors import RequestError, SluiceError
 from contracts.shown import short, shown
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
+from serving.events.event_users import EventUsers
 from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.message_bounds import OutOfBounds
-from serving.request.query import PageAnswer, RankAnswer
+from serving.request.query import FreshUser, PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
@@ -46,6 +48,7 @@ from serving.server.translation import (
     to_why_not_response,
 )
 from serving.stages.funnel import Funnel
+from serving.stages.score_run import ScoreRun
 from serving.why_not.why_not_run import WhyNotRun
 
 log = logging.getLogger("sluice.serving")
@@ -61,10 +64,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     def __init__(
         self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None,
-        gate: Gate | None = None, observer: RequestObserver = NOBODY,
+        gate: Gate | None = None, observer: RequestObserver = NOBODY, users: EventUsers | None = None,
     ) -> None:
         self._funnel, self._manifest, self._serve, self._gate = funnel, manifest, serve, gate
-        self._observer = observer
+        self._observer, self._users = observer, users
         self._recorder = ResponseRecorder(answers, manifest)
         self._writing = RunningQuantile()
         self._engine = Engine(
@@ -141,26 +144,37 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
         request_id = request.request_id or uuid.uuid4().hex
-        answer = await self._whole("Score", request_id, context, lambda: self._funnel.begin_score(
-            to_score_query(request, self._serve), self._deadline(context)))
+
+        async def begin() -> ScoreRun:
+            query = to_score_query(request, self._serve)
+            return self._funnel.begin_score(
+                replace(query, fresh=await self._fresh(query.user)), self._deadline(context))
+
+        answer = await self._whole("Score", request_id, context, begin)
         return to_score_response(answer, request_id)
 
     async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
         """What has become of items; not logged either."""
         request_id = request.request.request_id or uuid.uuid4().hex
-        fates = await self._whole("WhyNot", request_id, context, lambda: WhyNotRun(
-            self._funnel, *to_why_not(request, self._serve), self._deadline(context)))
+
+        async def begin() -> WhyNotRun:
+            query, items = to_why_not(request, self._serve)
+            return WhyNotRun(
+                self._funnel, replace(query, fresh=await self._fresh(query.user)), items, self._deadline(context))
+
+        fates = await self._whole("WhyNot", request_id, context, begin)
         return to_why_not_response(fates, request_id, self._manifest.version)
 
     async def _whole(
-        self, method: str, request_id: str, context: grpc.aio.ServicerContext, begin: Callable[[], Run[Answer]]
+        self, method: str, request_id: str, context: grpc.aio.ServicerContext,
+        begin: Callable[[], Awaitable[Run[Answer]]],
     ) -> Answer:
         """All or nothing in time; what fails is a status."""
         begun, said = time.perf_counter(), CANCELLED
         try:
             if self.refusing:
                 raise Stopping("the server is stopping; ask another one")
-            answer = await self._engine.submit(begin(), self._tenant(context))
+            answer = await self._engine.submit(await begin(), self._tenant(context))
             said = OK
         except Exception as error:
             status = _status(error, request_id)
@@ -194,9 +208,16 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             raise Stopping("the server is stopping; ask another one")
         if request.placements:
             page = to_page_query(request, self._serve)
+            fresh = await self._fresh(request.user_id)
+            page = replace(page, queries=tuple(replace(query, fresh=fresh) for query in page.queries))
             return await self._engine.submit(PageRun(self._funnel, page, deadline), tenant)
-        run = self._funnel.begin(to_query(request, self._serve), deadline)
+        query = to_query(request, self._serve)
+        run = self._funnel.begin(replace(query, fresh=await self._fresh(query.user)), deadline)
         return await self._engine.submit(run, tenant)
+
+    async def _fresh(self, user: str) -> FreshUser | None:
+        """What is known of the user beyond the bundle."""
+        return None if self._users is None else await self._users.read(user)
 
     def close(self) -> None:
         """Waits for the request that is being ranked."""

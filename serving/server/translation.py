@@ -18,12 +18,12 @@ from serving.request.query import (
     RankAnswer,
     RankedItem,
     RankQuery,
-    Scalar,
     ScoreAnswer,
     ScoreQuery,
     StageReport,
     StageStatus,
 )
+from serving.request.wire_values import values_of
 from serving.why_not.why_not_run import Fate
 
 STATUS = {
@@ -38,6 +38,7 @@ FALLBACK = {
     Fallback.PREVIOUS_ORDER: pb.StageReport.PREVIOUS_ORDER,
     Fallback.ORGANIC_ORDER: pb.StageReport.ORGANIC_ORDER,
     Fallback.WITHOUT_REASONS: pb.StageReport.WITHOUT_REASONS,
+    Fallback.BUNDLE_ROW: pb.StageReport.BUNDLE_ROW,
 }
 
 
@@ -49,7 +50,7 @@ def to_query(request: pb.RankRequest, serve: Serve) -> RankQuery:
     return RankQuery(
         user=request.user_id,
         limit=request.limit if request.HasField("limit") else serve.default_limit,
-        context=_values("context", request.context, serve),
+        context=values_of("context", request.context, serve),
         candidates=_candidates(request, serve),
         filters=_filters("filters", request.filters, serve),
         recent_items=_recent(request, serve),
@@ -84,7 +85,7 @@ def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve)
     return replace(
         whole, limit=placement.limit if placement.HasField("limit") else serve.default_limit, candidates=listed,
         filters=_filters(f"{where}.filters", placement.filters, serve),
-        context={**whole.context, **_values(f"{where}.context", placement.context, serve)},
+        context={**whole.context, **values_of(f"{where}.context", placement.context, serve)},
         features={item: whole.features[item] for item in listed or () if item in whole.features})
 
 
@@ -114,7 +115,7 @@ def _features(described: Mapping[str, pb.Features], serve: Serve) -> dict[str, d
     for item, given in described.items():
         here = f"features[{short(item)}]"
         at_most(here, given.values, serve.max_fields, "max_fields")
-        found[text("features", item, serve)] = _values(here, given.values, serve)
+        found[text("features", item, serve)] = values_of(here, given.values, serve)
     return found
 
 
@@ -125,7 +126,7 @@ def to_score_query(request: pb.ScoreRequest, serve: Serve) -> ScoreQuery:
         raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
     return ScoreQuery(
         user=request.user_id, items=texts("item_ids", request.item_ids, serve),
-        context=_values("context", request.context, serve), features=_features(request.features, serve),
+        context=values_of("context", request.context, serve), features=_features(request.features, serve),
         recent_items=_recent(request, serve),
     )
 
@@ -148,44 +149,6 @@ def to_why_not_response(fates: Sequence[Fate], request_id: str, version: str) ->
     items = [pb.ItemFate(item_id=fate.item, stage=fate.stage, cause=fate.cause, score=fate.score, needed=fate.needed,
                          measure=fate.measure, position=fate.position) for fate in fates]
     return pb.WhyNotResponse(request_id=request_id, bundle_version=version, items=items)
-
-
-def _values(where: str, given: Mapping[str, pb.Value], serve: Serve) -> dict[str, ContextValue]:
-    return {text(where, name, serve): _value(where, name, value, serve) for name, value in given.items()}
-
-
-def _value(where: str, name: str, value: pb.Value, serve: Serve) -> ContextValue:
-    kind = value.WhichOneof("kind")
-    if kind in ("integer", "number", "flag"):
-        plain: Scalar = getattr(value, kind)
-        return plain
-    where = f"{where}[{short(name)}]"
-    if kind is None:
-        raise RequestError(
-            where, "holds no value; set text, integer, number or flag, or leave the field out"
-        )
-    if kind == "list":
-        at_most(where, value.list.values, serve.max_values, "max_values")
-        return tuple(_scalar(f"{where}[{place}]", one, serve) for place, one in enumerate(value.list.values))
-    return text(where, value.text, serve)
-
-
-def _scalar(where: str, value: pb.Value, serve: Serve) -> Scalar:
-    kind = value.WhichOneof("kind")
-    if kind is None or kind == "list":
-        raise RequestError(where, f"holds {'a list' if kind else 'no value'} within a list; give one value each")
-    result: Scalar = getattr(value, kind)
-    return text(where, result, serve) if isinstance(result, str) else result
-
-
-def to_value(value: ContextValue) -> pb.Value:
-    if isinstance(value, tuple | list):
-        return pb.Value(list=pb.ValueList(values=[to_value(one) for one in value]))
-    if isinstance(value, bool):
-        return pb.Value(flag=value)
-    if isinstance(value, int):
-        return pb.Value(integer=value)
-    return pb.Value(number=value) if isinstance(value, float) else pb.Value(text=value)
 
 
 def to_response(answer: RankAnswer | PageAnswer, request_id: str, bundle_age: float) -> pb.RankResponse:
@@ -239,4 +202,5 @@ def _stage(stage: StageReport) -> pb.StageReport:
         status=STATUS[stage.status],
         cause=stage.cause,
         fallback=FALLBACK[stage.fallback],
+        age_seconds=stage.age,
     )

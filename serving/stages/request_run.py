@@ -100,6 +100,7 @@ class RequestRun:
         self._held: Held | None = None
         self._ranked: Held | None = None
         self._reranking = False
+        self._before = () if query.fresh is None else (query.fresh.report,)
 
     @property
     def partial_ok(self) -> bool:
@@ -183,7 +184,7 @@ class RequestRun:
                 status = StageStatus.DEGRADED if found.dropped else StageStatus.COMPLETE
                 report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6), status,
                                      found.dropped)
-                return Held(requester, vector, found.candidates, found.unknown, (report,))
+                return Held(requester, vector, found.candidates, found.unknown, (*self._before, report))
         return self._popular((requester, vector), begun, cause)
 
     def _user_vector(self, requester: Requester) -> np.ndarray | None:
@@ -203,7 +204,7 @@ class RequestRun:
         spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)
-        return Held(requester, vector, candidates, found.unknown, (report,))
+        return Held(requester, vector, candidates, found.unknown, (*self._before, report))
 
     def _scored(self, name: str, held: Held) -> Held:
         """Pre-ranking or ranking: whole, in chunks, or not at all."""

@@ -37,7 +37,7 @@ class ScoreRun:
     def complete(self) -> ScoreAnswer:
         """Raises RequestError, DeadlineExpired, Cancelled."""
         query, bundle = self._query, self._bundle
-        asker = RankQuery(query.user, 1, query.context, recent_items=query.recent_items)
+        asker = RankQuery(query.user, 1, query.context, recent_items=query.recent_items, fresh=query.fresh)
         requester = self._features.requester(asker)
         rows, given = ItemDescriber(bundle).rows(query.items, query.features)
         items = self._features.candidate_inputs(rows, requester.inputs.ids, given)

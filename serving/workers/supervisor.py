@@ -52,6 +52,7 @@ class SupervisorSettings:
     connection_seconds: float = 30.0
     workers: int = 1
     doors: Doors = NO_DOORS
+    fresh: Path | None = None
 
     @property
     def drain_seconds(self) -> float:
@@ -118,7 +119,7 @@ class Supervisor:
         settings = self._settings
         return Generation(bundle.version, WorkerSettings(
             folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
-            answers=settings.answers, doors=settings.doors), settings.workers, self._listeners)
+            answers=settings.answers, doors=settings.doors, fresh=settings.fresh), settings.workers, self._listeners)
 
     def _watch(self) -> None:
         next_poll = 0.0

@@ -112,7 +112,8 @@ def main(told: WorkerSettings) -> int:
         orders.loop = asyncio.get_running_loop()
         reports.send(WorkerReport(ready=manifest.version))
 
-    settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors)
+    settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
+                              told.fresh)
     try:
         run(told.folder, settings, lambda bundle, port: ready(bundle.manifest, port), orders.wait_to_listen)
     except SluiceError as error:

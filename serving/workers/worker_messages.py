@@ -20,7 +20,7 @@ class _Message(BaseModel):
 
 class WorkerSettings(BaseModel):
     """What to serve and where. `answers` is the folder of the response log, None for none; connections are asked to
-    come again after `connection_seconds`."""
+    come again after `connection_seconds`. `fresh` is the folder of what changes between bundles."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,6 +30,7 @@ class WorkerSettings(BaseModel):
     connection_seconds: float
     answers: Path | None = None
     doors: Doors = Doors()
+    fresh: Path | None = None
 
 
 class WorkerOrder(_Message):

@@ -54,7 +54,7 @@ class SiteUsers(SteadyLoad):
     def request(self, user: str) -> Any:
         """A visit of somebody, the busy more often, at an hour of the simulated day."""
         from serving.proto import sluice_pb2 as pb
-        from serving.server.translation import to_value
+        from serving.request.wire_values import to_value
 
         who = int(self._policy.draw_users(self._rng, 1)[0])
         habit = int(self._population.device_habit[who])

@@ -48,6 +48,9 @@ def serve(
     access: Annotated[
         Path | None, typer.Option(envvar="SLUICE_ACCESS", help="the file of tokens and of the JWTs' issuer")
     ] = None,
+    fresh: Annotated[
+        Path | None, typer.Option(help="keep what happens between two bundles in this folder, and use it at once")
+    ] = None,
     reflection: Annotated[
         bool | None, typer.Option("--reflection/--no-reflection", help="on unless said otherwise on loopback alone")
     ] = None,
@@ -72,7 +75,7 @@ def serve(
     doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)
     settings = SupervisorSettings(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
-        workers=workers or os.cpu_count() or 1, doors=doors)
+        workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh)
     open_doors(host, doors)
     with nullcontext() if metrics_port is None else side_door(metrics_host, metrics_port):
         if bundle.startswith(SCHEME):
@@ -80,7 +83,7 @@ def serve(
         elif settings.workers > 1:
             serve_shared(Path(bundle), settings)
         else:
-            serve_folder(Path(bundle), host, port, log_answers, doors)
+            serve_folder(Path(bundle), host, port, log_answers, doors, fresh)
 
 
 @contextmanager
@@ -131,11 +134,13 @@ def open_doors(host: str, doors: Doors) -> None:
         logging.getLogger("sluice.serving").warning(warning)
 
 
-def serve_folder(folder: Path, host: str, port: int, answers: Path | None, doors: Doors) -> None:
+def serve_folder(
+    folder: Path, host: str, port: int, answers: Path | None, doors: Doors, fresh: Path | None = None
+) -> None:
     """In this process, until a signal; refuses what is no bundle, or one whose parity differs."""
     from serving.server.server import ServerSettings, run
 
-    settings = ServerSettings(host=host, port=port, answers=answers, doors=doors)
+    settings = ServerSettings(host=host, port=port, answers=answers, doors=doors, fresh=fresh)
     run(folder, settings, lambda loaded, bound: announce(loaded.version, host, bound))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import grpc
@@ -21,9 +21,9 @@ class InProcessServer:
 
     def __init__(
         self, servicer: sluice_pb2_grpc.RankingServicer, health: BundleHealth | None = None,
-        options: Sequence[tuple[str, int]] = (),
+        options: Sequence[tuple[str, int]] = (), also: Sequence[Callable[[grpc.aio.Server], None]] = (),
     ) -> None:
-        self._servicer, self._health, self._options = servicer, health, options
+        self._servicer, self._health, self._options, self._also = servicer, health, options, also
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.target = ""
@@ -47,6 +47,8 @@ class InProcessServer:
             add_to_server(self._servicer, self._server)
         else:
             sluice_pb2_grpc.add_RankingServicer_to_server(self._servicer, self._server)
+        for add in self._also:
+            add(self._server)
         if self._health is not None:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
             self._watch = asyncio.ensure_future(self._health.watch_answers())

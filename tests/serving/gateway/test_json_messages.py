@@ -11,7 +11,7 @@ from contracts.errors import RequestError
 from serving.gateway.json_messages import to_json, to_message
 from serving.proto import sluice_pb2 as pb
 from serving.request.query import ContextValue
-from serving.server.translation import to_value
+from serving.request.wire_values import to_value
 
 SCALARS = st.one_of(st.text(max_size=5), st.booleans(), st.integers(-(2**63), 2**63 - 1),
                     st.floats(allow_nan=False, allow_infinity=False))

@@ -13,6 +13,7 @@ from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from serving.proto import sluice_pb2 as pb
 from serving.replay import response_history
 from serving.request.query import PageAnswer, RankAnswer, RankedItem, Sold, StageReport
+from serving.request.wire_values import to_value
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import (
@@ -22,7 +23,6 @@ from serving.response_log.response_recorder import (
     context_as_text,
     lists_as_text,
 )
-from serving.server.translation import to_value
 from tests.serving.logged_responses import NOON
 
 MANIFEST = Manifest(schema_version=SCHEMA_VERSION, name="shop", content_hash="0123456789abcdef", files={}, created=NOON)

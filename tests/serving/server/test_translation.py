@@ -22,7 +22,8 @@ from serving.request.query import (
     StageReport,
     StageStatus,
 )
-from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response, to_value
+from serving.request.wire_values import to_value
+from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response
 
 SERVE = Serve(default_limit=10)
 ITEM = RankedItem(item="i1", probability=0.25, score=500.0, sold=Sold(2.0, 1.5, "i2", 375.0), channel="popularity",

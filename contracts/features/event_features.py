@@ -1,0 +1,110 @@
+"""What a server must know to keep histories and counters event-fresh, as its bundle carries it: the sections of log and
+clicks, the fields that are made of events, and the rate that smooths them.
+
+A counter is served event-fresh where its key is the user or the item, and the log is one whose rows say when they
+became known (`log.known_time`, `label.clicks.known_time`), and which event they are (`log.key`, all of it in
+`label.clicks.on`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from contracts.atomic_write import aside
+from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
+from contracts.config.log import Clicks, Log
+from contracts.config.section import Section, Side
+from contracts.errors import BundleError, ConfigError
+
+FILE = "event_features.json"
+ColumnType = Literal["text", "integer", "number", "flag", "list"]
+RECENT = 50  # items that a user clicked last, as kept
+
+
+class EventFeatures(Section):
+    """`fresh`: the models were trained on event-fresh counters (features.publish_every = 0), so that they are served;
+    else the counters stay those of the last publish. `published` is the moment of the bundle's tables.
+    `columns` are those of the log that fields read, besides the roles."""
+
+    log: Log
+    clicks: Clicks
+    counters: tuple[FieldConfig, ...] = ()
+    prior: float = 0.0
+    fresh: bool = False
+    published: datetime | None = None
+    columns: dict[str, ColumnType] = Field({})
+
+    @classmethod
+    def of(
+        cls, config: Config, prior: float, published: datetime | None, columns: dict[str, ColumnType]
+    ) -> EventFeatures:
+        """`columns` are those of the log that fields read, by their types; derived ones are left out.
+
+        Raises ConfigError, with what is missing, where events could not be counted as the pipelines count them."""
+        log, clicks = config.log, config.label.clicks
+        if clicks is None:
+            raise ConfigError("label.clicks is not set: only a log whose clicks are a table of their own can be "
+                              "recorded event by event")
+        needed = {name: getattr(log, name) for name in ("user_id", "item_id", "event_time", "known_time")}
+        needed |= {"key": log.key, "clicks.known_time": clicks.known_time}
+        missing = [name for name, value in needed.items() if not value]
+        if missing:
+            raise ConfigError(f"log.{missing[0]} is not set: without it the log does not tell what was known when of "
+                              "which event".replace("log.clicks", "label.clicks"))
+        apart = sorted(set(log.key) - set(clicks.on))
+        if apart:
+            raise ConfigError(f"label.clicks.on lacks {apart[0]!r} of log.key: a click must name one impression")
+        return cls(log=log, clicks=clicks, counters=tuple(f for f in config.fields if _countable(f, config)),
+                   prior=prior, fresh=config.features.publish_every == 0, published=published,
+                   columns={name: kind for name, kind in columns.items() if name not in log.derive})
+
+    @property
+    def label_window(self) -> int:
+        """Seconds."""
+        return self.clicks.window
+
+    @property
+    def longest(self) -> int:
+        """Seconds of the longest window of a counter; 0 without any."""
+        return max((window for field in self.counters for window in field.windows), default=0)
+
+    @property
+    def readable(self) -> list[str]:
+        """Columns that an event may tell besides those of its roles."""
+        return sorted({*self.columns, *self.log.key, *self.clicks.on} - {*self.log.derive, None})
+
+    def column_type(self, name: str) -> ColumnType | None:
+        """None of a column that nobody reads; keys that no field reads are text."""
+        return self.columns.get(name) or ("text" if name in self.readable else None)
+
+    def of_side(self, side: Side) -> list[FieldConfig]:
+        """Counters."""
+        return [field for field in self.counters if field.side == side]
+
+    def write(self, folder: Path) -> None:
+        with aside(folder / FILE) as draft:
+            draft.write_text(self.model_dump_json(indent=1), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> EventFeatures | None:
+        """None where the bundle's log could not be recorded. Raises BundleError."""
+        path = folder / FILE
+        if not path.exists():
+            return None
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except ValidationError as error:
+            raise BundleError(f"{path}: {error.errors()[0]['msg']}; assemble the bundle again") from None
+
+
+def _countable(field: FieldConfig, config: Config) -> bool:
+    """Is it a counter of the key of its own side?"""
+    table = config.users if field.side == "user" else config.items
+    role = config.log.user_id if field.side == "user" else config.log.item_id
+    keys = {role, table.key if table else role}
+    return field.kind == "counter" and len(field.by) == 1 and field.by[0] in keys

@@ -1,0 +1,68 @@
+"""The thread that lands events and lets go of what nobody reads any more, beside the requests."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from contracts.features.event_clock import SECOND
+from contracts.features.event_features import EventFeatures
+from serving.embedded_store.database import transaction
+from serving.events.event_store import Clock, EventStore
+from serving.events.landing import LANDED, land
+
+LAND_SECONDS = 30.0
+KEPT_SECONDS = 7 * 86_400  # longer than the longest window: repeats are known as such, and histories are whole
+ROWS_AT_ONCE = 5_000
+OLD = "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? AND at < ? ORDER BY seq LIMIT ?)"
+log = logging.getLogger("sluice.serving")
+
+
+class EventKeeper:
+    """`close` lands what is left."""
+
+    def __init__(
+        self, opened: Callable[[], EventStore], features: EventFeatures, folder: Path, clock: Clock,
+        seconds: float = LAND_SECONDS,
+    ) -> None:
+        self._opened, self._features, self._folder, self._clock = opened, features, folder, clock
+        self._seconds, self._stop = seconds, threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="landing", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        store = self._opened()
+        try:
+            while not self._stop.wait(self._seconds):
+                self._turn(store)
+            self._turn(store)
+        finally:
+            store.close()
+
+    def _turn(self, store: EventStore) -> None:
+        try:
+            land(store, self._features, self._folder)
+            let_go(store, self._features, self._clock())
+        except (OSError, sqlite3.Error) as error:  # what is not landed now is landed later
+            log.error("events could not be landed in %s (%s); it is tried again", self._folder, error)
+
+
+def let_go(store: EventStore, features: EventFeatures, now: int) -> int:
+    """Forgets landed events that no window can reach any more; returns how many."""
+    horizon = now - (features.longest + features.label_window + KEPT_SECONDS) * SECOND
+    gone = 0
+    while True:
+        with transaction(store.connection):
+            count = store.connection.execute(OLD, (store.fact(LANDED), horizon, ROWS_AT_ONCE)).rowcount
+            if count and horizon > store.since:
+                store.set_fact("since", horizon)
+        gone += count
+        if count < ROWS_AT_ONCE:
+            return gone

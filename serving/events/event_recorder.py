@@ -1,0 +1,98 @@
+"""Batches of events -> the store: those that come while a commit is under way share the next one.
+
+A commit waits for the disk, in a thread of its own, so that no request does. What waits is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from contracts.errors import SluiceError
+from contracts.features.event_clock import SECOND
+from serving.events.event import Event
+from serving.events.event_store import Clock, EventStore, Recorded
+
+MOST_WAITING = 50_000  # events
+
+
+class TooMany(SluiceError):
+    """More events wait for the disk than may."""
+
+
+class NotKept(SluiceError):
+    """The disk refused them; none of the batch is kept."""
+
+
+class Batch(NamedTuple):
+    """And who waits for it."""
+
+    events: Sequence[Event]
+    done: asyncio.Future[Recorded]
+
+
+class EventRecorder:
+    """`record` belongs to one event loop; the store is opened by, and for, the thread that writes."""
+
+    def __init__(self, opened: Callable[[], EventStore], clock: Clock, most: int = MOST_WAITING) -> None:
+        self._thread, self._lock, self._most = ThreadPoolExecutor(1, "events"), threading.Lock(), most
+        self._clock = clock
+        self._batches, self._waiting, self._busy = list[Batch](), 0, False
+        self._store = self._thread.submit(opened).result()
+
+    async def record(self, events: Sequence[Event]) -> Recorded:
+        """Once they are on the disk, and known to whoever asks. Raises TooMany, NotKept."""
+        if not events:
+            return Recorded(0, 0)
+        batch = Batch(events, asyncio.get_running_loop().create_future())
+        with self._lock:
+            if self._waiting + len(events) > self._most:
+                raise TooMany(f"{self._waiting} events wait for the disk, at most {self._most} may; send them again "
+                              "later, or elsewhere")
+            self._waiting += len(events)
+            self._batches.append(batch)
+            idle, self._busy = not self._busy, True
+        if idle:
+            self._thread.submit(self._drain)
+        recorded = await batch.done
+        await asyncio.sleep(max(recorded.known - self._clock(), 0) / SECOND)
+        return recorded
+
+    def close(self) -> None:
+        """Waits for what is being written."""
+        self._thread.submit(self._store.close)
+        self._thread.shutdown(wait=True)
+
+    def _drain(self) -> None:
+        while batches := self._taken():
+            try:
+                found = self._store.record([batch.events for batch in batches])
+            except sqlite3.Error as error:
+                why = NotKept(f"the events could not be written ({error}); none is kept: send them again")
+                for batch in batches:
+                    _settle(batch, why)
+            else:
+                for batch, recorded in zip(batches, found, strict=True):
+                    _settle(batch, recorded)
+
+    def _taken(self) -> list[Batch]:
+        with self._lock:
+            found, self._batches, self._waiting = self._batches, [], 0
+            self._busy = bool(found)
+            return found
+
+
+def _settle(batch: Batch, outcome: Recorded | SluiceError) -> None:
+    def told() -> None:
+        if batch.done.done():
+            return
+        if isinstance(outcome, SluiceError):
+            batch.done.set_exception(outcome)
+        else:
+            batch.done.set_result(outcome)
+
+    batch.done.get_loop().call_soon_threadsafe(told)

@@ -1,0 +1,140 @@
+"""Events of a host in one SQLite file, shared by its workers: written once, known from the commit on.
+
+    known_time   MARGIN after the commit began, and later than that of every event before: no two events share one
+    event_time   as told, and before known_time, so that an impression counts from the moment it is known
+
+Nobody is told of an event before its known_time, and a commit is done by then: what a reader knew at t is what the log
+says was known at t. Where a disk takes longer than MARGIN that is not so; such commits are counted (`late`).
+
+An event of an id that is known changes nothing. An impression of a key and day that are known is kept and landed, as
+the pipelines see it, and counts no more, as with them. Clicks may come before what they click on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from contracts.features.event_features import EventFeatures
+from serving.embedded_store.database import opened, transaction
+from serving.events.event import Event, Kind, identity, link
+from serving.events.shown import Row, Shown
+
+FILE = "events.db"
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL, at INTEGER NOT NULL,
+  known INTEGER NOT NULL, user TEXT, item TEXT, link TEXT, identity TEXT UNIQUE, columns TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS of_user ON events (user, at) WHERE identity IS NOT NULL;
+CREATE INDEX IF NOT EXISTS of_item ON events (item, at) WHERE identity IS NOT NULL;
+CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CLICK)};
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+INSERT = (
+    "INSERT INTO events (id, kind, at, known, user, item, link, identity, columns) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, "
+    "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = ?8) THEN NULL ELSE ?8 END, ?9 WHERE TRUE "
+    "ON CONFLICT (id) DO NOTHING"
+)
+SHOWN = (
+    "SELECT shown.seq, shown.at, shown.known, shown.item, click.at, click.known FROM events AS shown LEFT JOIN events "
+    f"AS click ON click.kind = {int(Kind.CLICK)} AND click.link = shown.link AND click.at >= shown.at AND click.at <= "
+    "shown.at + ?2 AND click.known <= ?3 WHERE shown.{key} = ?1 AND shown.identity IS NOT NULL AND shown.known <= ?3 "
+    "ORDER BY shown.seq, click.known, click.at"
+)
+Clock = Callable[[], int]
+MARGIN = 50_000  # microseconds
+
+
+class Recorded(NamedTuple):
+    """How many events are new, and how many were there before. `known` is when the last of them is known."""
+
+    new: int
+    repeats: int
+    known: int = 0
+
+
+class EventStore:
+    """One connection: for one thread. `since` is the moment from which on all events are here.
+
+    Raises DataError where the file cannot be used.
+    """
+
+    def __init__(self, folder: Path, features: EventFeatures, clock: Clock, margin: int = MARGIN) -> None:
+        self.path, self._features, self._clock, self._margin, self.late = folder / FILE, features, clock, margin, 0
+        self.connection, self._next = opened(self.path, SCHEMA), 0
+        with transaction(self.connection):
+            self.connection.execute("INSERT INTO facts VALUES ('since', ?) ON CONFLICT DO NOTHING", [clock()])
+
+    @property
+    def since(self) -> int:
+        """Microseconds."""
+        return self.fact("since")
+
+    @property
+    def newest(self) -> int:
+        """The last event's number; 0 without events."""
+        return int(self.connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+
+    def fact(self, name: str, default: int = 0) -> int:
+        found = self.connection.execute("SELECT value FROM facts WHERE name = ?", [name]).fetchone()
+        return default if found is None else int(found[0])
+
+    def set_fact(self, name: str, value: int) -> None:
+        """Within a transaction."""
+        self.connection.execute(
+            "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value])
+
+    def record(self, batches: Sequence[Sequence[Event]]) -> list[Recorded]:
+        """All or none, durable on return. Raises sqlite3.Error as the disk does."""
+        with transaction(self.connection):
+            first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
+            found = [self._batch(events) for events in batches]
+        self.late += self._clock() > first
+        return found
+
+    def _batch(self, events: Sequence[Event]) -> Recorded:
+        new = sum(map(self._insert, events))
+        return Recorded(new, len(events) - new, self._next - 1)
+
+    def _last_known(self) -> int:
+        found = self.connection.execute("SELECT known FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+        return int(found[0]) if found else 0
+
+    def _insert(self, event: Event) -> bool:
+        known = self._next
+        at = known - 1 if event.at is None else min(event.at, known - 1)
+        counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
+        joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
+        row = (event.id, int(event.kind), at, known, event.user, event.item, joins, counts,
+               json.dumps(event.columns, ensure_ascii=False))
+        is_new = self.connection.execute(INSERT, row).rowcount == 1
+        self._next += is_new
+        return is_new
+
+    def of_user(self, user: str, moment: int) -> Shown:
+        """What was shown to the user, as known at `moment` (microseconds)."""
+        return self._shown("user", user, moment)
+
+    def of_item(self, item: str, moment: int) -> Shown:
+        """To whom the item was shown."""
+        return self._shown("item", item, moment)
+
+    def _shown(self, key: str, value: str, moment: int) -> Shown:
+        window = self._features.label_window * 1_000_000
+        found = self.connection.execute(SHOWN.format(key=key), (value, window, moment))
+        return Shown.of(_first_clicks(found.fetchall()), self._features.label_window)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def _first_clicks(rows: Sequence[tuple[int, *Row]]) -> list[Row]:
+    """Of each impression (at, known, item, click at, click known) with the click that was known first."""
+    firsts: dict[int, Row] = {}
+    for seq, at, known, item, click_at, click_known in rows:
+        firsts.setdefault(seq, (at, known, item, click_at, click_known))
+    return list(firsts.values())
+
+

@@ -1,0 +1,114 @@
+"""Recorded events -> the log that `sluice features` reads, as `log.path` and `label.clicks.path` name it:
+
+    FOLDER/impressions/FIRST-LAST.parquet      event_id, the columns of the log, event and known time
+    FOLDER/clicks/FIRST-LAST.parquet           event_id, the columns that join them, event and known time
+    FOLDER/conversions/FIRST-LAST.parquet      event_id, user, item, event and known time
+
+A range of events is written down before its files are made: a process that is killed meanwhile makes the same files
+again. Every event is in exactly one file, every file is whole. One process of the host lands at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contracts.atomic_write import durable
+from contracts.features.event_features import ColumnType, EventFeatures
+from serving.embedded_store.database import transaction
+from serving.events.event import Kind
+from serving.events.event_store import EventStore
+
+ROWS = 100_000  # events of one file
+LANDED, LANDING = "landed", "landing"  # the last event that is in a file, and that is about to be
+TYPES: dict[ColumnType, pa.DataType] = {
+    "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
+    "list": pa.list_(pa.string())}
+INSTANT = pa.timestamp("us", "UTC")
+RANGE = "SELECT id, kind, at, known, user, item, columns FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+
+
+class Landed(NamedTuple):
+    id: str
+    kind: int
+    at: int
+    known: int
+    user: str
+    item: str
+    columns: dict[str, Any]
+
+
+def land(store: EventStore, features: EventFeatures, folder: Path, rows: int = ROWS) -> int:
+    """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it."""
+    done = 0
+    with _alone(folder) as mine:
+        while mine and store.fact(LANDED) < store.newest:
+            done += _land_some(store, features, folder, rows)
+    return done
+
+
+def _land_some(store: EventStore, features: EventFeatures, folder: Path, rows: int) -> int:
+    first, last = store.fact(LANDED), store.fact(LANDING)
+    if last <= first:
+        last = min(store.newest, first + rows)
+        with transaction(store.connection):
+            store.set_fact(LANDING, last)
+    rows_ = store.connection.execute(RANGE, (first, last))
+    found = [Landed(*row)._replace(columns=json.loads(row[-1])) for row in rows_]
+    for kind in Kind:
+        of_kind = [event for event in found if event.kind == kind]
+        if of_kind:
+            path = folder / folder_of(kind, features) / f"{first + 1:020}-{last:020}.parquet"
+            with durable(path) as draft:
+                pq.write_table(_table(of_kind, kind, features), draft)
+    with transaction(store.connection):
+        store.set_fact(LANDED, last)
+    return len(found)
+
+
+def folder_of(kind: Kind, features: EventFeatures) -> str:
+    """Within the landed log; as the configuration's paths end."""
+    if kind is Kind.CONVERSION:
+        return "conversions"
+    return PurePosixPath((features.log if kind is Kind.IMPRESSION else features.clicks).path).name
+
+
+def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.Table:
+    log, clicks = features.log, features.clicks
+    at, known = (log.event_time, log.known_time) if kind is not Kind.CLICK else (clicks.event_time, clicks.known_time)
+    columns = {"event_id": pa.array([event.id for event in events], pa.string())}
+    for name, type_ in _types(kind, features).items():
+        columns[name] = pa.array([event.columns.get(name) for event in events], type_)
+    columns[str(at)] = pa.array([event.at for event in events], pa.int64()).cast(INSTANT)
+    columns[str(known)] = pa.array([event.known for event in events], pa.int64()).cast(INSTANT)
+    return pa.table(columns)
+
+
+def _types(kind: Kind, features: EventFeatures) -> dict[str, pa.DataType]:
+    """Of the columns of every file of the kind, whatever is in it."""
+    log = features.log
+    roles: dict[str | None, pa.DataType] = dict.fromkeys((log.user_id, log.item_id, log.request_id), pa.string())
+    if kind is Kind.IMPRESSION:
+        roles |= {log.position: pa.int32(), log.bid: pa.float64()}
+    names = {Kind.IMPRESSION: features.readable, Kind.CLICK: list(features.clicks.on), Kind.CONVERSION: []}[kind]
+    told: dict[str | None, pa.DataType] = {name: TYPES[features.column_type(name) or "text"] for name in names}
+    return {name: type_ for name, type_ in {**told, **roles}.items() if name}
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".landing").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

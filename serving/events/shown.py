@@ -1,0 +1,64 @@
+"""What was shown of one key, and the counters and the history that it makes at a moment, by the definitions of
+contracts/features/event_clock.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from contracts.config.fields import FieldConfig
+from contracts.features.event_clock import Measure, closed, counted, entered, learned, measures, statistic_of
+
+NEVER = np.iinfo(np.int64).max
+Row = tuple[int, int, str, int | None, int | None]
+
+
+class Shown(NamedTuple):
+    """N impressions; int64 [N] microseconds, NEVER where there was no click."""
+
+    at: np.ndarray
+    entered: np.ndarray
+    closed: np.ndarray
+    learned: np.ndarray
+    counted: np.ndarray
+    clicked_at: np.ndarray
+    items: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], label_window: int) -> Self:
+        """Of (at, known, item, click at, click known), in the order in which they were recorded."""
+        count = len(rows)
+        at, known = (np.fromiter((row[k] for row in rows), np.int64, count) for k in (0, 1))
+        click_at, click_known = (
+            np.fromiter((NEVER if row[k] is None else row[k] for row in rows), np.int64, count) for k in (3, 4))
+        enters = entered(at, known, np.maximum)
+        closes = closed(at, enters, label_window, np.maximum)
+        learns = learned(enters, np.maximum(click_known, known), np.maximum)
+        return cls(at, enters, closes, learns, counted(closes, learns, np.maximum), click_at,
+                   tuple(row[2] for row in rows))
+
+    @property
+    def newest(self) -> int:
+        """When the last of what is known was learned, in microseconds; 0 without any."""
+        learned_ = self.learned[self.learned < NEVER]
+        return int(max(self.entered.max(initial=0), learned_.max(initial=0)))
+
+    def history(self, moment: int, length: int, after: int = 0) -> tuple[str, ...]:
+        """The items clicked last of what is known at `moment` and was learned after `after`, newest first."""
+        known = np.flatnonzero((self.learned <= moment) & (self.learned > after))
+        order = np.lexsort([known, self.at[known], self.learned[known], self.clicked_at[known]])
+        return tuple(self.items[place] for place in known[order][::-1][:length].tolist())
+
+    def counters(self, field: FieldConfig, moment: int, prior: float) -> dict[str, float]:
+        """The features that a counter over this key expands into."""
+        return {
+            name: statistic_of(statistic, tuple(self._measured(m, moment) for m in measures(statistic, window)), prior,
+                               field.prior_strength)
+            for name, statistic, window in field.counters()
+        }
+
+    def _measured(self, measure: Measure, moment: int) -> float:
+        entry = {"shown": self.entered, "closed": self.closed, "clicked": self.counted}[measure.event]
+        return float(np.count_nonzero(measure.counts(self.at, entry, moment)))

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.config.config import Config
+from contracts.errors import BundleError, ConfigError
+from contracts.features.event_features import FILE, EventFeatures
+
+LOG: dict[str, Any] = {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time", "known_time": "known",
+                       "key": ["rid"], "derive": {"hour": "hour(time)"}}
+CLICKS: dict[str, Any] = {"path": "clicks", "on": ["rid"], "event_time": "time", "known_time": "known", "window": 60}
+COUNTER = {"kind": "counter", "windows": [120, 600]}
+
+
+def config(log: dict[str, Any] | None = None, clicks: dict[str, Any] | None = None, every: int = 0) -> Config:
+    return Config.model_validate({
+        "name": "events", "log": {**LOG, **(log or {})}, "label": {"clicks": {**CLICKS, **(clicks or {})}},
+        "features": {"publish_every": every}, "users": {"path": "users", "key": "user"},
+        "fields": [
+            {"name": "visits", "side": "user", "by": ["user"], **COUNTER},
+            {"name": "views", "side": "item", "by": ["iid"], **COUNTER},
+            {"name": "by_kind", "side": "item", "by": ["kind"], **COUNTER},
+            {"name": "both", "side": "item", "by": ["iid", "kind"], **COUNTER},
+        ],
+    })
+
+
+def test_counters_of_the_key_of_their_side_can_be_event_fresh() -> None:
+    found = EventFeatures.of(config(), 0.1, None, {})
+    assert [field.name for field in found.counters] == ["visits", "views"]
+    assert [field.name for field in found.of_side("user")] == ["visits"]
+    assert (found.longest, found.label_window, found.fresh) == (600, 60, True)
+    assert not EventFeatures.of(config(every=86_400), 0.1, None, {}).fresh
+
+
+def test_columns_are_those_that_fields_and_keys_read() -> None:
+    found = EventFeatures.of(config(), 0.1, None, {"age": "integer", "hour": "integer"})
+    assert found.readable == ["age", "rid"]
+    assert [found.column_type(name) for name in ("age", "rid", "hour", "other")] == ["integer", "text", None, None]
+
+
+@pytest.mark.parametrize(("log", "clicks", "message"), [
+    ({"known_time": None}, {}, r"log\.known_time is not set"), ({"key": []}, {}, r"log\.key is not set"),
+    ({"user_id": None}, {}, r"log\.user_id is not set"),
+    ({}, {"known_time": None}, r"^label\.clicks\.known_time is not set"),
+    ({"key": ["rid", "iid"]}, {}, r"label\.clicks\.on lacks 'iid' of log\.key"),
+])
+def test_a_log_that_does_not_say_enough_is_refused(log: dict[str, Any], clicks: dict[str, Any], message: str) -> None:
+    made = config(clicks=clicks).model_copy()
+    made = made.model_copy(update={"log": made.log.model_copy(update=log)})
+    with pytest.raises(ConfigError, match=message):
+        EventFeatures.of(made, 0.1, None, {})
+
+
+def test_a_log_without_clicks_is_refused() -> None:
+    made = Config.model_validate({"name": "events", "log": LOG, "label": {"expression": "clicked"}, "fields": [
+        {"name": "item", "kind": "categorical", "side": "item", "column": "iid"}]})
+    with pytest.raises(ConfigError, match=r"label\.clicks is not set"):
+        EventFeatures.of(made, 0.1, None, {})
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert EventFeatures.read(tmp_path) is None
+    found = EventFeatures.of(config(), 0.1, None, {"age": "integer"})
+    found.write(tmp_path)
+    assert EventFeatures.read(tmp_path) == found
+    (tmp_path / FILE).write_text('{"log": 3}')
+    with pytest.raises(BundleError, match="assemble the bundle again"):
+        EventFeatures.read(tmp_path)

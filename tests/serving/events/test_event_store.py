@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import DataError
+from serving.events.event_store import FILE, EventStore
+from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: SetClock) -> EventStore:
+    return store_at(tmp_path, clock)
+
+
+def known(store: EventStore) -> list[tuple[str, int, int]]:
+    return store.connection.execute("SELECT id, at - ?1, known - ?1 FROM events ORDER BY seq", [START]).fetchall()
+
+
+def test_known_times_rise_even_where_the_clock_stands_or_goes_back(store: EventStore, clock: SetClock) -> None:
+    store.record([[shown_event("a", None), shown_event("b", START - 5)], [shown_event("c", START + SECOND)]])
+    clock.now -= SECOND
+    store.record([[shown_event("d", None)]])
+    assert known(store) == [("shown a", 0, 1), ("shown b", -5, 2), ("shown c", 2, 3), ("shown d", 3, 4)]
+
+
+def test_a_repeated_event_changes_nothing_and_is_counted(store: EventStore) -> None:
+    first, again = store.record([[shown_event("a", START)], [shown_event("a", START), shown_event("b", START)]])
+    assert (first.new, first.repeats, again.new, again.repeats) == (1, 0, 1, 1)
+    assert len(known(store)) == 2
+
+
+def test_an_impression_of_a_known_key_and_day_is_kept_and_counts_once(store: EventStore, clock: SetClock) -> None:
+    store.record([[shown_event("a", START), shown_event("a", START + 1, name="other")]])
+    store.record([[shown_event("a", START - 86_400 * SECOND, name="yesterday")]])
+    clock.now += SECOND
+    assert len(known(store)) == 3
+    assert len(store.of_user("u", clock.now).items) == 2
+
+
+def test_a_click_before_its_impression_is_joined_once_that_comes(store: EventStore, clock: SetClock) -> None:
+    store.record([[click_event("a", START)]])
+    store.record([[shown_event("a", START - SECOND)]])
+    clock.now += SECOND
+    assert store.of_user("u", clock.now).history(clock.now, 5) == ("i",)
+    assert store.of_item("i", clock.now).history(clock.now, 5) == ("i",)
+    assert store.of_user("stranger", clock.now).items == ()
+
+
+def test_of_several_clicks_the_one_known_first_counts_and_those_beyond_the_window_do_not(
+    store: EventStore, clock: SetClock
+) -> None:
+    clock.now = START + 30 * SECOND
+    store.record([[shown_event("a", START), click_event("a", START + 11 * SECOND, name="late"),
+                   click_event("a", START + 9 * SECOND, name="first"), click_event("a", START, name="second")]])
+    clock.now += SECOND
+    found = store.of_user("u", clock.now)
+    assert (found.clicked_at - START).tolist() == [9 * SECOND]
+
+
+def test_nobody_knows_of_an_event_before_its_time(store: EventStore, clock: SetClock) -> None:
+    store.record([[shown_event("a", START)]])
+    assert store.of_user("u", clock.now).items == ()
+    assert store.of_user("u", clock.now + 1).items == ("i",)
+
+
+def test_another_process_sees_what_is_committed(store: EventStore, tmp_path: Path, clock: SetClock) -> None:
+    other = EventStore(tmp_path, recorded_features(), clock)
+    store.record([[shown_event("a", START)]])
+    assert other.of_user("u", START + SECOND).items == ("i",)
+    assert other.since == store.since == START
+    assert other.record([[shown_event("a", START), replace(shown_event("b", START), item="j")]])[0][:2] == (1, 1)
+
+
+def test_a_commit_that_took_longer_than_its_events_were_kept_back_is_counted(tmp_path: Path, clock: SetClock) -> None:
+    ticking = iter(range(START, START + 9 * SECOND, SECOND))
+    store = EventStore(tmp_path / "slow", recorded_features(), lambda: next(ticking), margin=1)
+    store.record([[shown_event("a", START)]])
+    assert store.late == 1
+    assert store_at(tmp_path, clock).late == 0
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, clock: SetClock) -> None:
+    (tmp_path / FILE).write_text("no data base at all, but a text of some length")
+    with pytest.raises(DataError, match="cannot be opened"):
+        store_at(tmp_path, clock)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from serving.events.event_users import EventUsers
+from serving.request.query import Fallback, FreshUser, StageStatus
+from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
+
+
+def asked(users: EventUsers) -> FreshUser:
+    return asyncio.run(users.read("u"))
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+def test_clicks_and_counters_of_a_user_with_their_age(tmp_path: Path, clock: SetClock) -> None:
+    store = store_at(tmp_path, clock)
+    users = EventUsers(store, recorded_features(), clock)
+    store.record([[shown_event("a", START), click_event("a", START)]])
+    clock.now += 120 * SECOND
+    found = asked(users)
+    assert found.recent == ("i",)
+    assert (found.report.name, found.report.status) == ("user", StageStatus.COMPLETE)
+    assert found.report.age == pytest.approx(120, abs=1e-3)
+    assert asyncio.run(users.read("stranger")).report.age is None
+
+
+def test_a_counter_waits_until_its_whole_window_is_known(tmp_path: Path, clock: SetClock) -> None:
+    users = EventUsers(store_at(tmp_path, clock), recorded_features(), clock)
+    found = []
+    for seconds in (59, 60, 600):
+        clock.now = START + seconds * SECOND
+        found.append(sorted(asked(users).values))
+    short, long = ([f"visits_{statistic}_{window}" for statistic in ("count", "rate")] for window in ("1m", "10m"))
+    assert found == [[], sorted(short), sorted([*short, *long])]
+
+
+def test_published_counters_stay_as_published_and_only_later_clicks_come_before_the_history(
+    tmp_path: Path, clock: SetClock
+) -> None:
+    store = store_at(tmp_path, clock)
+    store.record([[shown_event("a", START, item="old"), click_event("a", START, item="old")]])
+    published = datetime.fromtimestamp(START / SECOND + 1, UTC)
+    features = recorded_features(86_400).model_copy(update={"published": published})
+    clock.now += 1000 * SECOND
+    store.record([[shown_event("b", clock.now, item="new"), click_event("b", clock.now, item="new")]])
+    clock.now += SECOND
+    found = asked(EventUsers(store, features, clock))
+    assert (found.recent, dict(found.values)) == (("new",), {})
+
+
+def test_a_store_that_cannot_be_read_leaves_the_bundles_row_and_says_so(tmp_path: Path, clock: SetClock) -> None:
+    store = store_at(tmp_path, clock)
+    users = EventUsers(store, recorded_features(), clock)
+    store.connection.execute("DROP TABLE events")
+    found = asked(users)
+    assert (found.report.status, found.report.fallback) == (StageStatus.DEGRADED, Fallback.BUNDLE_ROW)
+    assert "cannot be read" in found.report.cause
+    assert (found.recent, dict(found.values)) == ((), {})

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from serving.embedded_store.database import transaction
+from serving.events.event import Event, Kind
+from serving.events.event_store import EventStore
+from serving.events.landing import LANDED, LANDING, TYPES, folder_of, land
+from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
+
+FEATURES = recorded_features()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EventStore:
+    store = store_at(tmp_path, SetClock())
+    bought = Event(id="bought", kind=Kind.CONVERSION, at=START, user="u", item="i", columns={})
+    store.record([[shown_event("a", START - SECOND), shown_event("b", START), click_event("a", START), bought]])
+    return store
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return ds.dataset(folder, format="parquet", exclude_invalid_files=True).to_table().to_pylist()
+
+
+def test_events_are_landed_as_the_configuration_reads_them(store: EventStore, tmp_path: Path) -> None:
+    assert land(store, FEATURES, tmp_path / "log") == 4
+    shown = rows(tmp_path / "log" / "shown")
+    assert [(row["event_id"], row["request"], row["slot"], row["place"], row["age"]) for row in shown] == [
+        ("shown a", "a", 1, "top", None), ("shown b", "b", 1, "top", None)]
+    assert [sorted(row) for row in rows(tmp_path / "log" / "clicked")] == [["event_id", "iid", "known", "request",
+                                                                          "time", "uid"]]
+    assert [row["event_id"] for row in rows(tmp_path / "log" / "conversions")] == ["bought"]
+    schema = pq.read_schema(next((tmp_path / "log" / "shown").glob("*.parquet")))
+    assert (schema.field("time").type, schema.field("price").type) == (pa.timestamp("us", "UTC"), TYPES["number"])
+
+
+def test_every_event_is_landed_once_whatever_the_size_of_a_file(store: EventStore, tmp_path: Path) -> None:
+    assert land(store, FEATURES, tmp_path / "log", rows=3) == 4
+    assert land(store, FEATURES, tmp_path / "log") == 0
+    store.record([[shown_event("c", START)]])
+    assert land(store, FEATURES, tmp_path / "log") == 1
+    found = [row["event_id"] for row in rows(tmp_path / "log" / "shown")]
+    assert sorted(found) == ["shown a", "shown b", "shown c"]
+
+
+def test_who_was_killed_before_it_could_say_so_lands_the_same_files_again(store: EventStore, tmp_path: Path) -> None:
+    land(store, FEATURES, tmp_path / "log")
+    with transaction(store.connection):
+        store.set_fact(LANDED, 0)
+    assert store.fact(LANDING) == 4
+    store.record([[shown_event("c", START)]])
+    assert land(store, FEATURES, tmp_path / "log") == 5
+    assert len(rows(tmp_path / "log" / "shown")) == 3
+
+
+def test_one_process_lands_at_a_time(store: EventStore, tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    with (tmp_path / "log" / ".landing").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert land(store, FEATURES, tmp_path / "log") == 0
+    assert land(store, FEATURES, tmp_path / "log") == 4
+
+
+def test_folders_are_called_as_the_paths_end() -> None:
+    assert [folder_of(kind, FEATURES) for kind in Kind] == ["shown", "clicked", "conversions"]

@@ -1,0 +1,146 @@
+"""What the server knew when it was asked is what `sluice features` computes for that moment from the landed log: every
+impression of a random log is a question to both, asked of the server before the impression is recorded.
+
+Events come late, twice under their id, twice under another id, and clicks before what they click on; times coincide.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from contracts.artifacts import Artifacts
+from contracts.atomic_write import write_json
+from contracts.config.config import Config
+from contracts.features.event_features import EventFeatures
+from pipelines.features.raw_features import build_features
+from pipelines.ingest.ingest import ingest
+from pipelines.windows.publish_clock import to_micros
+from serving.events.event import Event, Kind
+from serving.events.event_store import EventStore
+from serving.events.landing import land
+
+SECOND, PRIOR, LENGTH = 1_000_000, 0.2, 4
+START = int(datetime(2026, 1, 5, 23, 59, 30, tzinfo=UTC).timestamp()) * SECOND  # midnight comes on the way
+COUNTER = {"kind": "counter", "windows": [5, 10, 25, 1000], "prior_strength": 3}
+CONFIG = Config.model_validate({
+    "name": "parity", "features": {"publish_every": 0},
+    "log": {"path": "{data}/shown", "user_id": "uid", "item_id": "iid", "request_id": "request", "event_time": "time",
+            "known_time": "known", "key": ["request", "iid"], "max_bad_share": 0},
+    "label": {"clicks": {"path": "{data}/clicked", "on": ["request", "iid"], "event_time": "time",
+                         "known_time": "known", "window": 4}},
+    "fields": [
+        {"name": "item", "kind": "categorical", "side": "item", "column": "iid", "min_count": 1},
+        {"name": "place", "kind": "categorical", "side": "context"},
+        {"name": "of_user", "side": "user", "by": ["uid"], **COUNTER},
+        {"name": "of_item", "side": "item", "by": ["iid"], **COUNTER},
+        {"name": "recent", "kind": "sequence", "side": "user", "of": "item", "length": LENGTH},
+    ],
+})
+
+
+Asked = tuple[str, int]  # request and microseconds
+
+
+class Host:
+    """A server's store with a clock of its own, and what it said when it was asked."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.draw, self.now, self.said = random.Random(seed), START, dict[Asked, dict[str, Any]]()
+        self.features = EventFeatures.of(CONFIG, PRIOR, None, {"place": "text"})
+        self.store = EventStore(folder, self.features, lambda: self.now, margin=0)
+        self.sent: list[Event] = []
+
+    def ask_and_show(self, number: int) -> Event:
+        """Asked at the present, and shown at it; which is recorded now or later."""
+        user, item = f"u{self.draw.randrange(3)}", f"i{self.draw.randrange(3)}"
+        request = f"r{number}"
+        self.said[request, self.now] = self.answer(user, item)
+        return self._event(Kind.IMPRESSION, f"shown {number}", self.now, user, item, request)
+
+    def answer(self, user: str, item: str) -> dict[str, Any]:
+        of_user, of_item = self.store.of_user(user, self.now), self.store.of_item(item, self.now)
+        found: dict[str, Any] = {"recent": list(of_user.history(self.now, LENGTH))}
+        for field in self.features.counters:
+            shown = of_user if field.side == "user" else of_item
+            found |= shown.counters(field, self.now, PRIOR)
+        return found
+
+    def click(self, number: int, shown: Event) -> Event:
+        """Within the label window or beyond it, told with any delay."""
+        request = str(shown.columns["request"])
+        assert shown.at is not None
+        at = shown.at + self.draw.choice([0, 1, 2, 4, 4, 5, 30]) * SECOND
+        return self._event(Kind.CLICK, f"click {number}", min(at, self.now), shown.user, shown.item, request)
+
+    def _event(self, kind: Kind, name: str, at: int, user: str, item: str, request: str) -> Event:
+        columns = {"uid": user, "iid": item, "request": request}
+        columns |= {"place": self.draw.choice("abc")} if kind is Kind.IMPRESSION else {}
+        return Event(id=name, kind=kind, at=at, user=user, item=item, columns=columns)
+
+    def again(self, number: int) -> Event:
+        """An event that was sent: under its id, or under another one and of another moment."""
+        event = self.draw.choice(self.sent)
+        if self.draw.random() < 0.5:
+            return event
+        assert event.at is not None
+        at = min(event.at + self.draw.choice([0, SECOND]), self.now)
+        return Event(id=f"again {number}", kind=event.kind, at=at, user=event.user, item=event.item,
+                     columns=event.columns)
+
+    def send(self, events: list[Event]) -> None:
+        self.now += 1
+        self.store.record([events])
+        self.sent += events
+        self.now += 10
+
+
+def lived(host: Host, requests: int) -> None:
+    """Whole seconds, give or take some microseconds, between things that happen."""
+    waiting: list[Event] = []
+    shown: list[Event] = []
+    for number in range(requests):
+        host.now += host.draw.choice([0, 0, 1, 1, 3]) * SECOND
+        shown.append(host.ask_and_show(number))
+        host.now += 1
+        waiting.append(shown[-1])
+        if host.draw.random() < 0.6:
+            waiting.append(host.click(number, host.draw.choice(shown[-4:])))
+        if host.sent and host.draw.random() < 0.3:
+            waiting.append(host.again(number))
+        if host.draw.random() < 0.5:
+            host.draw.shuffle(waiting)
+            kept = host.draw.randrange(3)
+            host.send(waiting[kept:])
+            waiting = waiting[:kept]
+    host.send(waiting)
+
+
+def offline(spark: Any, host: Host, folder: Path) -> dict[Asked, dict[str, Any]]:
+    """The features of its impression, from the landed log."""
+    land(host.store, host.features, folder / "log", rows=100)
+    out = Artifacts(folder / "out")
+    ingested = ingest(spark, CONFIG, folder / "log", out)
+    assert ingested.quarantined == 0
+    assert ingested.clicks is not None
+    assert ingested.clicks.quarantined == 0
+    write_json(out.prior, {"prior_rate": PRIOR})
+    build_features(spark, CONFIG, out, list(ingested.days))
+    table = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table()
+    return {(row["_request"], to_micros(row["_time"])): row for row in table.to_pylist()}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_server_knew_what_the_features_say(spark: Any, tmp_path: Path, seed: int) -> None:
+    host = Host(tmp_path / "host", seed)
+    lived(host, 250)
+    found = offline(spark, host, tmp_path)
+    assert len(host.said) == 250
+    for asked, said in host.said.items():
+        assert {name: found[asked][name] for name in said} == said, asked
+    assert len({len(said["recent"]) for said in host.said.values()}) > 2
