@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import ConfigError
+from serving.response_log.journal import Journal
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_record import LOST, SCHEMA, ResponseRecord
 from tests import small_disk
@@ -315,3 +316,29 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="give another folder"):
         ResponseLog(tmp_path / "file" / "answers")
+
+
+def test_nobody_waits_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop's words return while the writing thread sits in the disk, and when it comes back at once."""
+    monkeypatch.setattr("serving.response_log.response_log.STUCK_SECONDS", 0.05)
+    answers, append, hangs = threading.Event(), Journal.append, threading.Event()
+
+    def hanging(self: Journal, batch: bytes, calls: int) -> None:
+        hangs.set()
+        assert answers.wait(60)
+        append(self, batch, calls)
+
+    monkeypatch.setattr(Journal, "append", hanging)
+    log = quick(tmp_path)
+    log.append(response(0))
+    assert hangs.wait(20)
+    for number in range(1, 500):  # would never return where a lock is held over the disk
+        log.enter()
+        log.append(response(number), entered=True)
+        log.count("RESOURCE_EXHAUSTED")
+        log.tend()
+    until(lambda: "has not answered for" in log.state.cause)
+    assert log.state.restarts == 0
+    answers.set()
+    log.close()
+    assert (len(read(tmp_path)), calls(tmp_path, "RESOURCE_EXHAUSTED"), calls(tmp_path, LOST)) == (500, 499, 0)

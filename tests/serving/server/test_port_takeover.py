@@ -13,17 +13,17 @@ from serving.server.port_takeover import connections, reserved, select
 CALLERS = 40
 
 
-def listener(port: int) -> socket.socket:
-    found = socket.socket()
+def listener(port: int, host: str = "127.0.0.1") -> socket.socket:
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    found.bind(("127.0.0.1", port))
+    found.bind((host, port))
     found.listen(CALLERS)
     found.setblocking(False)
     return found
 
 
-def call(port: int) -> list[socket.socket]:
-    return [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(CALLERS)]
+def call(port: int, host: str = "127.0.0.1") -> list[socket.socket]:
+    return [socket.create_connection((host, port), timeout=5) for _ in range(CALLERS)]
 
 
 def accepted(one: socket.socket) -> list[socket.socket]:
@@ -63,6 +63,26 @@ def test_the_selected_listeners_share_the_connections_and_no_other_gets_any(numb
         got = [accepted(one) for one in listeners]
         assert [bool(one) for one in got] == [place in numbers for place in range(3)]
         assert sum(map(len, got)) == CALLERS
+        close([*callers, *listeners, *(one for taken in got for one in taken)])
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_a_port_of_the_newer_protocol_is_shared_alike():
+    with reserved("::1", 0) as port:
+        listeners = [listener(port, "::1") for _ in range(3)]
+        select(port, [0, 2])
+        callers = call(port, "::1")
+        got = [accepted(one) for one in listeners]
+        assert [bool(one) for one in got] == [True, False, True]
         close([*callers, *listeners, *(one for taken in got for one in taken)])
 
 

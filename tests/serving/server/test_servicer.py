@@ -64,6 +64,19 @@ def client(servicer: RankingServicer) -> Iterator[RankingClient]:
         yield client
 
 
+def test_an_id_of_a_callers_writes_no_line_of_its_own_into_the_servers_log(
+    client: RankingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    forged = "mine\n2026-11-22 ERROR sluice: all is lost\x1b[31m" + "x" * 200
+    with pytest.raises(RankingFailed, match="INTERNAL"):
+        client.rank("trouble", request_id=forged, seconds=20)
+    [record] = [one for one in caplog.records if "failed" in one.getMessage()]
+    said = record.getMessage()
+    assert "mine\\n2026" in said
+    assert not {"\n", "\x1b"} & set(said)
+    assert len(said) < 120
+
+
 def test_a_request_is_answered_under_its_own_id_and_the_default_limit(
     client: RankingClient, servicer: RankingServicer, loaded: LoadedBundle
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from models.inference.tower_vectors import UserTower
 from serving.bundle.channel import SequenceChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
@@ -134,3 +135,22 @@ def test_a_channel_that_fails_is_told_and_the_rest_answers(
     assert {item.channel for item in answer.items} == {"ease", "item_cosine", "popularity"}
     with pytest.raises(DeadlineExpired):
         funnel.rank(RankQuery("u11", 10, recent_items=("i12",), partial_ok=False), Deadline(None))
+
+
+@pytest.mark.parametrize(("user", "recent", "read", "computed"), [
+    ("nobody", None, False, 0), ("nobody", None, True, 1), ("nobody", ("i02",), False, 1), ("u11", None, False, 1)])
+def test_of_whom_nothing_is_known_no_tower_is_computed_that_no_stage_reads(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, user: str, recent: tuple[str, ...] | None, read: bool,
+    computed: int,
+) -> None:
+    funnel, calls, whole = Funnel(loaded), [], UserTower.__call__
+
+    def counted(self: UserTower, inputs: Any) -> Any:
+        calls.append(inputs)
+        return whole(self, inputs)
+
+    monkeypatch.setattr(UserTower, "__call__", counted)
+    monkeypatch.setattr(PrerankStage, "reads_towers", read)
+    answer = funnel.rank(RankQuery(user, 5, recent_items=recent), Deadline(None))
+    assert len(calls) == computed
+    assert len(answer.items) == 5
