@@ -33,17 +33,23 @@ class Outcome:
         return self.status in ALLOWED[self.sent.kind]
 
 
+def worked(pid: int) -> float:
+    """Milliseconds of processor time since the beginning, of the process's threads that are there."""
+    found = ((task / "schedstat").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
+    return sum(int(text.split()[0]) for text in found) / 1e6
+
+
 class Target:
     """One server process and a channel to it."""
 
     def __init__(self, pid: int, channel: grpc.Channel) -> None:
-        self._proc, self._channel = Path(f"/proc/{pid}"), channel
+        self._pid, self._proc, self._channel = pid, Path(f"/proc/{pid}"), channel
 
     def ask(self, sent: Sent) -> Outcome:
         """The call, waited for."""
         before = self._kilobytes("VmRSS")
         (self._proc / "clear_refs").write_text("5")  # the peak begins anew
-        status, metadata, worked, began = "OK", 0, self._worked(), time.perf_counter()
+        status, metadata, done, began = "OK", 0, worked(self._pid), time.perf_counter()
         try:
             self._channel.unary_unary(f"/sluice.v1.Ranking/{sent.method}")(sent.content, timeout=SECONDS)
         except grpc.RpcError as error:
@@ -51,12 +57,7 @@ class Target:
             trailing = error.trailing_metadata() or ()
             metadata = sum(len(key) + len(value) for key, value in trailing) + len(error.details() or "")
         spent, rise = time.perf_counter() - began, self._kilobytes("VmHWM") - before
-        return Outcome(sent, status, 1000 * spent, self._worked() - worked, rise / 1024, metadata)
-
-    def _worked(self) -> float:
-        """Milliseconds of processor time since the beginning, of the threads that are there."""
-        found = ((task / "schedstat").read_text() for task in (self._proc / "task").iterdir())
-        return sum(int(text.split()[0]) for text in found) / 1e6
+        return Outcome(sent, status, 1000 * spent, worked(self._pid) - done, rise / 1024, metadata)
 
     def _kilobytes(self, name: str) -> int:
         lines = (self._proc / "status").read_text().splitlines()
