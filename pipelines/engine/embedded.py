@@ -55,11 +55,11 @@ def is_embedded(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def beside(spark: SparkSession, work: Callable[[], T]) -> Iterator[Callable[[], T]]:
+def beside(spark: SparkSession, work: Callable[[], T], room: bool = True) -> Iterator[Callable[[], T]]:
     """What waits for the result of `work`, which the embedded engine does beside the body; a session of Apache Spark
-    belongs to its thread, and does it when it is asked for.
+    belongs to its thread, and does it when it is asked for. `room`: whether memory has room for both.
     """
-    if not is_embedded(spark):
+    if not (room and is_embedded(spark)):
         yield work
         return
     with ThreadPoolExecutor(1) as thread:

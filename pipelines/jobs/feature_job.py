@@ -41,7 +41,7 @@ from pipelines.negatives.drawn_rows import draw_rows
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 
-BESIDE_ROWS = 6_000_000  # of a log whose online tables have room in memory beside fitting and encoding
+BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other tables beside encoding
 OnPart = Callable[[str], None]
 T = TypeVar("T")
 
@@ -111,11 +111,9 @@ def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Itera
     """
     if not (config.log.user_id or config.log.item_id):
         yield lambda: None
-    elif rows_in(out.events) <= BESIDE_ROWS:
-        with beside(spark, lambda: write_online(spark, config, out)) as written:
-            yield written
     else:
-        yield lambda: write_online(spark, config, out)
+        with beside(spark, lambda: write_online(spark, config, out), rows_in(out.events) <= BESIDE_ROWS) as written:
+            yield written
 
 
 def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = None) -> FeaturesSummary:
@@ -167,7 +165,10 @@ def _encode(
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
-    with beside(spark, lambda: _parity(spark, config, out, day, spec, vocabularies)) as parity:
+    def sampled() -> int:
+        return _parity(spark, config, out, day, spec, vocabularies)
+
+    with beside(spark, sampled, rows_in(out.features) <= BESIDE_ROWS) as parity:
         changed = times.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
         described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
         parity_rows = times.run("parity", parity)

@@ -54,9 +54,11 @@ def test_work_beside_goes_on_meanwhile_and_fails_where_it_is_waited_for(spark: S
         failed()
 
 
-def test_a_session_of_apache_spark_works_where_it_is_waited_for(
+def test_a_session_of_apache_spark_and_one_without_room_work_where_they_are_waited_for(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with beside(spark, threading.get_ident, room=False) as done:
+        assert done() == threading.get_ident()
     monkeypatch.delenv(CONNECT_MODE)
     with beside(spark, threading.get_ident) as done:
         assert done() == threading.get_ident()
