@@ -7,7 +7,16 @@ from pyspark.sql import SparkSession
 
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
-from pipelines.engine.session import DEFAULTS, FIXED, LOCAL_DEFAULTS, check_java, java_version, reached, session_options
+from pipelines.engine.session import (
+    DEFAULTS,
+    FIXED,
+    LOCAL_DEFAULTS,
+    LOCAL_JAVA,
+    check_java,
+    java_version,
+    reached,
+    session_options,
+)
 
 
 def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> None:
@@ -20,6 +29,13 @@ def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> 
 def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
     assert session_options(SparkSettings(master="")) == {**DEFAULTS, **FIXED}
     assert LOCAL_DEFAULTS.keys() <= session_options(SparkSettings(master="local[*]")).keys()
+
+
+def test_local_mode_compiles_quickly_and_a_setting_of_ones_own_takes_its_place() -> None:
+    java = "spark.driver.extraJavaOptions"
+    assert session_options(SparkSettings(master="local[2]"))[java].endswith(LOCAL_JAVA)
+    assert session_options(SparkSettings(master="local[2]", settings={java: "-Xint"}))[java] == "-Xint"
+    assert java not in session_options(SparkSettings(master="spark://master:7077"))
 
 
 def test_a_server_of_spark_connect_keeps_what_its_owner_chose() -> None:
