@@ -16,6 +16,7 @@ from contracts.shown import short, shown
 from serving.request.query import ContextValue, PageQuery, RankQuery, Scalar, ScoreQuery
 
 NAMED = 20  # names that a refusal lists
+MOST_BID = 1e9  # of a click, in whatever currency; beyond float32 two such bids would make an infinite price
 INT64 = range(-(2**63), 2**63)
 KEY_TYPES: dict[str, type] = {"string": str, "int64": int, "bool": bool}
 
@@ -44,8 +45,8 @@ def check_features(query: RankQuery, spec: FeatureSpec, auction: bool) -> None:
         if bid is None and auction and query.rerank:
             raise RequestError(f"features[{short(item)}].bid", "is not given, and the auction needs one; give it, or "
                                                                "set skip_rerank")
-        if bid is not None and not (math.isfinite(bid) and bid > 0):
-            raise RequestError(f"features[{short(item)}].bid", f"is {bid}, must be a finite number above 0")
+        if bid is not None and not 0 < bid <= MOST_BID:
+            raise RequestError(f"features[{short(item)}].bid", f"is {bid}, must be above 0 and at most {MOST_BID:g}")
 
 
 def check_page(page: PageQuery) -> None:

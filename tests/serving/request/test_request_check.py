@@ -82,7 +82,8 @@ def test_a_filter_without_values() -> None:
     ({"features": {"a": {"brand_name": 3}}}, "features[a][brand_name]"),
     ({"features": {"a": {}}}, "features[a].bid"),
     ({"features": {"a": {}}, "bids": {"a": 0.0}}, "features[a].bid"),
-    ({"features": {"a": {}}, "bids": {"a": float("nan")}}, "features[a].bid"),
+    *(({"features": {"a": {}}, "bids": {"a": bid}}, "features[a].bid")
+      for bid in (-1.0, float("nan"), float("inf"), 1e308, 1.1e9)),
 ])
 def test_a_candidate_of_the_requests_own_is_described_whole(query: dict[str, Any], field: str) -> None:
     with pytest.raises(RequestError) as caught:
