@@ -1,8 +1,9 @@
-# make demo | test | test-all | docs | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | stack | stack-check | test | test-all | docs | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+BUNDLE ?= out/demo/bundle
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 AIRFLOW := .venv-airflow
@@ -12,7 +13,7 @@ export OMP_NUM_THREADS ?= 2
 export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
+.PHONY: demo docs stack stack-check prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
 
 demo: $(DEMO_READY)
 	$(BIN)/sluice demo --out out/demo
@@ -20,7 +21,7 @@ demo: $(DEMO_READY)
 test: $(READY) java
 	$(TESTS) -m "not slow"
 
-test-all: $(READY) java chromium h2load test-airflow
+test-all: $(READY) java chromium h2load prometheus test-airflow
 	$(TESTS) --durations 20
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
@@ -39,6 +40,12 @@ check: $(READY) types
 types: $(READY)
 	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags tests
 
+stack: $(READY)
+	$(BIN)/python -m sluice.stack.stack $(BUNDLE)
+
+stack-check: $(READY) prometheus
+	$(BIN)/python -m sluice.stack.stack $(BUNDLE) --check
+
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs build/docs
 	@echo build/docs/index.html
@@ -56,6 +63,9 @@ java:
 
 chromium:
 	@setup/system_packages.sh chromium
+
+prometheus:
+	@timeout 90 setup/system_packages.sh prometheus || echo "going on without Prometheus: its part is left out"
 
 h2load:
 	@timeout 90 setup/system_packages.sh h2load || echo "going on without h2load: its test is skipped"

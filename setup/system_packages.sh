@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks for programs that are no Python packages; installs what is missing where that is possible (root on Debian or
-# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load]
+# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load] [prometheus]
 set -eu
 
 install() { # PROGRAM PACKAGE... (the first package that can be had)
@@ -32,6 +32,9 @@ for program in "$@"; do
             ;;
         h2load)
             command -v h2load >/dev/null 2>&1 || install h2load nghttp2-client
+            ;;
+        prometheus) # with promtool
+            command -v prometheus >/dev/null 2>&1 || install Prometheus prometheus
             ;;
         *)
             echo "unknown program $program" >&2

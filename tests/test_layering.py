@@ -114,6 +114,7 @@ ROOMS = {
     "sluice.release": "",
     "sluice.report": "",
     "sluice.run": "release report",
+    "sluice.stack": "",
 }
 LAYERS = [layer for layer in MAY_IMPORT if (ROOT / layer).is_dir()]
 

@@ -1,4 +1,5 @@
-"""A port beside the server's: /metrics for Prometheus, /healthz and /readyz for who starts and balances processes.
+"""A port beside the server's: /metrics for Prometheus, /healthz and /readyz for who starts and balances processes, and
+a page for people at /.
 
 It speaks plain HTTP and asks for no token, so it belongs on loopback or into a private network. It listens in a thread
 of the supervisor, where there is one, and reads files, so that a scrape costs no worker anything.
@@ -17,13 +18,17 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
+from serving.console.lookup import Lookup
 from serving.gateway.http_server import Address, listening
 from serving.metrics.metrics_folder import forget_the_gone
 
 STOP_SECONDS = 5.0
+PAGE = Path(__file__).with_name("page.html")
+ONLY_OURS = {"Content-Security-Policy": "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                                        "frame-ancestors 'none'"}
 
 
 class Figures:
@@ -50,8 +55,8 @@ class Figures:
         return registry
 
 
-def side_app(folder: Path, further: tuple[BaseRoute, ...] = ()) -> Starlette:
-    """An ASGI application."""
+def side_app(folder: Path, lookup: Lookup | None = None) -> Starlette:
+    """An ASGI application; `lookup` asks the server for slates."""
     figures = Figures(folder)
 
     def metrics(request: Request) -> Response:
@@ -65,7 +70,10 @@ def side_app(folder: Path, further: tuple[BaseRoute, ...] = ()) -> Starlette:
         status = "SERVING" if workers else "NOT_SERVING"
         return JSONResponse({"status": status, "workers": workers}, 200 if workers else 503)
 
-    return Starlette(routes=[Route("/metrics", metrics), Route("/healthz", healthy), Route("/readyz", ready), *further])
+    routes = [Route("/metrics", metrics), Route("/healthz", healthy), Route("/readyz", ready),
+              Route("/", lambda _: HTMLResponse(PAGE.read_text("utf-8"), headers=ONLY_OURS)),
+              Route("/v1/why-not", (lookup or Lookup()).why_not, methods=["POST"])]
+    return Starlette(routes=routes)
 
 
 @contextmanager

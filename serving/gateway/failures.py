@@ -24,7 +24,7 @@ def refused(status: str, message: str, fields: dict[str, str] | None = None, htt
     return JSONResponse({"error": error}, code, headers={"Retry-After": "1"} if code in TRY_AGAIN else None)
 
 
-def of_call(error: grpc.aio.AioRpcError) -> JSONResponse:
+def of_call(error: grpc.aio.AioRpcError | grpc.RpcError) -> JSONResponse:
     """The server's own words, with the fields that it found wrong."""
     fields: dict[str, str] = {}
     status = rpc_status.from_call(error)  # type: ignore[arg-type]  # it has the trailing metadata that this reads

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.bundle.bundle import Manifest
@@ -13,9 +14,11 @@ from serving.request.query import PageAnswer, RankAnswer
 from serving.response_log.response_log import ResponseLog
 
 if TYPE_CHECKING:
+    from serving.metrics.request_traces import RequestTraces
     from serving.metrics.serving_metrics import ServingMetrics
 
 WATCH_SECONDS = 0.5
+CARRIED = ("traceparent", "tracestate")
 Caller = Mapping[str, str]
 UNKNOWN: Caller = {}
 
@@ -35,42 +38,73 @@ class EndedCall(NamedTuple):
 class Call(Protocol):
     """What gRPC knows of a call."""
 
-    def invocation_metadata(self) -> object: ...
+    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
 
 
 class RequestObserver:
-    """Counts calls where there are `metrics`."""
+    """Counts calls where there are `metrics`, and makes spans of them where there are `traces`."""
 
-    def __init__(self, metrics: ServingMetrics | None = None) -> None:
-        self.metrics = metrics
+    def __init__(self, metrics: ServingMetrics | None = None, traces: RequestTraces | None = None) -> None:
+        self.metrics, self.traces = metrics, traces
 
     def caller(self, call: Call) -> Caller:
         """What is kept of a call until it has ended."""
-        return UNKNOWN
+        return UNKNOWN if self.traces is None else _carried(call.invocation_metadata() or ())
 
     def ended(self, call: EndedCall) -> None:
         """Once per call, whatever came of it."""
         if self.metrics is not None:
             self.metrics.ended(call.method, call.status, call.seconds, call.answer)
+        if self.traces is not None:
+            self.traces.ended(*call)
 
     def close(self) -> None:
         """This process serves no more."""
         if self.metrics is not None:
             self.metrics.stopped()
+        if self.traces is not None:
+            self.traces.close()
 
 
 NOBODY = RequestObserver()
 
 
-def observer_of_process() -> RequestObserver:
-    """As the environment says."""
+def _carried(metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
+    return {key: str(value) for key, value in metadata if key in CARRIED}
+
+
+def observer_of_process(version: str) -> RequestObserver:
+    """As the environment says; `version` of the bundle. Raises ConfigError where it says what cannot be."""
+    metrics, traces = _metrics(), _traces(version)
+    return RequestObserver(metrics, traces) if metrics or traces else NOBODY
+
+
+def _metrics() -> ServingMetrics | None:
     if not is_on():
-        return NOBODY
+        return None
     from prometheus_client import CollectorRegistry  # not before: it looks at the environment once
 
     from serving.metrics.serving_metrics import ServingMetrics
 
-    return RequestObserver(ServingMetrics(CollectorRegistry()))
+    return ServingMetrics(CollectorRegistry())
+
+
+def _traces(version: str) -> RequestTraces | None:
+    kind = exporter_wanted()
+    if not kind:
+        return None
+    from serving.metrics.request_traces import RequestTraces, exporter
+
+    return RequestTraces(exporter(kind), version)
+
+
+def exporter_wanted() -> str:
+    """Which exporter of traces the environment asks for: otlp, console, or "" for none."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return ""
+    named = os.environ.get("OTEL_TRACES_EXPORTER", "")
+    has_address = any(os.environ.get(f"OTEL_EXPORTER_OTLP_{part}ENDPOINT") for part in ("", "TRACES_"))
+    return "" if named == "none" else named or ("otlp" if has_address else "")
 
 
 async def watch(

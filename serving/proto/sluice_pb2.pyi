@@ -19,14 +19,16 @@ class WhyNotRequest(_message.Message):
     def __init__(self, request: _Optional[_Union[RankRequest, _Mapping]] = ..., item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WhyNotResponse(_message.Message):
-    __slots__ = ("request_id", "bundle_version", "items")
+    __slots__ = ("request_id", "bundle_version", "items", "answer")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     bundle_version: str
     items: _containers.RepeatedCompositeFieldContainer[ItemFate]
-    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ItemFate, _Mapping]]] = ...) -> None: ...
+    answer: RankResponse
+    def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., items: _Optional[_Iterable[_Union[ItemFate, _Mapping]]] = ..., answer: _Optional[_Union[RankResponse, _Mapping]] = ...) -> None: ...
 
 class ItemFate(_message.Message):
     __slots__ = ("item_id", "stage", "cause", "score", "needed", "measure", "position")

@@ -73,7 +73,7 @@ class RankingServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WhyNot(self, request, context):
-        """Why items are not in the slate of a request: it is run as `Rank` would, without haste, and not logged.
+        """A slate as `Rank` would answer it, and what has become of other items. Nothing of it is logged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -121,7 +121,7 @@ class Server:
                                        interceptors=[AccessInterceptor(gate)] if gate else None)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
-        self._observer, self._answers, self._manifest = observer_of_process(), answers, bundle.manifest
+        self._observer, self._answers, self._manifest = observer_of_process(bundle.version), answers, bundle.manifest
         self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve)
         self._servicer = RankingServicer(
             funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer, self._events.users)

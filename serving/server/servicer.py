@@ -154,7 +154,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return to_score_response(answer, request_id)
 
     async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
-        """What has become of items; not logged either."""
+        """A slate that is not shown, and what has become of other items; not logged either."""
         request_id = request.request.request_id or uuid.uuid4().hex
 
         async def begin() -> WhyNotRun:
@@ -162,8 +162,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             return WhyNotRun(
                 self._funnel, replace(query, fresh=await self._fresh(query.user)), items, self._deadline(context))
 
-        fates = await self._whole("WhyNot", request_id, context, begin)
-        return to_why_not_response(fates, request_id, self._manifest.version)
+        found = await self._whole("WhyNot", request_id, context, begin)
+        return to_why_not_response(found, request_id, bundle_age(self._manifest))
 
     async def _whole(
         self, method: str, request_id: str, context: grpc.aio.ServicerContext,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from contracts.config.stages import Serve
@@ -24,7 +24,7 @@ from serving.request.query import (
     StageStatus,
 )
 from serving.request.wire_values import values_of
-from serving.why_not.why_not_run import Fate
+from serving.why_not.why_not_run import Explained
 
 STATUS = {
     StageStatus.COMPLETE: pb.StageReport.COMPLETE,
@@ -145,10 +145,11 @@ def to_why_not(request: pb.WhyNotRequest, serve: Serve) -> tuple[RankQuery, tupl
     return to_query(request.request, serve), texts("item_ids", request.item_ids, serve)
 
 
-def to_why_not_response(fates: Sequence[Fate], request_id: str, version: str) -> pb.WhyNotResponse:
+def to_why_not_response(found: Explained, request_id: str, bundle_age: float) -> pb.WhyNotResponse:
     items = [pb.ItemFate(item_id=fate.item, stage=fate.stage, cause=fate.cause, score=fate.score, needed=fate.needed,
-                         measure=fate.measure, position=fate.position) for fate in fates]
-    return pb.WhyNotResponse(request_id=request_id, bundle_version=version, items=items)
+                         measure=fate.measure, position=fate.position) for fate in found.fates]
+    return pb.WhyNotResponse(request_id=request_id, bundle_version=found.answer.bundle_version, items=items,
+                             answer=to_response(found.answer, request_id, bundle_age))
 
 
 def to_response(answer: RankAnswer | PageAnswer, request_id: str, bundle_age: float) -> pb.RankResponse:

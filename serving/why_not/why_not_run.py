@@ -13,11 +13,11 @@ A stage that was cut short or replaced says so instead of a score.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from contracts.errors import RequestError
 from serving.bundle.item_index import search, with_bid_weight
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Deadline
@@ -45,6 +45,13 @@ class Fate:
     position: int = 0
 
 
+class Explained(NamedTuple):
+    """The slate as it would be answered, and the fates of the items asked for, in their order."""
+
+    answer: RankAnswer
+    fates: list[Fate]
+
+
 class WhyNotRun:
     """`complete` is called once; there is nothing to answer with before it is done. Raises what Funnel.begin does."""
 
@@ -56,14 +63,12 @@ class WhyNotRun:
         return self._run.least
 
     def __init__(self, funnel: Funnel, query: RankQuery, items: tuple[str, ...], deadline: Deadline) -> None:
-        if not items:
-            raise RequestError("item_ids", "is empty, so that there is nothing to explain; name at least one item")
         self._funnel, self._query, self._items, self.deadline = funnel, query, items, deadline
         self._run = funnel.begin(query, deadline)
 
     @torch.inference_mode()
-    def complete(self) -> list[Fate]:
-        """In the order of the items. Raises what a run of the funnel raises."""
+    def complete(self) -> Explained:
+        """Raises what a run of the funnel raises."""
         trace: Trace = {}
         answer = self._run.complete(trace)
         traced = _Traced(self._funnel, self._query, answer, trace)
@@ -71,9 +76,9 @@ class WhyNotRun:
         for item in self._items:
             self.deadline.checkpoint()
             fates.append(traced.fate(item))
-        return fates
+        return Explained(answer, fates)
 
-    def salvage(self) -> list[Fate]:
+    def salvage(self) -> Explained:
         """There is none; the engine does not ask where `partial_ok` is false."""
         raise NotImplementedError
 

@@ -4,8 +4,8 @@ client, printed for people or as JSON."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,11 +15,13 @@ from sluice.commands.command import AsJson, command
 
 if TYPE_CHECKING:
     from serving.access.doors import Doors
+    from serving.console.lookup import Lookup
     from serving.proto.sluice_pb2 import ItemFate, PlacementResponse, RankResponse, WhyNotResponse
     from serving.request.query import ContextValue, Scalar
     from serving.server.client import Placement
     from serving.workers.supervisor import SupervisorSettings
 
+Ready = Callable[[str, str, int], None]  # version, host, port
 REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # seconds
 
 
@@ -55,7 +57,7 @@ def serve(
         bool | None, typer.Option("--reflection/--no-reflection", help="on unless said otherwise on loopback alone")
     ] = None,
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="a side port: /metrics, /healthz, /readyz; 0 picks one")
+        int | None, typer.Option(min=0, max=65535, help="a side port: console, /metrics, /readyz; 0 picks one")
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="where it listens; it asks for no token")] = "127.0.0.1",
 ) -> None:
@@ -67,7 +69,6 @@ def serve(
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
     os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
-    from models.tracking.bundle_registry import SCHEME
     from serving.workers.supervisor import SupervisorSettings
     from serving.workers.worker import log_to_stderr
 
@@ -77,28 +78,54 @@ def serve(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
         workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh)
     open_doors(host, doors)
-    with nullcontext() if metrics_port is None else side_door(metrics_host, metrics_port):
-        if bundle.startswith(SCHEME):
-            serve_alias(bundle, settings, registry, cache)
-        elif settings.workers > 1:
-            serve_shared(Path(bundle), settings)
-        else:
-            serve_folder(Path(bundle), host, port, log_answers, doors, fresh)
+    if metrics_port is None:
+        serve_as_told(bundle, settings, registry, cache, announce)
+        return
+    with side_door(metrics_host, metrics_port) as lookup:
+
+        def announced(version: str, host: str, port: int) -> None:
+            lookup.target = "" if doors.tls else near(host, port)
+            announce(version, host, port)
+
+        serve_as_told(bundle, settings, registry, cache, announced)
+
+
+def serve_as_told(
+    bundle: str, settings: SupervisorSettings, registry: str | None, cache: Path | None, ready: Ready
+) -> None:
+    """An alias, or a folder by one process or several."""
+    from models.tracking.bundle_registry import SCHEME
+
+    if bundle.startswith(SCHEME):
+        serve_alias(bundle, settings, registry, cache, ready)
+    elif settings.workers > 1:
+        serve_shared(Path(bundle), settings, ready)
+    else:
+        serve_folder(Path(bundle), settings, ready)
 
 
 @contextmanager
-def side_door(host: str, port: int) -> Iterator[None]:
+def side_door(host: str, port: int) -> Iterator[Lookup]:
     """The side port, and the folder through which the serving processes tell it their figures."""
     from serving.metrics.metrics_folder import metrics_folder
 
     with metrics_folder() as folder:
         from serving.access.doors import address
+        from serving.console.lookup import Lookup
         from serving.console.side_port import side_app, side_port
         from serving.gateway.http_server import Address
 
-        with side_port(side_app(folder), Address(host, port)) as bound:
-            typer.echo(f"metrics on http://{address(host, bound)}/metrics")
-            yield
+        lookup = Lookup()
+        with side_port(side_app(folder, lookup), Address(host, port)) as bound:
+            typer.echo(f"console and metrics on http://{address(host, bound)}/")
+            yield lookup
+
+
+def near(host: str, port: int) -> str:
+    """Where this machine reaches a server that listens so."""
+    from serving.access.doors import address
+
+    return address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
 
 
 def parse_doors(
@@ -134,25 +161,26 @@ def open_doors(host: str, doors: Doors) -> None:
         logging.getLogger("sluice.serving").warning(warning)
 
 
-def serve_folder(
-    folder: Path, host: str, port: int, answers: Path | None, doors: Doors, fresh: Path | None = None
-) -> None:
+def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:
     """In this process, until a signal; refuses what is no bundle, or one whose parity differs."""
     from serving.server.server import ServerSettings, run
 
-    settings = ServerSettings(host=host, port=port, answers=answers, doors=doors, fresh=fresh)
-    run(folder, settings, lambda loaded, bound: announce(loaded.version, host, bound))
+    settings = ServerSettings(host=told.host, port=told.port, answers=told.answers, doors=told.doors,
+                              fresh=told.fresh)
+    run(folder, settings, lambda loaded, bound: ready(loaded.version, told.host, bound))
 
 
-def serve_shared(folder: Path, settings: SupervisorSettings) -> None:
+def serve_shared(folder: Path, settings: SupervisorSettings, ready: Ready) -> None:
     """By several processes, until a signal."""
     from serving.workers.folder_source import FolderSource
     from serving.workers.supervisor import Supervisor
 
-    Supervisor(FolderSource(folder), settings).run(lambda version, port: announce(version, settings.host, port))
+    Supervisor(FolderSource(folder), settings).run(lambda version, port: ready(version, settings.host, port))
 
 
-def serve_alias(reference: str, settings: SupervisorSettings, registry: str | None, cache: Path | None) -> None:
+def serve_alias(
+    reference: str, settings: SupervisorSettings, registry: str | None, cache: Path | None, ready: Ready
+) -> None:
     """Until a signal. Bundles are kept in a folder that outlives the server.
 
     MLflow would ask a silent registry for four minutes; the supervisor asks again by itself, so that a start without
@@ -169,7 +197,7 @@ def serve_alias(reference: str, settings: SupervisorSettings, registry: str | No
     uri = registry_uri(registry)
     kept = BundleCache(cache or default_folder(f"{reference} {settings.host}:{settings.port}", uri))
     source = RegistrySource(lambda: BundleRegistry(uri), name, alias, kept.folder)
-    Supervisor(source, settings, kept).run(lambda version, port: announce(version, settings.host, port))
+    Supervisor(source, settings, kept).run(lambda version, port: ready(version, settings.host, port))
 
 
 def announce(version: str, host: str, port: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import urllib.error
@@ -25,6 +26,13 @@ def get(port: int, path: str) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def post(port: int, body: object) -> str:
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/why-not", json.dumps(body).encode(),
+                                   {"Grpc-Timeout": "20S", "Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        return answer.read().decode()
 
 
 def say(folder: Path, workers: int) -> None:
@@ -66,6 +74,8 @@ def test_two_workers_of_a_server_are_one_page(bundle_folder: Path, tmp_path: Pat
                  for metric in text_string_to_metric_families(text) for one in metric.samples}
         assert status == 200
         assert found["sluice_requests_total", "OK", "Rank"] >= 5  # the last may not have been told yet
+        assert json.loads(post(port, {"request": {"user_id": "u", "limit": 2}, "item_ids": ["none"]}))["items"] == [
+            {"item_id": "none", "stage": "retrieve", "cause": "the bundle does not know it"}]
         assert get(port, "/readyz") == (200, '{"status":"SERVING","workers":2}')
     finally:
         assert server.stop() == 0

@@ -9,7 +9,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver, observer_of_process, watch
+from serving.metrics.request_observer import (
+    NOBODY,
+    EndedCall,
+    RequestObserver,
+    exporter_wanted,
+    observer_of_process,
+    watch,
+)
 from serving.metrics.serving_metrics import ServingMetrics
 from serving.server.client import RankingClient, RankingFailed
 from serving.server.servicer import RankingServicer
@@ -51,9 +58,26 @@ def test_every_call_is_heard_of_once(target: str, registry: CollectorRegistry, l
 
 
 def test_without_a_side_port_nobody_counts() -> None:
-    assert observer_of_process() is NOBODY
+    assert observer_of_process("v") is NOBODY
     NOBODY.ended(EndedCall("Rank", "OK"))
     NOBODY.close()
+
+
+@pytest.mark.parametrize(("variables", "kind"), [
+    ({}, ""), ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}, "otlp"),
+    ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318"}, "otlp"),
+    ({"OTEL_TRACES_EXPORTER": "console"}, "console"),
+    ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_TRACES_EXPORTER": "none"}, ""),
+    ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "true"}, "")])
+def test_traces_are_asked_for_by_the_usual_variables(
+    variables: dict[str, str], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER",
+                 "OTEL_SDK_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert exporter_wanted() == kind
 
 
 def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:

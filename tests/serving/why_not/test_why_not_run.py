@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contracts.errors import RequestError
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
@@ -32,7 +31,7 @@ def diverse(loaded: LoadedBundle) -> Funnel:
 
 
 def ask(funnel: Funnel, query: RankQuery, *items: str) -> list[Fate]:
-    return WhyNotRun(funnel, query, items, FOREVER).complete()
+    return WhyNotRun(funnel, query, items, FOREVER).complete().fates
 
 
 def lost_in(trace: Trace, row: int) -> str:
@@ -114,6 +113,8 @@ def test_it_needs_no_less_time_than_an_answer(funnel: Funnel) -> None:
     assert WhyNotRun(funnel, query, ("i",), FOREVER).least == funnel.run(query, FOREVER).least
 
 
-def test_nothing_named_is_refused(funnel: Funnel) -> None:
-    with pytest.raises(RequestError, match="item_ids"):
-        WhyNotRun(funnel, RankQuery("u07", 5), (), FOREVER)
+def test_the_slate_is_that_of_an_answer(funnel: Funnel) -> None:
+    query = RankQuery("u07", 5)
+    found = WhyNotRun(funnel, query, (), FOREVER).complete()
+    assert [item.item for item in found.answer.items] == [item.item for item in funnel.rank(query, FOREVER).items]
+    assert found.fates == []

@@ -1,0 +1,55 @@
+"""The console's question to the server beside it: a user's slate with its reasons, and why not another item.
+
+It goes over gRPC as any caller's does, with the token that was typed, and is not logged. The channel is a blocking one
+in a thread: the event loop of the side port may share its process with the server's, and gRPC knows one loop a process.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+
+import grpc
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from contracts.errors import RequestError
+from serving.gateway import call_options, failures
+from serving.gateway.json_messages import to_json, to_message
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
+
+MOST_BYTES = 1 << 20
+SECONDS = 3.0
+NO_ANSWER = "the console asks servers in plain text alone; ask through `sluice gateway`, or `sluice rank --why-not`"
+
+
+class Lookup:
+    """`target` is HOST:PORT of the server once it is known, "" before, and for one that wants TLS."""
+
+    def __init__(self) -> None:
+        self.target = ""
+
+    @cached_property
+    def _stub(self) -> sluice_pb2_grpc.RankingStub:
+        return sluice_pb2_grpc.RankingStub(grpc.insecure_channel(self.target))
+
+    async def why_not(self, request: Request) -> Response:
+        """POST of a WhyNotRequest as JSON."""
+        if not self.target:
+            return failures.refused("UNAVAILABLE", NO_ANSWER)
+        if int(request.headers.get("content-length", MOST_BYTES + 1)) > MOST_BYTES:
+            return failures.refused("INVALID_ARGUMENT", f"the body has more than {MOST_BYTES} bytes", http=413)
+        try:
+            message = to_message(json.loads(await request.body()), pb.WhyNotRequest())
+            seconds = call_options.seconds(request.headers) or SECONDS
+        except (RequestError, ValueError) as error:
+            return failures.refused("INVALID_ARGUMENT", str(error))
+        return await run_in_threadpool(self._ask, message, seconds, call_options.metadata(request.headers))
+
+    def _ask(self, message: pb.WhyNotRequest, seconds: float, metadata: tuple[tuple[str, str], ...]) -> Response:
+        try:
+            return JSONResponse(to_json(self._stub.WhyNot(message, timeout=seconds, metadata=metadata)))
+        except grpc.RpcError as error:
+            return failures.of_call(error)

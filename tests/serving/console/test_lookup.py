@@ -1,0 +1,66 @@
+"""The console's question, over HTTP to a side port and over gRPC to a real server."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.console.lookup import Lookup
+from serving.console.side_port import side_app, side_port
+from serving.gateway.http_server import Address
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
+from tests.serving.in_process_server import InProcessServer
+
+LOOKUP = Lookup()
+
+
+@pytest.fixture(scope="module")
+def port(loaded: LoadedBundle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
+    folder = tmp_path_factory.mktemp("figures")
+    with InProcessServer(servicer) as server, side_port(side_app(folder, LOOKUP), Address(port=0)) as port:
+        LOOKUP.target = server.target
+        yield port
+    servicer.close()
+
+
+def ask(port: int, body: bytes) -> tuple[int, Any]:
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/why-not", body, {"Grpc-Timeout": "20S"})
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_slate_comes_with_reasons_and_with_the_fate_of_an_item(port: int, loaded: LoadedBundle) -> None:
+    keys = [loaded.items.key(row) for row in range(5)]
+    asked = {"request": {"user_id": "u07", "limit": 3, "reasons": True}, "item_ids": keys}
+    status, body = ask(port, json.dumps(asked).encode())
+    assert status == 200
+    assert len(body["answer"]["items"]) == 3
+    assert all(item["reasons"] for item in body["answer"]["items"])
+    assert [fate["item_id"] for fate in body["items"]] == keys
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    (b"{", "INVALID_ARGUMENT"), (b'{"request": {"user_id": ""}}', "INVALID_ARGUMENT"),
+    (b'{"request": {"user_id": "u", "placements": [{"name": "a"}]}}', "INVALID_ARGUMENT")])
+def test_what_cannot_be_asked_is_said(port: int, body: bytes, said: str) -> None:
+    status, heard = ask(port, body)
+    assert (status, heard["error"]["status"]) == (400, said)
+
+
+def test_without_a_server_that_speaks_plain_text_it_says_whom_to_ask(tmp_path: Path) -> None:
+    with side_port(side_app(tmp_path), Address(port=0)) as port:
+        status, body = ask(port, b"{}")
+    assert status == 503
+    assert "sluice gateway" in body["error"]["message"]
