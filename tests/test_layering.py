@@ -43,6 +43,7 @@ ROOMS = {
     "benchmarks.federated": "",
     "benchmarks.hostile": "",
     "benchmarks.models": "",
+    "benchmarks.observability": "serving",
     "benchmarks.peers": "",
     "benchmarks.pipelines": "peers",
     "benchmarks.scale": "models",

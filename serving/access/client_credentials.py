@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -43,13 +44,19 @@ class ClientCredentials:
         """Of every call."""
         return ((AUTHORIZATION, f"Bearer {self.token}"),) if self.token else ()
 
-    def channel(self, target: str) -> grpc.Channel:
-        """Raises ConfigError where a file cannot be read, or a token would go in plain text to another machine."""
+    def check(self, target: str) -> None:
+        """Of addresses HOST:PORT, divided by commas. Raises ConfigError where a token would go in plain text to another
+        machine."""
+        for one in target.removeprefix("ipv4:").split(","):
+            if not self.secure and self.token and not is_loopback(one.rpartition(":")[0]):
+                raise ConfigError(f"a token would go to {one} in plain text; give the server's authority (--tls-ca)")
+
+    def channel(self, target: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
+        """Raises ConfigError where a file cannot be read, and what `check` raises."""
+        self.check(target)
         if not self.secure:
-            if self.token and not is_loopback(target.rpartition(":")[0]):
-                raise ConfigError(f"a token would go to {target} in plain text; give the server's authority (--tls-ca)")
-            return grpc.insecure_channel(target)
-        return grpc.secure_channel(target, self.of_channel())
+            return grpc.insecure_channel(target, options=options)
+        return grpc.secure_channel(target, self.of_channel(), options=options)
 
     def of_channel(self) -> grpc.ChannelCredentials:
         """Raises ConfigError where a file cannot be read."""

@@ -1,0 +1,147 @@
+"""What it costs to be seen: the same requests to a server with side port, scrapes and traces, and to one without.
+
+    sluice bench overhead BUNDLE [--rounds 10] [--requests 300] [--ratio 0.1] [--json]
+
+Two servers of one process each, asked in turns, one request after the other; `on` sends a share `ratio` of its traces
+by OTLP to a receiver beside it and is scraped after every round. Ratios are on over off, of all rounds together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from benchmarks.serving.process_figures import cpu_seconds
+from serving.bundle.feature_store import FeatureStore
+from serving.server.client import RankingClient
+from sluice.demo.server_process import ServerProcess
+from sluice.stack.trace_receiver import TraceReceiver
+
+VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")
+SIDE = "console and metrics on "
+
+
+class OverheadFigures(BaseModel):
+    """Milliseconds of a caller, processor milliseconds of the server a request, and ratios of on over off."""
+
+    model_config = ConfigDict(frozen=True)
+
+    requests: int
+    p50_off: float
+    p50_on: float
+    p99_off: float
+    p99_on: float
+    cpu_off: float
+    cpu_on: float
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        return {"p50": self.p50_on / self.p50_off, "p99": self.p99_on / self.p99_off, "cpu": self.cpu_on / self.cpu_off}
+
+
+class Target:
+    """One server, its callers' seconds and its own."""
+
+    def __init__(self, process: ServerProcess, side: str = "") -> None:
+        self._process, self._side = process, side
+        self.seconds: list[float] = []
+        self.cpu = 0.0
+
+    def round(self, users: Sequence[str]) -> None:
+        """One request a user, then a scrape where it is seen."""
+        before = self._spent()
+        with RankingClient(self._process.target) as client:
+            for user in users:
+                begun = time.perf_counter()
+                client.rank(user, seconds=5.0)
+                self.seconds.append(time.perf_counter() - begun)
+        if self._side:
+            with urllib.request.urlopen(f"{self._side}metrics", timeout=30) as answer:
+                answer.read()
+        self.cpu += self._spent() - before
+
+    def _spent(self) -> float:
+        return cpu_seconds(self._process.process.pid)
+
+
+@contextmanager
+def variables(values: dict[str, str]) -> Iterator[None]:
+    """Of the environment, for processes that are started meanwhile."""
+    before = {name: os.environ.pop(name, None) for name in VARIABLES}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def measure(bundle: Path, rounds: int, requests: int, ratio: float) -> OverheadFigures:
+    """The first round of each is not counted."""
+    store = FeatureStore.load(bundle / "tables", "users")
+    users = [store.key(place % len(store)) for place in range(requests)]
+    with tempfile.TemporaryDirectory() as folder, TraceReceiver() as receiver:
+        off_log, on_log = Path(folder) / "off.log", Path(folder) / "on.log"
+        with variables({}):
+            without = ServerProcess(bundle, off_log, options=("--workers", "1"))
+        try:
+            with variables(dict(zip(VARIABLES, (receiver.address, "parentbased_traceidratio", str(ratio)),
+                                    strict=True))):
+                with_all = ServerProcess(bundle, on_log, options=("--workers", "1", "--metrics-port", "0"))
+            try:
+                side = on_log.read_text().partition(SIDE)[2].split()[0]
+                return figures(*_rounds(Target(without), Target(with_all, side), users, rounds))
+            finally:
+                with_all.stop()
+        finally:
+            without.stop()
+
+
+def _rounds(off: Target, on: Target, users: Sequence[str], rounds: int) -> tuple[Target, Target]:
+    for number in range(rounds + 1):
+        for target in (off, on) if number % 2 else (on, off):
+            target.round(users)
+        if number == 0:
+            for target in (off, on):
+                target.seconds, target.cpu = [], 0.0
+    return off, on
+
+
+def figures(off: Target, on: Target) -> OverheadFigures:
+    p50_off, p99_off = np.percentile(off.seconds, (50, 99)) * 1000
+    p50_on, p99_on = np.percentile(on.seconds, (50, 99)) * 1000
+    return OverheadFigures(
+        requests=len(on.seconds), p50_off=p50_off, p50_on=p50_on, p99_off=p99_off, p99_on=p99_on,
+        cpu_off=1000 * off.cpu / len(off.seconds), cpu_on=1000 * on.cpu / len(on.seconds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="sluice bench overhead", description=__doc__)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--requests", type=int, default=300)
+    parser.add_argument("--ratio", type=float, default=0.1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    found = measure(given.bundle, given.rounds, given.requests, given.ratio)
+    for name, ratio in found.ratios.items():
+        print(f"{name:4} {getattr(found, f'{name}_off'):8.3f} ms off {getattr(found, f'{name}_on'):8.3f} ms on   "
+              f"{ratio:.3f} times")
+    if given.json:
+        print(json.dumps({**found.model_dump(), **{f"{name}_ratio": ratio for name, ratio in found.ratios.items()}}))
+
+
+if __name__ == "__main__":
+    main()
