@@ -25,12 +25,13 @@ from contracts.errors import ConfigError
 Metadata = Sequence[tuple[str, str]]
 LISTED = "ipv4:"
 MOST_ATTEMPTS = 5  # gRPC takes no more
+LEAST_BACKOFF = 0.005  # with one of a millisecond gRPC 1.85 lost every other call that it was to send again
 
 
 @dataclass(frozen=True)
 class Delivery:
     """`attempts` of a call, 1 to send it once; backoff doubles from `backoff_seconds`, with gRPC's own jitter.
-    `hedge_seconds` None hedges nothing. Raises ConfigError for attempts that gRPC does not take."""
+    `hedge_seconds` None hedges nothing. Raises ConfigError for what gRPC does not take."""
 
     attempts: int = 1
     again: tuple[str, ...] = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
@@ -40,6 +41,8 @@ class Delivery:
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MOST_ATTEMPTS:
             raise ConfigError(f"attempts is {self.attempts}, must lie between 1 and {MOST_ATTEMPTS}")
+        if self.backoff_seconds < LEAST_BACKOFF:
+            raise ConfigError(f"backoff_seconds is {self.backoff_seconds}, must be at least {LEAST_BACKOFF}")
 
     def target(self, addresses: str) -> str:
         """As gRPC names several. Raises ConfigError for names among them."""

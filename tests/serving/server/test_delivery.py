@@ -38,7 +38,7 @@ class Moody(sluice_pb2_grpc.RankingServicer):
         return pb.RankResponse()
 
 
-AGAIN = Delivery(attempts=3, backoff_seconds=0.001)
+AGAIN = Delivery(attempts=3, backoff_seconds=0.01)
 
 
 Ask = Callable[[Moody, Delivery], pb.RankResponse]
@@ -116,8 +116,10 @@ def test_several_addresses_take_turns() -> None:
         assert min(one.calls, two.calls) >= 3
 
 
-def test_names_cannot_be_listed_and_attempts_have_a_limit() -> None:
+def test_names_cannot_be_listed_and_attempts_and_backoff_have_a_limit() -> None:
     with pytest.raises(ConfigError, match="dns:///"):
         RankingClient("here:1,there:2")
     with pytest.raises(ConfigError, match="between 1 and 5"):
         Delivery(attempts=6)
+    with pytest.raises(ConfigError, match="at least"):
+        Delivery(backoff_seconds=0.001)

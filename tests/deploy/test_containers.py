@@ -1,0 +1,64 @@
+"""What the files for containers promise: nobody is root, roots are read-only, versions are fixed, options exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from sluice.cli import app
+
+ROOT = Path(__file__).parents[2]
+CONTAINERS, MANIFESTS = ROOT / "deploy" / "containers", ROOT / "deploy" / "kubernetes" / "serving.yml"
+IMAGES = sorted(CONTAINERS.glob("*.Containerfile"))
+SERVICES: dict[str, Any] = yaml.safe_load((CONTAINERS / "compose.yml").read_text("utf-8"))["services"]
+OBJECTS: dict[str, Any] = {one["kind"]: one for one in yaml.safe_load_all(MANIFESTS.read_text("utf-8"))}
+POD = OBJECTS["Deployment"]["spec"]["template"]["spec"]
+OWN = {"sluice-serving", "sluice-jobs"}
+
+
+@pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)
+def test_an_image_runs_as_nobody_from_a_fixed_base_and_copies_what_is_there(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert all(re.search(r":\d+\.\d+\.\d+-", base) for base in re.findall(r"^FROM (\S+)", text, re.M))
+    assert re.findall(r"^USER (\S+)", text, re.M) == ["10001:10001"]
+    for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.M):
+        assert all((ROOT / name).exists() for name in line.split()[:-1])
+
+
+def test_services_are_tight_and_pinned_and_mount_what_is_there() -> None:
+    for name, service in SERVICES.items():
+        assert service["image"] in OWN or re.search(r":v?\d+\.\d+", service["image"]), name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
+        mounts = [mount.split(":")[0] for mount in service.get("volumes", ()) if mount.startswith(".")]
+        assert all((CONTAINERS / mount).exists() for mount in mounts), name
+    ours = [service for service in SERVICES.values() if service["image"] in OWN]
+    assert all(one["read_only"] and one["cap_drop"] == ["ALL"] and one["user"] == "10001:10001" for one in ours)
+
+
+def test_a_pod_is_nobody_with_a_read_only_root_and_probes_of_grpc() -> None:
+    server = POD["containers"][0]
+    assert POD["securityContext"]["runAsNonRoot"]
+    assert server["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert all(server[probe]["grpc"]["port"] == 50051 for probe in ("startupProbe", "readinessProbe", "livenessProbe"))
+    assert {mount["name"] for mount in server["volumeMounts"]} == {volume["name"] for volume in POD["volumes"]}
+
+
+def test_objects_name_one_another() -> None:
+    labels = OBJECTS["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert OBJECTS["Service"]["spec"]["selector"] == labels
+    assert OBJECTS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    scaled = OBJECTS["HorizontalPodAutoscaler"]["spec"]
+    assert scaled["scaleTargetRef"]["name"] == OBJECTS["Deployment"]["metadata"]["name"]
+    assert scaled["metrics"][0]["pods"]["metric"]["name"] == "sluice_queue_age_seconds"
+
+
+@pytest.mark.parametrize("words", [POD["containers"][0]["args"], SERVICES["gateway"]["command"]], ids=["serve", "gate"])
+def test_commands_and_options_are_sluices_own(words: list[str]) -> None:
+    told = CliRunner().invoke(app, [words[0], "--help"], terminal_width=200).stdout
+    assert all(word in told for word in words if word.startswith("--"))
