@@ -10,6 +10,7 @@ import typer
 
 from sluice.commands import (  # noqa: F401
     access_commands,
+    catalogue_command,
     federated_commands,
     gateway_command,
     run_commands,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pydantic import Field
 
 from contracts.summaries.summary import Record, Summary
@@ -36,7 +38,8 @@ class ModelMetrics(Record):
 
 class BundleMetrics(Record):
     """`ranker` names the served model among `models`; without items there are neither rows of tables nor an index.
-    `channels`: histories whose best items the channels of `retrieve.channels` score as training did."""
+    `channels`: histories whose best items the channels of `retrieve.channels` score as training did. `data_until`: the
+    end of the log that the tables know, where it has times."""
 
     ranker: str
     parity: ParityFigures
@@ -44,6 +47,7 @@ class BundleMetrics(Record):
     items: int | None = None
     index: IndexRecall | None = None
     channels: dict[str, ParityFigures] | None = None
+    data_until: datetime | None = None
     models: dict[str, ModelMetrics] = Field(default_factory=dict)
 
 

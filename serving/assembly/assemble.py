@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
+from contracts.summaries.features import FeaturesSummary
 from contracts.summaries.train import ChannelsSummary, TrainSummary
 from models.evaluation.calibration import Calibration
 from models.preranking.fscd_scorer import FscdSplit
@@ -65,7 +67,8 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     write_event_features(config, out, build)
     shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
     _rank_parts(out, build, settings, spec)
-    metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings))
+    metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings),
+                            data_until=_data_until(out))
     return _with_items(metrics, out, build, settings, encoder, config.seed) if spec.has_items else metrics
 
 
@@ -91,6 +94,13 @@ def _with_items(
 
 def _ranker(out: Artifacts) -> str:
     return summary.required(out.model(TOWERS).parent, TrainSummary, "sluice train").ranker
+
+
+def _data_until(out: Artifacts) -> datetime | None:
+    """The end of the last window; None of a log without times."""
+    found = summary.read(out.features, FeaturesSummary)
+    windows = found.windows.values() if found and found.windows else ()
+    return max((datetime.fromisoformat(window[1]) for window in windows if isinstance(window, tuple)), default=None)
 
 
 def _quotas(out: Artifacts) -> dict[str, int]:

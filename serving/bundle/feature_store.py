@@ -36,6 +36,11 @@ class FeatureStore:
     def __len__(self) -> int:
         return len(self.keys)
 
+    @property
+    def stored(self) -> int:
+        """How many rows the bundle has."""
+        return len(self.keys)
+
     def key(self, row: int) -> str:
         return str(self.keys.key(row))
 

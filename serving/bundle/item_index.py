@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import faiss
 import numpy as np
@@ -46,17 +46,25 @@ class Hits(NamedTuple):
     rows: np.ndarray
 
 
+class Search(Protocol):
+    """As the function `search`."""
+
+    def search(self, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits: ...
+
+
 @dataclass(frozen=True, eq=False)
 class ItemIndex:
     """`faiss_index` over `vectors` float32 [I, d]; the vectors themselves serve the exact search.
 
-    `gpu_index` is its copy on the GPU, where faiss sees one; it serves searches without a filter.
+    `gpu_index` is its copy on the GPU, where faiss sees one; it serves searches without a filter. `changing` searches
+    in place of all that, where items change (serving/catalogue/changing_index.py).
     """
 
     faiss_index: Any
     vectors: np.ndarray
     max_codes: int
     gpu_index: Any = None
+    changing: Search | None = None
 
     @property
     def exact(self) -> bool:
@@ -122,16 +130,17 @@ def save(index: ItemIndex, path: Path) -> None:
     faiss.write_index(index.faiss_index, str(path))
 
 
-def load(path: Path, vectors: np.ndarray, settings: Retrieve) -> ItemIndex:
-    """Copied to the GPU where faiss sees one. Raises BundleError when the file does not belong to these vectors."""
+def load(path: Path, vectors: np.ndarray, settings: Retrieve, writable: bool = False) -> ItemIndex:
+    """Copied to the GPU where faiss sees one; mapped, or `writable` in memory of this process's own. Raises BundleError
+    when the file does not belong to these vectors."""
     try:
-        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+        index = faiss.read_index(str(path), 0 if writable else faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:
         raise BundleError(f"the index {path} cannot be read ({error}); assemble the bundle again") from None
     if (index.ntotal, index.d) != vectors.shape:
         raise BundleError(f"the index {path} holds {index.ntotal} vectors of {index.d} dimensions, the item table "
                           f"{vectors.shape[0]} of {vectors.shape[1]}; assemble the bundle again")
-    return ItemIndex(index, vectors, settings.max_codes, _on_gpu(index))
+    return ItemIndex(index, vectors, settings.max_codes, None if writable else _on_gpu(index))
 
 
 def _on_gpu(index: Any) -> Any:
@@ -140,6 +149,8 @@ def _on_gpu(index: Any) -> Any:
 
 def search(index: ItemIndex, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits:
     """The k best items for one query [d]; `allowed` restricts the search. Fewer come back when fewer may."""
+    if index.changing is not None:
+        return index.changing.search(query, k, allowed)
     passing = len(index) if allowed is None else allowed.count
     k, rate = min(k, passing), passing / max(len(index), 1)
     if k == 0:

@@ -32,6 +32,17 @@ class ItemSet:
         """int64 [count], rising."""
         return np.flatnonzero(np.unpackbits(self.bits, count=self.size, bitorder="little"))
 
+    def cut(self, size: int) -> ItemSet:
+        """Of the first `size` items, those that are in the set."""
+        bits = self.bits[: -(-size // 8)].copy()
+        if size % 8:
+            bits[-1] &= (1 << size % 8) - 1
+        return ItemSet(bits, size)
+
+    def complement(self) -> ItemSet:
+        """All others."""
+        return ItemSet(~self.bits, self.size).cut(self.size)
+
     def __or__(self, other: ItemSet) -> ItemSet:
         return ItemSet(self.bits | other.bits, self.size)
 

@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -35,6 +36,7 @@ from serving.bundle.channel import Channel
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.filter_column import FilterColumn
 from serving.bundle.item_index import ItemIndex
+from serving.bundle.item_set import ItemSet
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
 from serving.bundle.scoring_bundle import PARITY, RANK, ScoringBundle, load_calibration
 
@@ -55,12 +57,17 @@ class LoadedBundle(ScoringBundle):
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
     rows, most popular first, `neighbours` [I, M] item rows padded right with -1. `prerank.kind` says whether
     `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
+
+    `numbers` [I] by name are what ranges may ask for, NaN where an item has none.
+
+    Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
+    and `changed` bool [I] which are not as the bundle had them.
     """
 
     users: FeatureStore
     items: FeatureStore
     bids: np.ndarray | None
-    filters: dict[str, FilterColumn]
+    filters: Mapping[str, FilterColumn]
     recent: np.ndarray
     towers: TwoTower
     item_vectors: np.ndarray
@@ -74,6 +81,9 @@ class LoadedBundle(ScoringBundle):
     rank_table: RankTable | None = None
     channels: tuple[Channel, ...] = ()
     event_features: EventFeatures | None = None
+    numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
+    shown: Callable[[], ItemSet] | None = None
+    changed: np.ndarray | None = None
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -88,10 +98,11 @@ class LoadedBundle(ScoringBundle):
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors, prerank = load_array(retrieval / "vectors.npy"), _prerank_parts(folder / PRERANK, spec, settings)
         items = FeatureStore.load(tables, "items")
+        bids = load_array(tables / "items_bid.npy") if spec.has_bid else None
         return cls(
-            **{field.name: getattr(scoring, field.name) for field in fields(ScoringBundle)},
+            **{part.name: getattr(scoring, part.name) for part in fields(ScoringBundle)},
             users=FeatureStore.load(tables, "users"), items=items,
-            bids=load_array(tables / "items_bid.npy") if spec.has_bid else None,
+            bids=bids, numbers={} if bids is None else {"bid": bids},
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
             recent=load_array(tables / "users_recent.npy"),
             towers=load_towers(retrieval / "towers.safetensors", spec, train),

@@ -239,7 +239,7 @@ class ScoreResponse(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., probabilities: _Optional[_Iterable[float]] = ..., unknown_items: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ...) -> None: ...
 
 class RankRequest(_message.Message):
-    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list", "features", "placements")
+    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list", "features", "placements", "excluded", "ranges")
     class ContextEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -261,6 +261,20 @@ class RankRequest(_message.Message):
         key: str
         value: Features
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Features, _Mapping]] = ...) -> None: ...
+    class ExcludedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Values
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    class RangesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Range
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Range, _Mapping]] = ...) -> None: ...
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
@@ -275,6 +289,8 @@ class RankRequest(_message.Message):
     CANDIDATE_LIST_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDED_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     context: _containers.MessageMap[str, Value]
     limit: int
@@ -289,10 +305,12 @@ class RankRequest(_message.Message):
     candidate_list: CandidateList
     features: _containers.MessageMap[str, Features]
     placements: _containers.RepeatedCompositeFieldContainer[Placement]
-    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ...) -> None: ...
+    excluded: _containers.MessageMap[str, Values]
+    ranges: _containers.MessageMap[str, Range]
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., excluded: _Optional[_Mapping[str, Values]] = ..., ranges: _Optional[_Mapping[str, Range]] = ...) -> None: ...
 
 class Placement(_message.Message):
-    __slots__ = ("name", "limit", "candidate_list", "filters", "context")
+    __slots__ = ("name", "limit", "candidate_list", "filters", "context", "excluded", "ranges")
     class FiltersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -307,17 +325,43 @@ class Placement(_message.Message):
         key: str
         value: Value
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    class ExcludedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Values
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    class RangesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Range
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Range, _Mapping]] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CANDIDATE_LIST_FIELD_NUMBER: _ClassVar[int]
     FILTERS_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDED_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
     name: str
     limit: int
     candidate_list: CandidateList
     filters: _containers.MessageMap[str, Values]
     context: _containers.MessageMap[str, Value]
-    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., context: _Optional[_Mapping[str, Value]] = ...) -> None: ...
+    excluded: _containers.MessageMap[str, Values]
+    ranges: _containers.MessageMap[str, Range]
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., context: _Optional[_Mapping[str, Value]] = ..., excluded: _Optional[_Mapping[str, Values]] = ..., ranges: _Optional[_Mapping[str, Range]] = ...) -> None: ...
+
+class Range(_message.Message):
+    __slots__ = ("at_least", "at_most")
+    AT_LEAST_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
+    at_least: float
+    at_most: float
+    def __init__(self, at_least: _Optional[float] = ..., at_most: _Optional[float] = ...) -> None: ...
 
 class CandidateList(_message.Message):
     __slots__ = ("item_ids",)

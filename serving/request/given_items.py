@@ -19,7 +19,7 @@ from models.examples.batches import FeatureBlock
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.filter_column import as_text
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.query import ContextValue, as_column
+from serving.request.query import ContextValue, RankQuery, as_column
 
 Described = Mapping[str, ContextValue]
 
@@ -52,12 +52,20 @@ class GivenItems:
         found[where] = own[which]
         return found
 
-    def admitted(self, filters: Mapping[str, Sequence[str]]) -> np.ndarray:
-        """bool [G]: for every column filtered by, the description's value is one of those asked for."""
-        def passes(described: Described) -> bool:
-            return all(_text(described.get(name)) in values for name, values in filters.items())
+    def admitted(self, query: RankQuery) -> np.ndarray:
+        """bool [G]: for every column filtered by, the description's value is one of those asked for, none of those
+        excluded, within the range."""
+        def passes(described: Described, bid: float) -> bool:
+            known = {"bid": bid, **described}
+            return (all(_text(described.get(name)) in values for name, values in query.filters.items())
+                    and not any(_text(described.get(name)) in values for name, values in query.excluded.items())
+                    and all(_within(known.get(name), bounds) for name, bounds in query.ranges.items()))
 
-        return np.array([passes(one) for one in self.described], dtype=bool)
+        return np.array([passes(*one) for one in zip(self.described, self.bids.tolist(), strict=True)], dtype=bool)
+
+
+def _within(value: ContextValue | None, bounds: tuple[float, float]) -> bool:
+    return isinstance(value, int | float) and bounds[0] <= value <= bounds[1]
 
 
 def _text(value: ContextValue | None) -> str | None:

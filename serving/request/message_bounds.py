@@ -2,7 +2,7 @@
 
     candidates, described items     serve.max_candidates, of all placements together
     placements                      serve.max_placements
-    context values, filters, values that describe one item       serve.max_fields
+    context values, filters, ranges, values that describe one item       serve.max_fields
     recent items, values of a filter, of a list                  serve.max_values
     ids, names, texts               serve.max_text characters
 
@@ -35,10 +35,12 @@ def check_rank_counts(request: pb.RankRequest, serve: Serve) -> None:
     _few("candidates", listed, serve.max_candidates, "max_candidates")
     in_placements = sum(len(placement.candidate_list.item_ids) for placement in request.placements)
     _few("placements", in_placements, serve.max_candidates, "max_candidates", "candidates together")
-    at_most("filters", request.filters, serve.max_fields, "max_fields")
+    for name in ("filters", "excluded", "ranges"):
+        at_most(name, getattr(request, name), serve.max_fields, "max_fields")
     for number, placement in enumerate(request.placements):
         at_most(f"placements[{number}].context", placement.context, serve.max_fields, "max_fields")
-        at_most(f"placements[{number}].filters", placement.filters, serve.max_fields, "max_fields")
+        for name in ("filters", "excluded", "ranges"):
+            at_most(f"placements[{number}].{name}", getattr(placement, name), serve.max_fields, "max_fields")
     _check_common(request, serve)
 
 

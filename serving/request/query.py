@@ -75,7 +75,8 @@ class FreshUser:
 @dataclass(frozen=True)
 class RankQuery:
     """`candidates` replaces retrieval, and none in it is an error; `filters` keeps items whose field has one of the
-    values; `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
+    values, `excluded` those whose field has none of them, `ranges` those whose number lies within, bounds included;
+    `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
     `partial_ok` a request that cannot be answered by every stage in time, fails. `features` and `bids` by item: raw
     values by field, and what a click pays, of candidates that the bundle does not know. `shown` is not shown again.
     `fresh` is what an online store knows of the user."""
@@ -93,6 +94,8 @@ class RankQuery:
     bids: Mapping[str, float] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
     fresh: FreshUser | None = None
+    excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

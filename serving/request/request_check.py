@@ -21,7 +21,9 @@ INT64 = range(-(2**63), 2**63)
 KEY_TYPES: dict[str, type] = {"string": str, "int64": int, "bool": bool}
 
 
-def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Collection[str]) -> None:
+def check(
+    query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Collection[str], numbers: Collection[str] = ()
+) -> None:
     """Raises RequestError on the first thing wrong."""
     if not 1 <= query.limit <= serve.max_limit:
         raise RequestError("limit", f"is {query.limit}, must lie between 1 and {serve.max_limit}")
@@ -29,12 +31,26 @@ def check(query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Coll
         raise RequestError("candidates", "is an empty list, from which nothing can be ranked; name at least one item, "
                                          "or leave it out to have items retrieved")
     _check_context(query.context, spec)
-    for name, values in query.filters.items():
-        if name not in filter_fields:
-            near = _nearest(name, filter_fields)
-            raise RequestError(f"filters[{short(name)}]", f"is not among the filter fields of this bundle{near}")
-        if not values:
-            raise RequestError(f"filters[{name}]", "has no values and would keep no item; give one or leave it out")
+    for where, given in (("filters", query.filters), ("excluded", query.excluded)):
+        for name, values in given.items():
+            if name not in filter_fields:
+                near = _nearest(name, filter_fields)
+                raise RequestError(f"{where}[{short(name)}]", f"is not among the filter fields of this bundle{near}")
+            if not values:
+                what = "would keep no item" if where == "filters" else "excludes none"
+                raise RequestError(f"{where}[{name}]", f"has no values and {what}; give one or leave it out")
+    for name, bounds in query.ranges.items():
+        _check_range(name, bounds, numbers)
+
+
+def _check_range(name: str, bounds: tuple[float, float], numbers: Collection[str]) -> None:
+    where, (least, most) = f"ranges[{short(name)}]", bounds
+    if name not in numbers:
+        raise RequestError(where, f"is not among the columns of numbers of this server{_nearest(name, numbers)}")
+    if math.isinf(least) and math.isinf(most):
+        raise RequestError(where, "has no bound and would keep every item; give at_least, at_most or both")
+    if not least <= most:
+        raise RequestError(where, f"goes from {least} to {most}, which no number does; give the smaller one first")
 
 
 def check_features(query: RankQuery, spec: FeatureSpec, auction: bool) -> None:
@@ -77,7 +93,7 @@ def _check_described(
             where = f"features[{short(item)}][{short(name)}]"
             if name not in fields:
                 raise RequestError(where, f"is no item field of this bundle{_nearest(name, fields)}")
-            _check_value(fields[name], value, where)
+            check_value(fields[name], value, where)
 
 
 def _check_context(context: Mapping[str, ContextValue], spec: FeatureSpec) -> None:
@@ -86,10 +102,11 @@ def _check_context(context: Mapping[str, ContextValue], spec: FeatureSpec) -> No
         where = f"context[{short(name)}]"
         if name not in fields:
             raise RequestError(where, f"is no context field of this bundle{_nearest(name, fields)}")
-        _check_value(fields[name], value, where)
+        check_value(fields[name], value, where)
 
 
-def _check_value(field: FeatureField, value: ContextValue, where: str) -> None:
+def check_value(field: FeatureField, value: ContextValue, where: str) -> None:
+    """Raises RequestError where the field cannot take it."""
     if not isinstance(value, tuple):
         _check_scalar(field, value, where)
         return

@@ -123,7 +123,7 @@ class RankingClient:
         try:
             return hedged(method, request, seconds, self._metadata(tenant), self._delivery.hedge_seconds)
         except grpc.RpcError as error:
-            raise _failure(error) from None
+            raise failure(error) from None
 
 
 class AsyncRankingClient:
@@ -176,7 +176,7 @@ class AsyncRankingClient:
         try:
             return await hedged_async(method, request, seconds, metadata, self._delivery.hedge_seconds)
         except grpc.RpcError as error:
-            raise _failure(error) from None
+            raise failure(error) from None
 
 
 def call_metadata(credentials: ClientCredentials, tenant: str) -> tuple[tuple[str, str], ...]:
@@ -234,7 +234,8 @@ def _described(
     return {item: pb.Features(values=_sent((features or {}).get(item)), bid=(bids or {}).get(item)) for item in items}
 
 
-def _failure(error: grpc.RpcError) -> RankingFailed:
+def failure(error: grpc.RpcError) -> RankingFailed:
+    """What a call that failed is to its caller."""
     status = rpc_status.from_call(error)
     fields: dict[str, str] = {}
     for detail in status.details if status else ():

@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,10 +28,14 @@ from contracts.errors import SluiceError
 from serving.access.doors import NO_DOORS, Doors, address
 from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
+from serving.access.role import CATALOG_SERVICE
 from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.catalog_servicer import CatalogServicer
+from serving.catalogue.catalogue import Catalogue
 from serving.events.event_room import EventRoom
 from serving.metrics.request_observer import observer_of_process, watch
+from serving.proto import sluice_pb2_grpc
 from serving.request import message_bounds
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
@@ -58,8 +63,8 @@ class ServerSettings:
     """`answers` is the folder of the response log, None for none. `connection_seconds` 0 takes the port for this
     process alone; otherwise the port is shared with other workers and with successors, and every connection is asked to
     come again after so long, without harm to its requests: so a process that is replaced is left by its callers (see
-    serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of
-    what changes between bundles: None keeps nothing.
+    serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of what changes between
+    bundles, None where nothing does.
     """
 
     host: str = "127.0.0.1"
@@ -110,8 +115,11 @@ class Server:
     refused (up to 1 s), the port closes, and running requests finish (up to 5 s).
     """
 
-    def __init__(self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None) -> None:
-        self._settings = settings
+    def __init__(
+        self, bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self._settings, self._catalogue = settings, catalogue
         most = MOST_CALLS * bundle.settings.serve.max_queue
         options = [*settings.channel_options, *message_bounds.channel_options(bundle.settings.serve),
                    ("grpc.max_concurrent_streams", round(MOST_OF_ONE * most))]
@@ -146,9 +154,11 @@ class Server:
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
         self._events.add_to(self._server)
+        sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue), self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self._settings.doors.reflects(self._settings.host):
-            reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+            names = (SERVICE, CATALOG_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._server)
 
     async def _listen(self) -> int:
         host, port = self._settings.host, self._settings.port
@@ -198,12 +208,18 @@ def run(
     bundle = behind_others(lambda: LoadedBundle.load(folder))
     served = Served(bundle.version, bundle.manifest.created)
     answers = ResponseLog(settings.answers, served) if settings.answers else None
-    with closing(answers) if answers else nullcontext():
-        uvloop.run(_serve(bundle, settings, answers, on_ready, gate))
+    with ExitStack() as open_:
+        if answers:
+            open_.enter_context(closing(answers))
+        if settings.fresh:
+            catalogue = open_.enter_context(closing(behind_others(partial(Catalogue, bundle, folder, settings.fresh))))
+            bundle = catalogue.bundle
+            catalogue.follower.start()
+        uvloop.run(_serve(bundle, settings, answers, catalogue if settings.fresh else None, on_ready, gate))
 
 
 async def _serve(
-    bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None,
+    bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None, catalogue: Catalogue | None,
     on_ready: Callable[[LoadedBundle, int], None], gate: Callable[[], None] | None,
 ) -> None:
     def ready(port: int) -> None:
@@ -211,7 +227,7 @@ async def _serve(
                  address(settings.host, port))
         on_ready(bundle, port)
 
-    server = Server(bundle, settings, answers)
+    server = Server(bundle, settings, answers, catalogue)
     if gate is not None:
         await asyncio.to_thread(gate)
     await server.run(ready)

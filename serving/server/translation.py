@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -53,6 +54,8 @@ def to_query(request: pb.RankRequest, serve: Serve) -> RankQuery:
         context=values_of("context", request.context, serve),
         candidates=_candidates(request, serve),
         filters=_filters("filters", request.filters, serve),
+        excluded=_filters("excluded", request.excluded, serve),
+        ranges=_ranges("ranges", request.ranges, serve),
         recent_items=_recent(request, serve),
         rerank=not request.skip_rerank,
         explain=request.reasons,
@@ -65,7 +68,7 @@ def to_query(request: pb.RankRequest, serve: Serve) -> RankQuery:
 def to_page_query(request: pb.RankRequest, serve: Serve) -> PageQuery:
     """A query per placement. Raises what `to_query` does, and RequestError for what placements say themselves."""
     whole = to_query(request, serve)
-    for field in ("limit", "candidates", "candidate_list", "filters"):
+    for field in ("limit", "candidates", "candidate_list", "filters", "excluded", "ranges"):
         if any(set_.name == field for set_, _ in request.ListFields()):
             raise RequestError(field, "is set beside placements, each of which says its own; leave it out")
     listed = {item for placement in request.placements for item in placement.candidate_list.item_ids}
@@ -85,6 +88,8 @@ def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve)
     return replace(
         whole, limit=placement.limit if placement.HasField("limit") else serve.default_limit, candidates=listed,
         filters=_filters(f"{where}.filters", placement.filters, serve),
+        excluded=_filters(f"{where}.excluded", placement.excluded, serve),
+        ranges=_ranges(f"{where}.ranges", placement.ranges, serve),
         context={**whole.context, **values_of(f"{where}.context", placement.context, serve)},
         features={item: whole.features[item] for item in listed or () if item in whole.features})
 
@@ -108,6 +113,13 @@ def _filters(where: str, filters: Mapping[str, pb.Values], serve: Serve) -> dict
         at_most(here, given.values, serve.max_values, "max_values")
         found[text(where, name, serve)] = texts(here, given.values, serve)
     return found
+
+
+def _ranges(where: str, ranges: Mapping[str, pb.Range], serve: Serve) -> dict[str, tuple[float, float]]:
+    """Bounds that are left out are infinite."""
+    return {text(where, name, serve): (one.at_least if one.HasField("at_least") else -math.inf,
+                                       one.at_most if one.HasField("at_most") else math.inf)
+            for name, one in ranges.items()}
 
 
 def _features(described: Mapping[str, pb.Features], serve: Serve) -> dict[str, dict[str, ContextValue]]:

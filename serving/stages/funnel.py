@@ -66,7 +66,8 @@ class Funnel:
     def check(self, query: RankQuery, deadline: Deadline) -> None:
         """Raises RequestError when the query cannot be answered as asked, DeadlineExpired when no time is left at
         entry."""
-        check(query, self._bundle.settings.serve, self._bundle.spec, self._bundle.filters)
+        check(query, self._bundle.settings.serve, self._bundle.spec, self._bundle.filters,
+              self._bundle.numbers)
         check_features(query, self._bundle.spec, self._bundle.settings.auction)
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")

@@ -81,11 +81,12 @@ class FscdScorer:
         self._item_part = None if item_part is None else np.asarray(item_part)
         self._items = RequestFeatures(narrowed(bundle, split.spec))
         self._crosses = RequestCrosses(bundle, split, grouped=item_part is not None)
-        self._all_crosses = RequestCrosses(bundle, split, grouped=False)
+        self._all_crosses, self._changed = RequestCrosses(bundle, split, grouped=False), bundle.changed
 
     def prepare(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> ScorePart:
         request, given = block(requester.inputs), candidates.given
-        known = self._crosses if given is None else self._all_crosses
+        as_grouped = given is None and (self._changed is None or not self._changed.take(candidates.rows).any())
+        known = self._crosses if as_grouped else self._all_crosses
         crosses = known.of(requester.inputs, self._split.user_part(request), given)
 
         def score(part: slice) -> np.ndarray:

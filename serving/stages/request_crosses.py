@@ -30,6 +30,7 @@ class RequestCrosses:
 
     def __init__(self, bundle: LoadedBundle, split: FscdSplit, grouped: bool = True) -> None:
         ids = np.asarray(bundle.items.ids)
+        ids = ids if bundle.items.stored == len(ids) - 1 else np.concatenate([ids[: bundle.items.stored], ids[-1:]])
         few, first, group = _grouped(split, ids) if grouped else ((), np.empty(0), np.empty(0))
         many = [name for name in split.crosses if name not in few]
         self._few = _Crosses(bundle, split, few) if few else None

@@ -90,7 +90,7 @@ def _admitted(rows: np.ndarray, given: GivenItems | None, allowed: ItemSet, quer
     """bool [K]: those that pass the request's filters."""
     if given is None:
         return allowed.contains(rows)
-    return given.read(allowed.contains, rows, given.admitted(query.filters))
+    return given.read(allowed.contains, rows, given.admitted(query))
 
 
 def _joined(channels: dict[str, np.ndarray]) -> Candidates:
@@ -158,7 +158,7 @@ class RetrievalStage:
         further = _FurtherChannels(self._bundle.channels, self._settings, self._clock, deadline)
         channels = self._channels(query, requester, user_vector, allowed, by_value, further)
         found = _joined(channels).take(slice(self._settings.candidates))
-        return Retrieved(self.with_tower_score(found, user_vector), [], len(self._item_vectors),
+        return Retrieved(self.with_tower_score(found, user_vector), [], self._offered,
                          "; ".join(further.dropped), further.seconds)
 
     def popular(self, query: RankQuery, requester: Requester) -> Retrieved:
@@ -169,7 +169,11 @@ class RetrievalStage:
             return self._listed(query, query.candidates, allowed)
         with self._open(allowed, self._seen(query, requester)) as items:
             found = _joined({"popularity": self._popular(self._settings.candidates, items)})
-        return Retrieved(found, [], len(self._item_vectors))
+        return Retrieved(found, [], self._offered)
+
+    @property
+    def _offered(self) -> int:
+        return self._bundle.shown().count if self._bundle.shown else len(self._item_vectors)
 
     def _channels(
         self, query: RankQuery, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool,
@@ -248,9 +252,20 @@ class RetrievalStage:
         return replace(candidates, vectors=vectors).scored("retrieve", vectors @ user_vector)
 
     def allowed(self, query: RankQuery) -> ItemSet | None:
-        """The items that the request's filters admit; None when the request filters nothing."""
-        allowed = None
+        """The items that may be shown and that the request's filters admit; None when all may come."""
+        allowed = self._bundle.shown() if self._bundle.shown else None
         for name, values in query.filters.items():
             mask = self._bundle.filters[name].items(values)
             allowed = mask if allowed is None else allowed & mask
+        for mask in excluded_and_within(self._bundle, query):
+            allowed = mask if allowed is None else allowed & mask
         return allowed
+
+
+def excluded_and_within(bundle: LoadedBundle, query: RankQuery) -> Iterator[ItemSet]:
+    """The sets that `excluded` and `ranges` admit."""
+    for name, values in query.excluded.items():
+        yield bundle.filters[name].items(values).complement()
+    for name, (least, most) in query.ranges.items():
+        numbers = bundle.numbers[name]
+        yield ItemSet.of((numbers >= least) & (numbers <= most))

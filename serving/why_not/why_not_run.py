@@ -27,6 +27,7 @@ from serving.stages.auction import expected_revenue
 from serving.stages.diversity import unit
 from serving.stages.funnel import Funnel
 from serving.stages.request_run import Trace
+from serving.stages.retrieval import excluded_and_within
 
 INNER_PRODUCT, ECPM, LOGIT, PROBABILITY = "inner product of the towers", "eCPM", "logit", "probability"
 RELEVANCE = "marginal relevance"
@@ -134,9 +135,13 @@ class _Traced:
         query = self._query
         if query.candidates is not None and item not in query.candidates:
             return "the request names its candidates, and it is not among them"
+        if self._bundle.shown is not None and not self._bundle.shown().contains(np.array([row]))[0]:
+            return "it is withdrawn, or none of it is left"
         for name, values in query.filters.items():
             if not self._bundle.filters[name].items(values).contains(np.array([row]))[0]:
                 return f"the filter {name!r} does not admit it"
+        if not all(admitted.contains(np.array([row]))[0] for admitted in excluded_and_within(self._bundle, query)):
+            return "its value is excluded, or its number lies without the range"
         if query.candidates is None and not self._bundle.settings.retrieve.repeat and row in self._requester.recent:
             return "it is among the user's recent items, which are not shown again"
         report = self._reports["retrieve"]

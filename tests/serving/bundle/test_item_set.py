@@ -13,12 +13,21 @@ MEMBERS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size
 def test_bits_say_what_the_members_say(pairs: list[tuple[bool, bool]]) -> None:
     left, right = np.array(pairs).T
     sets = {"left": (ItemSet.of(left), left), "both": (ItemSet.of(left) & ItemSet.of(right), left & right),
-            "either": (ItemSet.of(left) | ItemSet.of(right), left | right)}
+            "either": (ItemSet.of(left) | ItemSet.of(right), left | right),
+            "others": (ItemSet.of(left).complement(), ~left)}
     for found, expected in sets.values():
         assert found.rows().tolist() == np.flatnonzero(expected).tolist()
         assert found.contains(np.arange(len(expected))).tolist() == expected.tolist()
         assert found.count == expected.sum()
         assert found.size == len(expected)
+
+
+@given(MEMBERS)
+def test_the_first_items_of_a_set(pairs: list[tuple[bool, bool]]) -> None:
+    members = np.array(pairs)[:, 0]
+    for size in range(len(members) + 1):
+        cut = ItemSet.of(members).cut(size)
+        assert (cut.rows().tolist(), cut.size) == (np.flatnonzero(members[:size]).tolist(), size)
 
 
 def test_nobody() -> None:

@@ -10,6 +10,7 @@ import pytest
 from contracts.errors import RequestError
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems, ItemDescriber
+from serving.request.query import RankQuery
 
 KNOWN, TWIN = "i78", "twin"
 
@@ -59,12 +60,23 @@ def test_tables_are_read_around_given_items(loaded: LoadedBundle, made: GivenIte
     assert made.stored(rows).tolist() == [3, -1, 0]
 
 
+def asked(**query: Any) -> RankQuery:
+    return RankQuery(user="u", limit=1, **query)
+
+
 def test_filters_ask_the_description(made: GivenItems, described: dict[str, Any]) -> None:
     mine = {"category": (described["category"], "x"), "brand": (str(described["brand"]),)}
-    assert made.admitted(mine).tolist() == [True]
+    assert made.admitted(asked(filters=mine)).tolist() == [True]
     price = str(described["price"])
     for wrong in ({"category": ("x",)}, {"tags": ("cheap",)}, {"unsaid": ("x",)}, {"price": (price,)}):
-        assert made.admitted({**mine, **wrong}).tolist() == [False]
+        assert made.admitted(asked(filters={**mine, **wrong})).tolist() == [False]
+
+
+def test_so_do_exclusions_and_ranges(made: GivenItems, described: dict[str, Any]) -> None:
+    assert made.admitted(asked(excluded={"category": ("x",)}, ranges={"bid": (1.5, 2.0)})).tolist() == [True]
+    assert made.admitted(asked(excluded={"category": (described["category"],)})).tolist() == [False]
+    assert made.admitted(asked(ranges={"bid": (1.6, 2.0)})).tolist() == [False]
+    assert made.admitted(asked(ranges={"stock": (0.0, 2.0)})).tolist() == [False]
 
 
 def test_what_cannot_be_encoded_is_the_callers_fault(loaded: LoadedBundle) -> None:

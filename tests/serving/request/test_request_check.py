@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -121,6 +122,17 @@ def test_a_refusal_shows_little_of_a_value(query: dict[str, Any]) -> None:
 def test_a_refusal_names_some_of_many_fields() -> None:
     many = {f"field_{number}": 1 for number in range(1000)}
     assert len(refused_among(many)) < 500
+
+
+def test_what_excludes_and_what_ranges_is_checked() -> None:
+    assert "excludes none" in refused("excluded[brand]", excluded={"brand": ()})
+    assert "did you mean 'brand'?" in refused("excluded[brnad]", excluded={"brnad": ("x",)})
+    assert "columns of numbers" in refused("ranges[stock]", ranges={"stock": (1.0, 2.0)})
+    check(RankQuery("u", 5, ranges={"bid": (1.0, math.inf)}), SERVE, SPEC, {}, {"bid"})
+    for wrong, said in (((-math.inf, math.inf), "no bound"), ((2.0, 1.0), "smaller one first"),
+                        ((math.nan, 1.0), "smaller one first")):
+        with pytest.raises(RequestError, match=said):
+            check(RankQuery("u", 5, ranges={"bid": wrong}), SERVE, SPEC, {}, {"bid"})
 
 
 def refused_among(filters: dict[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -39,9 +40,11 @@ def test_a_full_request_goes_over_whole() -> None:
     request = pb.RankRequest(
         user_id="u1", limit=3, candidates=["a"], skip_rerank=True, reasons=True, partial_ok=False,
         context={"hour": pb.Value(integer=7)}, filters={"category": pb.Values(values=["music", "games"])},
+        excluded={"brand": pb.Values(values=["x"])}, ranges={"bid": pb.Range(at_least=0), "stock": pb.Range(at_most=2)},
         recent_items=pb.RecentItems(item_ids=["b"]))
     assert to_query(request, SERVE) == RankQuery(
         user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
+        excluded={"brand": ("x",)}, ranges={"bid": (0.0, math.inf), "stock": (-math.inf, 2.0)},
         recent_items=("b",), rerank=False, explain=True, partial_ok=False)
 
 

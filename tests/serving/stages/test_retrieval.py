@@ -114,6 +114,25 @@ def test_explicit_candidates_replace_retrieval(loaded: LoadedBundle) -> None:
     assert found.offered == 4
 
 
+def test_what_is_excluded_does_not_come_and_what_has_no_value_does(loaded: LoadedBundle) -> None:
+    _, _, found = retrieve(loaded, excluded={"category": ("books", "games")})
+    books = loaded.filters["category"].items(("books", "games"))
+    assert len(found.candidates)
+    assert not books.contains(found.candidates.rows).any()
+    _, _, listed = retrieve(loaded, candidates=("i00", "i02", "i07"), excluded={"category": ("books",)})
+    assert loaded.items.keys_of(listed.candidates.rows) == ["i02", "i07"]  # i07 has none
+
+
+def test_a_range_keeps_its_bounds(loaded: LoadedBundle) -> None:
+    bids = loaded.bids
+    assert bids is not None
+    least, most = np.sort(bids)[[10, 14]].tolist()
+    _, _, found = retrieve(loaded, "nobody", ranges={"bid": (least, most)})
+    assert sorted(bids[found.candidates.rows].tolist()) == np.sort(bids)[10:15].tolist()
+    _, _, both = retrieve(loaded, ranges={"bid": (least, float("inf"))}, filters={"category": ("books",)})
+    assert (bids[both.candidates.rows] >= least).all()
+
+
 def test_filters_hold_for_explicit_candidates(loaded: LoadedBundle) -> None:
     _, _, found = retrieve(loaded, candidates=("i00", "i01", "i04"), filters={"category": ("books",)})
     assert found.candidates.rows.tolist() == loaded.items.rows(["i00", "i04"]).tolist()

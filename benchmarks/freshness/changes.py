@@ -1,0 +1,119 @@
+"""Changes of the synthetic world's items, drawn: mostly bids; stock, withdrawals, items new or described anew."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
+
+import numpy as np
+
+from benchmarks.serving.funnel import VALUES
+from serving.proto import sluice_pb2 as pb
+from serving.server.catalog_client import CatalogClient, ItemChange
+from serving.server.client import RankingFailed
+
+KINDS = ("bid", "stock", "withdraw", "upsert")
+SHARES = (0.75, 0.15, 0.05, 0.05)
+NEW = 0.5  # of the upserts
+LOOK_SECONDS = 0.01
+
+
+class DrawnChanges:
+    """Endless batches for `items` items of the world; versions rise with every change."""
+
+    def __init__(self, items: int, seed: int = 0) -> None:
+        self._items, self._draw, self._version = items, np.random.default_rng(seed), time.time_ns() // 1000
+        self._new = 0
+
+    def batch(self, size: int) -> tuple[str, list[ItemChange]]:
+        """A kind, and changes of that kind."""
+        kind = str(self._draw.choice(KINDS, p=SHARES))
+        return kind, [self._change(kind) for _ in range(size)]
+
+    def _change(self, kind: str) -> ItemChange:
+        self._version += 1
+        item = f"i{self._draw.integers(0, self._items)}"
+        if kind == "bid":
+            return ItemChange(item=item, version=self._version, bid=float(self._draw.lognormal()))
+        if kind == "stock":
+            return ItemChange(item=item, version=self._version, stock=float(self._draw.integers(0, 20)))
+        if kind == "withdraw":
+            return ItemChange(item=item, version=self._version)
+        if self._draw.random() < NEW:
+            self._new += 1
+            item = f"new{self._version}"
+        values = {f"item{field}": f"v{self._draw.integers(0, VALUES)}" for field in range(16)}
+        rates = {f"item_rate{field}": float(self._draw.normal(4, 3)) for field in range(6)}
+        return ItemChange(item=item, version=self._version, values={**values, **rates},
+                          bid=float(self._draw.lognormal()))
+
+
+def send(client: CatalogClient, kind: str, changes: list[ItemChange]) -> pb.ChangeResponse:
+    method = {"bid": client.set_bids, "stock": client.set_stock, "withdraw": client.withdraw,
+              "upsert": client.upsert}[kind]
+    return method(changes)
+
+
+class Updater:
+    """While it is open, `per_second` changes are sent in batches of `size`, at their times whatever the server does.
+    `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time."""
+
+    def __init__(self, target: str, drawn: DrawnChanges, per_second: float, size: int, watchers: int) -> None:
+        self._target, self._drawn, self._gap, self._size = target, drawn, size / per_second, size
+        self._watchers = watchers
+        self.sent, self.outcomes = 0, Counter[str]()
+        self.visible: list[float] = []
+        self.recalls: list[float] = []
+        self.status: list[pb.CatalogStatus] = []
+        self._last = (0, 0.0)
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._watch)]
+
+    def __enter__(self) -> Updater:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _send(self) -> None:
+        with CatalogClient(self._target) as client:
+            for due in self._times():
+                if self._stop.wait(max(due - time.monotonic(), 0.0)):
+                    return
+                kind, changes = self._drawn.batch(self._size)
+                begun = time.monotonic()
+                try:
+                    answer = send(client, kind, changes)
+                except RankingFailed as error:
+                    self.outcomes[error.code] += len(changes)
+                    continue
+                self.sent += len(changes)
+                self.outcomes.update(pb.ChangeResult.Outcome.Name(one.outcome) for one in answer.results)
+                self._last = (answer.sequence, begun)
+
+    def _times(self) -> Iterator[float]:
+        due = time.monotonic()
+        while True:
+            yield due
+            due += self._gap
+
+    def _watch(self) -> None:
+        clients = [CatalogClient(self._target) for _ in range(self._watchers)]
+        while not self._stop.wait(LOOK_SECONDS):
+            sequence, begun = self._last
+            waiting = set(range(self._watchers)) if sequence else set[int]()
+            while waiting and not self._stop.wait(LOOK_SECONDS):
+                self.status = [client.status() for client in clients]
+                waiting = {place for place in waiting if self.status[place].applied_sequence < sequence}
+            if sequence and not waiting:
+                self.visible.append(time.monotonic() - begun)
+                self.recalls += [one.recall for one in self.status if one.HasField("recall")]

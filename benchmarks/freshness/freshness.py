@@ -1,0 +1,118 @@
+"""Items that change while they are served: how soon they are seen, and what that costs the requests beside them.
+
+    sluice bench freshness [--items 1000000] [--seconds 60] [--rate 100] [--updates 1000] [--workers 2] [--kills 50]
+                          [--json]
+
+A real `sluice serve --fresh` of the synthetic world of `sluice bench funnel`, asked by a generator of its own, first
+undisturbed, then beside the changes: three in four are bids, the others stock, withdrawals, and
+items new or described anew.
+
+    updates_per_second    changes that were acknowledged
+    visible_p99_s         from sending a batch until the workers behind several connections show it
+    request_p99_ratio     p99 of the requests beside the changes over the p99 of those before
+    recall_min            the lowest recall at 100 against exact search that a worker reported
+    kills, acknowledged_lost    SIGKILL at random moments while items are withdrawn; those that came back
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from benchmarks.freshness import kills
+from benchmarks.freshness.changes import DrawnChanges, Updater
+from benchmarks.serving.funnel import VALUES, world
+from benchmarks.serving.open_loop import LoadFigures, offered
+from benchmarks.serving.synthetic_bundle import publish
+from sluice.demo.server_process import ServerProcess
+
+BATCH, WATCHERS, DEADLINE = 50, 8, 2.0
+KILLED_ITEMS = 20_000
+
+
+class FreshnessFigures(BaseModel):
+    """What the last line says under "freshness"; None was not measured."""
+
+    model_config = ConfigDict(frozen=True)
+
+    updates_per_second: float | None = None
+    visible_p99_s: float | None = None
+    request_p99_ratio: float | None = None
+    recall_min: float | None = None
+    kills: int | None = None
+    acknowledged_lost: int | None = None
+
+
+def resident(server: ServerProcess) -> float:
+    """MiB of the server's largest process."""
+    pids = [server.process.pid, *map(int, subprocess.run(
+        ["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True, check=False).stdout.split())]
+    pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids if Path(f"/proc/{pid}").exists()]
+    return max(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> FreshnessFigures:
+    options = ("--fresh", str(folder / "fresh"), "--workers", str(chosen.workers))
+    server = ServerProcess(bundle, folder / "server.log", options=options)
+    try:
+        offered(server.target, chosen.rate, min(10.0, chosen.seconds), DEADLINE)
+        before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
+        with Updater(server.target, DrawnChanges(chosen.items), chosen.updates, BATCH, WATCHERS) as updater:
+            beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE)
+        status = updater.status[0]
+        print_requests("before", before)
+        print_requests("beside changes", beside)
+        print(f"{updater.sent} changes {dict(updater.outcomes)}; {len(updater.visible)} batches watched; "
+              f"{status.changed_items} changed, {status.hidden_items} hidden, {status.merges} merges, room for "
+              f"{status.room}; largest process {memory:.0f} MiB before, {resident(server):.0f} after")
+    finally:
+        server.stop()
+    visible = sorted(updater.visible)
+    return FreshnessFigures(
+        updates_per_second=updater.sent / chosen.seconds, visible_p99_s=visible[int(0.99 * len(visible))],
+        request_p99_ratio=beside.p99_ms / before.p99_ms, recall_min=min(updater.recalls, default=None))
+
+
+def print_requests(name: str, found: LoadFigures) -> None:
+    print(f"{name}: {found.answered:.1f}/s answered, p50 {found.p50_ms:.1f}, p95 {found.p95_ms:.1f}, p99 "
+          f"{found.p99_ms:.1f} ms, {found.codes}, {found.degraded} degraded, sent {found.sent_late_ms:.1f} ms late")
+
+
+def after_kills(folder: Path, count: int) -> FreshnessFigures:
+    bundle = publish(world(KILLED_ITEMS, "dnn"), folder, VALUES)
+    found = kills.measure(bundle, folder, KILLED_ITEMS, count)
+    print(f"{count} kills: {found}")
+    return FreshnessFigures(kills=count, acknowledged_lost=int(found["acknowledged_lost"]))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--bundle", type=Path, help="a published world of so many items, in place of a new one")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
+    parser.add_argument("--updates", type=float, default=1000.0, help="changes a second")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--kills", type=int, default=50, help="0 kills nothing")
+    parser.add_argument("--json", action="store_true", help="end with one JSON line, as without it")
+    chosen = parser.parse_args(argv)
+    found = FreshnessFigures()
+    with tempfile.TemporaryDirectory(prefix="sluice-freshness-") as place:
+        if chosen.updates:
+            bundle = chosen.bundle or publish(world(chosen.items, "dnn"), Path(place) / "large", VALUES)
+            found = beside_requests(Path(place), bundle, chosen)
+        if chosen.kills:
+            killed = after_kills(Path(place) / "small", chosen.kills)
+            found = found.model_copy(update=killed.model_dump(exclude_none=True))
+    print(json.dumps({"freshness": found.model_dump(exclude_none=True)}))
+
+
+if __name__ == "__main__":
+    main()

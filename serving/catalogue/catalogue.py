@@ -1,0 +1,43 @@
+"""A worker's catalogue: what is served, kept fresh by a follower, and the writer through which changes come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.change import Change
+from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.follower import Follower
+from serving.catalogue.fresh_bundle import FreshBundle
+
+
+class Catalogue:
+    """Of the bundle `loaded` from `bundle_folder`, with the changes that `folder` holds; any worker may write there.
+    All that is stored is shown when this is made; what comes later, once the follower is started. Raises DataError
+    where the store cannot be opened."""
+
+    def __init__(self, loaded: LoadedBundle, bundle_folder: Path, folder: Path) -> None:
+        self.fresh = FreshBundle(loaded, bundle_folder)
+        self.follower, self._store = Follower(self.fresh, folder), ChangeStore(folder)
+        self.follower.catch_up()
+        self.writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalogue-writing")
+
+    @property
+    def bundle(self) -> LoadedBundle:
+        """What to serve."""
+        return self.fresh.bundle
+
+    def record(self, changes: Sequence[Change]) -> tuple[list[bool], int]:
+        """As ChangeStore does; in the thread of `writing`."""
+        return self._store.record(changes)
+
+    def stored(self) -> int:
+        """The last sequence number of the store; in the thread of `writing`."""
+        return self._store.last()
+
+    def close(self) -> None:
+        self.writing.shutdown()
+        self.follower.close()
+        self._store.close()

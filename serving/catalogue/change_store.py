@@ -1,0 +1,66 @@
+"""The last change of every item and kind, numbered in the order of their commits (SQLite, in write-ahead mode).
+
+A change replaces the one before it of the same item and kind under a new, higher sequence number: so the file grows
+with the items that ever changed and not with the changes, and who follows the numbers misses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from serving.catalogue.change import Change
+from serving.embedded_store.database import opened, transaction
+
+FILE = "catalogue.sqlite"
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS changes (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    item TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('item', 'bid', 'stock')),
+    version INTEGER NOT NULL,
+    event_time INTEGER NOT NULL,
+    arrived INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (item, kind)
+) STRICT;
+"""
+STORED = "SELECT version FROM changes WHERE item = ? AND kind = ?"
+PUT = "INSERT OR REPLACE INTO changes (item, kind, version, event_time, arrived, value) VALUES (?, ?, ?, ?, ?, ?)"
+AFTER = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes WHERE sequence > ? "
+         "ORDER BY sequence LIMIT ?")
+
+
+class ChangeStore:
+    """In `folder`, which several processes may share. One thread at a time; each opens its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = opened(folder / FILE, SCHEMA)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def record(self, changes: Sequence[Change]) -> tuple[list[bool], int]:
+        """Whether each was newer than what is stored, and the last sequence number; on disk when this returns."""
+        with transaction(self._database):
+            applied = [self._put(change) for change in changes]
+            return applied, self.last()
+
+    def _put(self, change: Change) -> bool:
+        stored = self._database.execute(STORED, (change.item, change.kind)).fetchone()
+        if stored is not None and stored[0] >= change.version:
+            return False
+        self._database.execute(PUT, (change.item, change.kind, change.version, change.event_time, change.arrived,
+                                     change.value))
+        return True
+
+    def last(self) -> int:
+        """The highest sequence number, 0 without any."""
+        return int(self._database.execute("SELECT coalesce(max(sequence), 0) FROM changes").fetchone()[0])
+
+    def after(self, sequence: int, most: int) -> list[tuple[int, Change]]:
+        """The first changes beyond a sequence number, in their order."""
+        rows = self._database.execute(AFTER, (sequence, most)).fetchall()
+        return [(number, Change(item=item, kind=kind, version=version, event_time=event_time, arrived=arrived,
+                                value=value))
+                for number, item, kind, version, event_time, arrived, value in rows]

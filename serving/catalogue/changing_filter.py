@@ -1,0 +1,62 @@
+"""A filter column of items that change: the bundle's own sets, corrected for the items that were described anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from serving.bundle.filter_column import FilterColumn
+from serving.bundle.item_set import ItemSet
+
+
+class _Changed(NamedTuple):
+    """Codes [n] of the rows [n] that changed, and the set of all others."""
+
+    rows: np.ndarray
+    codes: np.ndarray
+    others: ItemSet
+
+
+class ChangingFilter:
+    """Of `size` rows, the first of which are those of `stored`. What is `put` requests see after `publish`."""
+
+    def __init__(self, stored: FilterColumn, size: int) -> None:
+        self._stored, self._size = stored, size
+        self._codes: dict[str, int] = {}
+        self._values: dict[int, str | None] = {}
+        self._changed = self._taken()
+
+    def put(self, row: int, value: str | None) -> None:
+        """None where the item has no value."""
+        self._values[row] = value
+
+    def stored_value(self, row: int) -> str | None:
+        """Of a row of the bundle."""
+        code = int(self._stored.codes[row])
+        return None if code < 0 else bytes(self._stored.values[code]).decode()
+
+    def publish(self) -> None:
+        self._changed = self._taken()
+
+    def items(self, wanted: Sequence[str]) -> ItemSet:
+        """Those whose value is one of `wanted`."""
+        now, bits = self._changed, np.zeros(-(-self._size // 8), dtype=np.uint8)
+        stored = self._stored.items(wanted).bits
+        bits[: len(stored)] = stored
+        bits &= now.others.bits
+        codes = [code for code in map(self._codes.get, wanted) if code is not None]
+        rows = now.rows[np.isin(now.codes, codes)]
+        np.bitwise_or.at(bits, rows >> 3, (1 << (rows & 7)).astype(np.uint8))
+        return ItemSet(bits, self._size)
+
+    def _taken(self) -> _Changed:
+        rows = np.fromiter(self._values, dtype=np.int64, count=len(self._values))
+        others = np.ones(self._size, dtype=bool)
+        others[rows] = False
+        codes = np.fromiter((self._code(value) for value in self._values.values()), np.int32, len(rows))
+        return _Changed(rows, codes, ItemSet.of(others))
+
+    def _code(self, value: str | None) -> int:
+        return -1 if value is None else self._codes.setdefault(value, len(self._codes))

@@ -1,0 +1,239 @@
+"""Maximum inner product search over items that change: the bundle's index, what was merged since, and the latest.
+
+    base      the bundle's own FAISS index, without the items that were described anew
+    merged    those, in a second index of the same kind (with the same lists)
+    latest    the last few thousand of them, searched one by one until they are merged
+
+The three are searched together, for items that are shown alone. A bid is one dimension of a vector, and is changed in
+the base where it lies: with 8-bit codes it is one byte. An item whose bid leaves the range of the codes goes to the
+latest. What a search reads is a `Snapshot`, replaced as a whole after every batch of changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import faiss
+import numpy as np
+
+from serving.bundle import item_index
+from serving.bundle.best_first import best_first
+from serving.bundle.item_index import EXACT_BELOW_PASS_RATE, MAX_LISTS_READ, Hits, ItemIndex
+from serving.bundle.item_set import ItemSet
+
+MERGE_AT = 4096  # latest items
+MOST_LATEST = 65_536
+SCORED_AT_ONCE = 16_384
+QUERIES = 16  # of the latest, to measure recall with
+NONE = Hits(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Snapshot:
+    """`shown`: items that may be; `in_base`, `in_merged`: those whose vector is the one that the index holds; `rows`
+    [L] of the latest, -1 where a later one of the same item follows; `vectors` [L, d]."""
+
+    shown: ItemSet
+    in_base: ItemSet
+    in_merged: ItemSet
+    merged: Any
+    rows: np.ndarray
+    vectors: np.ndarray
+
+
+class ChangingIndex:
+    """`vectors` [size, d] of all items, those of `base` first. One thread changes, one merges, all search."""
+
+    def __init__(self, base: ItemIndex, vectors: np.ndarray) -> None:
+        count, size = len(base), len(vectors)
+        self.base, self.vectors, self.merges = base, vectors, 0
+        self._codes = item_codes(base)
+        self._shown, self._in_base, self._in_merged = (np.zeros(size, dtype=bool) for _ in range(3))
+        self._shown[:count] = self._in_base[:count] = True
+        self._merged = _like(base)
+        self._begun, self._count = 0, 0  # of all latest ever: how many were merged away, how many of the rest there are
+        self._rows, self._latest = _latest_room(vectors.shape[1])
+        self._slots = np.full(size, -1, dtype=np.int64)
+        self._lock = threading.Lock()
+        self.asked: deque[np.ndarray] = deque(maxlen=QUERIES)
+        self.snapshot = self._taken()
+
+    @property
+    def unmerged(self) -> int:
+        return len(self.snapshot.rows)
+
+    def show(self, rows: np.ndarray, shown: np.ndarray) -> None:
+        self._shown[rows] = shown
+
+    def put(self, rows: np.ndarray) -> None:
+        """Items whose vectors are other ones now."""
+        with self._lock:
+            self._put(rows)
+
+    def set_column(self, rows: np.ndarray, column: int, values: np.ndarray) -> None:
+        """One dimension of items' vectors."""
+        with self._lock:
+            self.vectors[rows, column] = values
+            based = self._in_base[rows]
+            written = self._codes.write(rows[based], column, values[based])
+            self._put(np.concatenate([rows[~based], rows[based][~written]]))
+
+    def publish(self) -> None:
+        """From now on searches see all of it."""
+        with self._lock:
+            self.snapshot = self._taken()
+
+    def merge(self) -> None:
+        """Takes the latest into the merged index; searches go on meanwhile."""
+        with self._lock:
+            count, rows = self._count, self._rows[: self._count].copy()
+            vectors, kept = self._latest, self._in_merged.copy()
+        grown = faiss.clone_index(self._merged)
+        grown.remove_ids(faiss.IDSelectorNot(faiss.IDSelectorBitmap(ItemSet.of(kept).bits)))  # type: ignore[arg-type, call-arg]
+        living = rows >= 0
+        grown.add_with_ids(np.ascontiguousarray(vectors[:count][living]), rows[living])
+        with self._lock:
+            self._move(count, grown)
+            self.snapshot = self._taken()
+
+    def search(self, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits:
+        """The k best items that are shown, and `allowed` where there is such a set, for one query [d]."""
+        now = self.snapshot
+        self.asked.append(query)
+        open_ = now.shown if allowed is None else allowed & now.shown
+        k = min(k, open_.count)
+        if k == 0:
+            return NONE
+        if open_.count < EXACT_BELOW_PASS_RATE * now.shown.count:
+            return item_index.exact_search(self.vectors, query, k, open_.rows())
+        parts = [item_index.search(self.base, query, k, (open_ & now.in_base).cut(len(self.base))),
+                 self._of_merged(now, query, k, open_), _of_latest(now, query, k, open_)]
+        scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+        best = best_first(scores, rows, k)
+        return Hits(scores[best], rows[best])
+
+    def recall(self, query: np.ndarray, k: int) -> float:
+        """Share of a search's hits that score as high as the k-th best item that is shown."""
+        rows = self.snapshot.shown.rows()
+        k = min(k, len(rows))
+        if not k:
+            return 1.0
+        parts = (self.vectors[start : start + SCORED_AT_ONCE] for start in range(0, int(rows[-1]) + 1, SCORED_AT_ONCE))
+        scores = np.concatenate([part @ query for part in parts])[rows]
+        limit = np.partition(scores, len(scores) - k)[len(scores) - k]
+        return float(np.count_nonzero(self.vectors[self.search(query, k).rows] @ query >= limit - 1e-5) / k)
+
+    def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
+        wanted = open_ & now.in_merged
+        if not wanted.count:
+            return NONE
+        bounds: dict[str, Any] = {"sel": faiss.IDSelectorBitmap(wanted.bits)}  # type: ignore[arg-type, call-arg]
+        if not self.base.exact:
+            bounds["nprobe"] = min(now.merged.nlist, MAX_LISTS_READ)
+        kind = faiss.SearchParameters if self.base.exact else faiss.SearchParametersIVF
+        scores, rows = now.merged.search(query[None].astype(np.float32), min(k, wanted.count), params=kind(**bounds))
+        found = rows[0] >= 0
+        return Hits(scores[0][found], rows[0][found])
+
+    def _put(self, rows: np.ndarray) -> None:
+        rows = np.unique(rows)
+        if not len(rows):
+            return
+        assert len(rows) <= MOST_LATEST - self._count, "the latest are merged before there is no room for more"
+        before = self._slots[rows] - self._begun
+        self._rows[before[before >= 0]] = -1
+        end = self._count + len(rows)
+        self._rows[self._count : end], self._latest[self._count : end] = rows, self.vectors[rows]
+        self._slots[rows] = np.arange(self._count, end) + self._begun
+        self._in_base[rows] = self._in_merged[rows] = False
+        self._count = end
+
+    @property
+    def free(self) -> int:
+        """How many more the latest can take."""
+        return MOST_LATEST - self._count
+
+    def _move(self, count: int, grown: Any) -> None:
+        """The first `count` of the latest are in `grown`; those that changed meanwhile stay out of its sight."""
+        moved = self._rows[:count][self._rows[:count] >= 0]
+        self._in_merged[moved] = True
+        rows, latest = _latest_room(self.vectors.shape[1])
+        rest = self._count - count
+        rows[:rest], latest[:rest] = self._rows[count : self._count], self._latest[count : self._count]
+        self._rows, self._latest, self._count, self._begun = rows, latest, rest, self._begun + count
+        self._merged, self.merges = grown, self.merges + 1
+
+    def _taken(self) -> Snapshot:
+        return Snapshot(shown=ItemSet.of(self._shown), in_base=ItemSet.of(self._in_base),
+                        in_merged=ItemSet.of(self._in_merged), merged=self._merged,
+                        rows=self._rows[: self._count].copy(), vectors=self._latest[: self._count])
+
+
+def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
+    if not len(now.rows):
+        return NONE
+    found = np.flatnonzero((now.rows >= 0) & open_.contains(now.rows))
+    scores = (now.vectors @ query)[found]
+    best = best_first(scores, now.rows[found], k)
+    return Hits(scores[best], now.rows[found][best])
+
+
+def _latest_room(width: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.full(MOST_LATEST, -1, dtype=np.int64), np.empty((MOST_LATEST, width), dtype=np.float32)
+
+
+def _like(base: ItemIndex) -> Any:
+    """An empty index of the same kind, which knows items by numbers of their own."""
+    if base.exact:
+        return faiss.IndexIDMap(faiss.IndexFlatIP(base.vectors.shape[1]))
+    empty = faiss.clone_index(base.faiss_index)
+    empty.reset()
+    return empty
+
+
+class FlatCodes:
+    """The vectors of an exact index, as they lie there."""
+
+    def __init__(self, index: Any) -> None:
+        self._vectors = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * index.d).reshape(-1, index.d)
+
+    def write(self, rows: np.ndarray, column: int, values: np.ndarray) -> np.ndarray:
+        """bool [n]: whether each was written."""
+        self._vectors[rows, column] = values
+        return np.ones(len(rows), dtype=bool)
+
+
+class ListCodes:
+    """The 8-bit codes of an IVF index: residuals from their list's centroid, from `low` on in 255 steps of `span`."""
+
+    def __init__(self, index: Any) -> None:
+        self._lists, width = faiss.downcast_InvertedLists(index.invlists), index.d
+        self._centroids = index.quantizer.reconstruct_n(0, index.nlist) if index.by_residual else None
+        trained = faiss.vector_to_array(index.sq.trained)
+        self._low, self._span = trained[:width], trained[width:]
+        self._list, self._place = (np.zeros(index.ntotal, dtype=np.int32) for _ in range(2))
+        self._codes = []
+        for number in range(index.nlist):
+            size = self._lists.list_size(number)
+            ids = faiss.rev_swig_ptr(self._lists.get_ids(number), size) if size else np.empty(0, dtype=np.int64)
+            self._list[ids], self._place[ids] = number, np.arange(size)
+            self._codes.append(faiss.rev_swig_ptr(self._lists.get_codes(number), size * width).reshape(size, width)
+                               if size else np.empty((0, width), dtype=np.uint8))
+
+    def write(self, rows: np.ndarray, column: int, values: np.ndarray) -> np.ndarray:
+        """bool [n]: whether each lies within what the codes can say."""
+        lists = self._list[rows]
+        residuals = values if self._centroids is None else values - self._centroids[lists, column]
+        steps = 255 * (residuals - self._low[column]) / self._span[column]
+        fits = (steps >= 0) & (steps < 256)
+        for number, place, step in zip(lists[fits].tolist(), self._place[rows[fits]].tolist(),
+                                       steps[fits].astype(np.uint8).tolist(), strict=True):
+            self._codes[number][place, column] = step
+        return fits
+
+
+def item_codes(base: ItemIndex) -> FlatCodes | ListCodes:
+    return FlatCodes(base.faiss_index) if base.exact else ListCodes(base.faiss_index)

@@ -1,0 +1,101 @@
+"""Shows what the store holds: a thread of every worker that reads on from the last number it has seen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from serving.catalogue.change import Change
+from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.changing_index import MERGE_AT, QUERIES
+from serving.catalogue.fresh_bundle import FreshBundle
+
+POLL_SECONDS = 0.05
+AT_ONCE = 5000  # changes
+RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
+MERGE_PRIORITY = 10  # Linux's nice value
+LATEST = 10_000  # of which the delay is known
+log = logging.getLogger("sluice.serving")
+
+
+class Follower:
+    """Of one bundle's items. `catch_up` first, then `start`; `applied` is the last sequence number that is shown."""
+
+    def __init__(self, fresh: FreshBundle, folder: Path) -> None:
+        self._fresh, self._store = fresh, ChangeStore(folder)
+        self.applied, self.failure = 0, ""
+        self._recalls: deque[float] = deque(maxlen=QUERIES)
+        self._delays: deque[float] = deque(maxlen=LATEST)
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=work, name=name, daemon=True)
+                         for name, work in (("catalogue", self._follow), ("catalogue-merge", self._merge))]
+
+    @property
+    def visible_p99(self) -> float:
+        """Seconds from a change's arrival to its being shown."""
+        return float(np.quantile(list(self._delays), 0.99)) if self._delays else 0.0
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the exact search's best items that the search found, over the latest measurements; None before the
+        first."""
+        return float(np.mean(list(self._recalls))) if self._recalls else None
+
+    def catch_up(self) -> None:
+        """All that is stored, before anything is served."""
+        while self._step():
+            pass
+        self._delays.clear()
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        self._store.close()
+
+    def _follow(self) -> None:
+        while not self._stopping.wait(POLL_SECONDS):
+            try:
+                while self._step():
+                    pass
+                self.failure = ""
+            except Exception as error:  # whatever it is, the next try may succeed
+                if not self.failure:
+                    log.error("changes of items are not shown", exc_info=error)
+                self.failure = f"{type(error).__name__}: {error}"
+
+    def _merge(self) -> None:
+        """With low priority: requests go first."""
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), MERGE_PRIORITY)
+        index, measured = self._fresh.index, time.monotonic()
+        while not self._stopping.wait(POLL_SECONDS):
+            if index.unmerged >= MERGE_AT:
+                index.merge()
+            if time.monotonic() > measured + RECALL_SECONDS and index.asked:
+                self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT))
+                measured = time.monotonic()
+
+    def _step(self) -> bool:
+        """Whether there may be more."""
+        found: Sequence[tuple[int, Change]] = self._store.after(self.applied, AT_ONCE)
+        if not found:
+            return False
+        self._fresh.apply([change for _, change in found])
+        self.applied = found[-1][0]
+        now = time.time()
+        self._delays.extend(now - change.arrived / 1e6 for _, change in found)
+        return len(found) == AT_ONCE

@@ -1,0 +1,200 @@
+"""A loaded bundle whose items change while it is served: the same tables with room behind them, rows written in place.
+
+    described anew      its row of every table; its vector goes to the index's latest (changing_index.py)
+    new                 a row behind the bundle's
+    withdrawn           not shown, wherever its vector lies
+    bid                 its place in the bids, and one dimension of its vector
+    stock               none left: not shown
+
+The bundle's file is not written. A request under way while an item changes may see old inputs of it beside its new
+vector; it is one item of one request. What a bundle of later data knows better is left as the bundle has it: bids and
+descriptions of its own items that are not newer than its data. That an item was withdrawn, or has run out, no bundle
+knows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from contracts.errors import DataError
+from serving.bundle import item_index
+from serving.bundle.filter_column import FilterColumn, as_text
+from serving.bundle.item_index import ZERO_BID_SHARE
+from serving.bundle.loaded_bundle import RETRIEVAL, LoadedBundle, RankTable
+from serving.catalogue.change import Change
+from serving.catalogue.changing_filter import ChangingFilter
+from serving.catalogue.changing_index import ChangingIndex
+from serving.catalogue.channels_of_stored import of_stored
+from serving.catalogue.growing_items import GrowingItems
+from serving.catalogue.item_columns import Described, ItemEncoder
+from serving.catalogue.table_room import with_room
+from serving.request.query import ContextValue
+
+LEAST_ROOM = 65_536
+log = logging.getLogger("sluice.serving")
+
+
+class FreshBundle:
+    """`bundle` is what is to be served in place of the one loaded from `folder`; one thread applies changes."""
+
+    def __init__(self, loaded: LoadedBundle, folder: Path) -> None:
+        self._loaded, self._encoder = loaded, ItemEncoder(loaded)
+        self.items = GrowingItems(loaded.items, max(LEAST_ROOM, len(loaded.items)))
+        size, width = self.items.size, loaded.item_vectors.shape[1]
+        vectors = with_room(loaded.index.vectors, size)
+        base = item_index.load(folder / RETRIEVAL / "index.faiss", vectors[: self.items.count],
+                               loaded.settings.retrieve, writable=True)
+        self.index, self._bid_column = ChangingIndex(base, vectors), width
+        self._filters = {name: ChangingFilter(column, size) for name, column in loaded.filters.items()}
+        self._changed = np.zeros(size, dtype=bool)
+        self._present, self._stock = np.arange(size) < self.items.count, np.full(size, np.nan)
+        self._waiting: dict[tuple[str, str], float] = {}
+        known = loaded.manifest.metrics.data_until if loaded.manifest.metrics else None
+        self._known_until = round(known.timestamp() * 1e6) if known else -1
+        self.bundle = replace(
+            loaded, items=self.items, item_vectors=vectors[:, :width],
+            bids=None if loaded.bids is None else with_room(loaded.bids, size),
+            index=replace(base, vectors=vectors, changing=self.index), neighbours=with_room(loaded.neighbours, size),
+            item_part=None if loaded.item_part is None else with_room(loaded.item_part, size),
+            rank_table=self._rank_table(loaded.rank_table), channels=of_stored(loaded.channels, self.items.count),
+            shown=lambda: self.index.snapshot.shown, changed=self._changed)
+        bids = {} if self.bundle.bids is None else {"bid": self.bundle.bids}
+        filters = cast(Mapping[str, FilterColumn], self._filters)  # requests ask a filter for its sets alone
+        self.bundle = replace(self.bundle, filters=filters, numbers={"stock": self._stock, **bids})
+        self._least_bid = self._smallest(loaded.bids)
+
+    @property
+    def changed_items(self) -> int:
+        return int(np.count_nonzero(self._changed))
+
+    @property
+    def hidden_items(self) -> int:
+        """Items that have a row and are not shown."""
+        return self.items.count + self.items.added - self.index.snapshot.shown.count
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Requests that begin after this see all of them."""
+        while self.index.free < 2 * len(changes):
+            self.index.merge()
+        described = [change for change in changes if change.kind == "item" and not change.withdraws]
+        self._withdraw([change.item for change in changes if change.withdraws])
+        self._describe([change for change in described if not self._knows_better(change)])
+        self._return([change.item for change in described])
+        self._set_bids([change for change in changes if change.kind == "bid" and not self._knows_better(change)])
+        self._set_stock({change.item: change.number for change in changes if change.kind == "stock"})
+        for column in self._filters.values():
+            column.publish()
+        self.index.publish()
+
+    def _knows_better(self, change: Change) -> bool:
+        return change.event_time <= self._known_until and self._loaded.items.row(change.item) >= 0
+
+    def _withdraw(self, items: Sequence[str]) -> None:
+        rows = self._rows(items)
+        self._present[rows] = False
+        self._show(rows)
+
+    def _return(self, items: Sequence[str]) -> None:
+        """Described items are shown, unless none is left."""
+        rows = self._rows(items)
+        self._present[rows] = True
+        self._show(rows)
+        for kind, set_ in (("bid", self._write_bids), ("stock", self._set_stock)):
+            waiting = {item: self._waiting.pop((kind, item)) for item in items if (kind, item) in self._waiting}
+            if waiting:
+                set_(waiting)
+
+    def _show(self, rows: np.ndarray) -> None:
+        self.index.show(rows, self._present[rows] & ~(self._stock[rows] <= 0))
+
+    def _rows(self, items: Sequence[str]) -> np.ndarray:
+        """Of those that have one."""
+        rows = self.items.rows(list(items)).astype(np.int64) if items else np.empty(0, dtype=np.int64)
+        return rows[rows >= 0]
+
+    def _describe(self, changes: Sequence[Change]) -> None:
+        if not changes:
+            return
+        described = [change.values for change in changes]
+        try:
+            self._write([change.item for change in changes], described)
+        except (DataError, TypeError, ValueError) as error:
+            if len(changes) > 1:
+                for change in changes:
+                    self._describe([change])
+                return
+            log.error("the change of item %r cannot be shown: %s", changes[0].item, error)
+
+    def _write(self, keys: Sequence[str], described: Sequence[Described]) -> None:
+        bundle, stored = self.bundle, self._loaded.items.rows(list(keys)).astype(np.int64)
+        columns = self._encoder.columns(described, stored)
+        rows = np.array([self._row(key) for key in keys], dtype=np.int64)
+        bundle.items.ids[rows], bundle.items.dense[rows] = columns.inputs
+        bundle.neighbours[rows[stored < 0]] = -1
+        if columns.rank_part is not None and bundle.rank_table is not None:
+            bundle.rank_table.rows[rows] = columns.rank_part
+        if columns.prerank_part is not None and bundle.item_part is not None:
+            bundle.item_part[rows] = columns.prerank_part
+        for name, column in self._filters.items():
+            for row, own, said in zip(rows.tolist(), stored.tolist(), described, strict=True):
+                kept = column.stored_value(own) if own >= 0 else None
+                column.put(row, _text(said[name]) if name in said else kept)
+        self._changed[rows] = True
+        self.index.vectors[rows, : columns.vectors.shape[1]] = columns.vectors
+        new = rows[stored < 0]
+        if bundle.bids is not None:
+            self.index.vectors[new, self._bid_column] = self._log_bids(bundle.bids[new])
+        self.index.put(rows)
+
+    def _row(self, key: str) -> int:
+        row = self.items.row(key)
+        return self.items.add(key) if row < 0 else row
+
+    def _set_bids(self, changes: Sequence[Change]) -> None:
+        self._write_bids({change.item: change.number for change in changes})
+
+    def _write_bids(self, bids: dict[str, float]) -> None:
+        if self.bundle.bids is None or not bids:
+            return
+        rows, values = self._placed("bid", bids)
+        self.bundle.bids[rows] = values
+        self.index.set_column(rows, self._bid_column, self._log_bids(values))
+
+    def _set_stock(self, stock: dict[str, float]) -> None:
+        rows, values = self._placed("stock", stock)
+        self._stock[rows] = values
+        self._show(rows)
+
+    def _placed(self, kind: str, numbers: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and values; an item without a row may get one later."""
+        rows = self.items.rows(list(numbers)).astype(np.int64) if numbers else np.empty(0, dtype=np.int64)
+        found = rows >= 0
+        self._waiting |= {(kind, item): number for (item, number), has in zip(numbers.items(), found.tolist(),
+                                                                              strict=True) if not has}
+        return rows[found], np.array(list(numbers.values()), dtype=np.float64)[found]
+
+    def _log_bids(self, bids: np.ndarray) -> np.ndarray:
+        return self._loaded.settings.train.temperature * np.log(np.maximum(bids, self._least_bid))
+
+    def _rank_table(self, stored: RankTable | None) -> RankTable | None:
+        """The last row is that of an item of which nothing is known, as in the bundle's."""
+        if stored is None:
+            return None
+        rows = with_room(stored.rows, self.items.size + 1)
+        rows[-1] = stored.rows[-1]
+        return RankTable(stored.ranker, rows)
+
+    @staticmethod
+    def _smallest(bids: np.ndarray | None) -> float:
+        positive = np.empty(0) if bids is None else bids[bids > 0]
+        return float(positive.min()) * ZERO_BID_SHARE if len(positive) else 1.0
+
+
+def _text(value: ContextValue) -> str | None:
+    return None if isinstance(value, tuple | float) else as_text(value)

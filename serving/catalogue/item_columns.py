@@ -1,0 +1,68 @@
+"""What changes say of items, as columns that the bundle keeps of every item: inputs, vectors, parts of first layers.
+
+A field that a change leaves out is as in the bundle, and unknown for an item that the bundle lacks; so is a value that
+no vocabulary knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from contracts.features.encoding import Encoded
+from models.examples.batches import FeatureBlock
+from models.inference import item_part as ranker_items
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.query import ContextValue, as_column
+
+Described = Mapping[str, ContextValue]
+
+
+class ItemColumns(NamedTuple):
+    """Of n items: `inputs` [n, ...], `vectors` [n, d], and what two first layers add up, [n, H], where the bundle keeps
+    them."""
+
+    inputs: Encoded
+    vectors: np.ndarray
+    rank_part: np.ndarray | None
+    prerank_part: np.ndarray | None
+
+
+class ItemEncoder:
+    """By the encoder and the networks of `bundle`, as it was loaded."""
+
+    def __init__(self, bundle: LoadedBundle) -> None:
+        self._bundle, spec = bundle, bundle.spec
+        self._fields = spec.of_side("item")
+        self._id_columns = {
+            field.name: [column for slot in spec.id_slots("item") if slot.field == field.name
+                         for column in range(slot.start, slot.start + slot.width)] for field in self._fields}
+        self._dense_columns = {field.name: [slot.start for slot in spec.dense_slots("item") if slot.field == field.name]
+                               for field in self._fields}
+
+    @torch.inference_mode()
+    def columns(self, described: Sequence[Described], rows: np.ndarray) -> ItemColumns:
+        """`rows` [n] are those of the bundle, -1 for items that it lacks. Raises DataError, TypeError or ValueError
+        where a value cannot be encoded."""
+        bundle, inputs = self._bundle, self._inputs(described, rows)
+        block = FeatureBlock(torch.from_numpy(inputs.ids), torch.from_numpy(inputs.dense))
+        ranked = None if bundle.rank_table is None else ranker_items.table(bundle.ranker, inputs)
+        pre_ranked = None
+        if bundle.item_part is not None and bundle.fscd is not None:
+            pre_ranked = bundle.fscd.item_table(*block).numpy()
+        return ItemColumns(inputs, bundle.towers.item_vector(block).numpy(), ranked, pre_ranked)
+
+    def _inputs(self, described: Sequence[Described], rows: np.ndarray) -> Encoded:
+        columns = {field.name: [as_column(field, one.get(field.name)) for one in described] for field in self._fields}
+        inputs = self._bundle.encoder.encode(columns, "item")
+        for field in self._fields:
+            kept = np.array([field.name not in one for one in described]) & (rows >= 0)
+            places = np.flatnonzero(kept)
+            for part, stored, columns_of in ((inputs.ids, self._bundle.items.ids, self._id_columns),
+                                             (inputs.dense, self._bundle.items.dense, self._dense_columns)):
+                wanted = np.array(columns_of[field.name], dtype=np.int64)
+                part[np.ix_(places, wanted)] = stored[np.ix_(rows[places], wanted)]
+        return inputs

@@ -1,0 +1,70 @@
+"""`sluice serve --fresh` over a real channel: stored before it is acknowledged, shown, and there after SIGKILL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import pytest
+
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
+from sluice.demo.server_process import ServerProcess
+
+
+def change(item: str, version: int = 1) -> pb.Change:
+    return pb.Change(item_id=item, version=version)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def shown(channel: grpc.Channel) -> list[str]:
+    request = pb.RankRequest(user_id="u01", limit=10)
+    return [item.item_id for item in sluice_pb2_grpc.RankingStub(channel).Rank(request, timeout=60).items]
+
+
+def test_changes_over_the_wire_outlive_the_server(bundle_folder: Path, tmp_path: Path) -> None:
+    options = ("--fresh", str(tmp_path / "fresh"), "--workers", "1")
+    server = ServerProcess(bundle_folder, tmp_path / "server.log", options=options)
+    try:
+        with grpc.insecure_channel(server.target) as channel:
+            catalog, (first, second, *_) = sluice_pb2_grpc.CatalogStub(channel), shown(channel)
+            told = catalog.Withdraw(pb.WithdrawRequest(items=[change(first), change("", 1)]), timeout=60)
+            outcomes = [result.outcome for result in told.results]
+            assert outcomes == [pb.ChangeResult.APPLIED, pb.ChangeResult.REFUSED]
+            assert told.results[1].field == "change.item_id"
+            until(lambda: catalog.Status(pb.CatalogStatusRequest(), timeout=60).applied_sequence >= told.sequence)
+            assert first not in shown(channel)
+            assert second in shown(channel)
+            again = catalog.Withdraw(pb.WithdrawRequest(items=[change(first)]), timeout=60)
+            assert again.results[0].outcome == pb.ChangeResult.SUPERSEDED
+            new = pb.ItemUpsert(change=change("new"), values={"category": pb.Value(text="odd")}, bid=500.0)
+            assert catalog.Upsert(pb.UpsertRequest(items=[new]), timeout=60).results[0].outcome == 1
+            server.process.kill()
+        server.process.wait()
+        server = ServerProcess(bundle_folder, tmp_path / "again.log", options=options)
+        with grpc.insecure_channel(server.target) as channel:
+            status = sluice_pb2_grpc.CatalogStub(channel).Status(pb.CatalogStatusRequest(), timeout=60)
+            assert (status.hidden_items, status.changed_items, status.failure) == (1, 1, "")
+            assert first not in shown(channel)
+            assert shown(channel)[0] == "new"
+    finally:
+        server.stop()
+
+
+def test_a_server_that_keeps_no_changes_says_so(bundle_folder: Path, tmp_path: Path) -> None:
+    server = ServerProcess(bundle_folder, tmp_path / "server.log", options=("--workers", "1"))
+    try:
+        with grpc.insecure_channel(server.target) as channel, pytest.raises(grpc.RpcError) as refused:
+            sluice_pb2_grpc.CatalogStub(channel).Withdraw(pb.WithdrawRequest(items=[change("i05")]), timeout=60)
+        assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        assert "--fresh" in refused.value.details()
+    finally:
+        server.stop()

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.change import WITHDRAWN, Change, encoded
+from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.follower import Follower
+from serving.catalogue.fresh_bundle import FreshBundle
+
+
+def withdrawal(item: str) -> Change:
+    now = time.time_ns() // 1000
+    return Change(item=item, kind="item", version=1, event_time=now, arrived=now, value=encoded(WITHDRAWN))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_what_was_stored_is_shown_first_and_what_comes_later_too(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    with closing(ChangeStore(tmp_path)) as store:
+        store.record([withdrawal("i05")])
+        fresh = FreshBundle(loaded, bundle_folder)
+        with closing(Follower(fresh, tmp_path)) as follower:
+            follower.catch_up()
+            assert (fresh.hidden_items, follower.applied) == (1, 1)
+            assert follower.visible_p99 == 0.0
+            follower.start()
+            store.record([withdrawal("i06"), withdrawal("i07")])
+            until(lambda: follower.applied == 3)
+            assert fresh.hidden_items == 3
+            assert follower.visible_p99 > 0
+            assert follower.failure == ""
+
+
+def test_a_failure_is_told_and_passes(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = FreshBundle(loaded, bundle_folder)
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+        with monkeypatch.context() as patch:
+            patch.setattr(fresh, "apply", lambda changes: 1 / 0)
+            follower.start()
+            store.record([withdrawal("i05")])
+            until(lambda: "ZeroDivisionError" in follower.failure)
+        until(lambda: follower.applied == 1 and not follower.failure)

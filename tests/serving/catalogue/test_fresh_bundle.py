@@ -1,0 +1,134 @@
+"""What is served after changes is what a bundle would serve whose items were always so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
+from serving.catalogue.fresh_bundle import FreshBundle
+from serving.request.deadline import Deadline
+from serving.request.query import RankAnswer, RankQuery
+from serving.stages.funnel import Funnel
+
+
+def change(item: str, kind: Kind, value: object, event_time: int = 10**15) -> Change:
+    return Change(item=item, kind=kind, version=1, event_time=event_time, arrived=event_time, value=encoded(value))
+
+
+def answer(fresh: FreshBundle, limit: int = 10, **asked: object) -> RankAnswer:
+    return Funnel(fresh.bundle).rank(RankQuery(user="u01", limit=limit, **asked), Deadline(None))  # type: ignore[arg-type]
+
+
+def shown(fresh: FreshBundle, limit: int = 10, **asked: object) -> list[str]:
+    return [item.item for item in answer(fresh, limit, **asked).items]
+
+
+@pytest.fixture
+def fresh(loaded: LoadedBundle, bundle_folder: Path) -> FreshBundle:
+    return FreshBundle(loaded, bundle_folder)
+
+
+def test_without_changes_it_answers_as_the_bundle_does(loaded: LoadedBundle, fresh: FreshBundle) -> None:
+    query = RankQuery(user="u01", limit=10, filters={"category": ("books", "sport")})
+    plain = Funnel(loaded).rank(query, Deadline(None))
+    found = Funnel(fresh.bundle).rank(query, Deadline(None))
+    assert [item.item for item in found.items] == [item.item for item in plain.items]
+    np.testing.assert_allclose([item.score for item in found.items], [item.score for item in plain.items], rtol=1e-5)
+    assert found.stages[0].candidates_in == plain.stages[0].candidates_in
+
+
+def test_a_withdrawn_item_is_shown_nowhere(fresh: FreshBundle) -> None:
+    first = shown(fresh)[0]
+    fresh.apply([change(first, "item", WITHDRAWN), change("nobody", "item", WITHDRAWN)])
+    assert first not in shown(fresh)
+    assert first not in shown(fresh, candidates=(first, "i05"))
+    assert fresh.hidden_items == 1
+    fresh.apply([change(first, "item", {})])
+    assert shown(fresh)[0] == first
+    assert fresh.hidden_items == 0
+
+
+def test_an_item_that_has_run_out_comes_back_with_its_stock(fresh: FreshBundle) -> None:
+    first = shown(fresh)[0]
+    fresh.apply([change(first, "stock", 0)])
+    assert first not in shown(fresh)
+    fresh.apply([change(first, "stock", 3.0)])
+    assert first in shown(fresh)
+
+
+def test_ranges_ask_what_is_true_now(fresh: FreshBundle) -> None:
+    fresh.apply([change("i05", "stock", 3), change("i06", "stock", 9), change("i05", "bid", 500.0)])
+    assert shown(fresh, ranges={"stock": (1.0, 5.0)}) == ["i05"]
+    assert shown(fresh, ranges={"stock": (1.0, float("inf")), "bid": (0.0, 400.0)}) == ["i06"]
+    assert "i05" not in shown(fresh, excluded={"category": ("games",)}, ranges={"bid": (400.0, 600.0)})
+
+
+def test_a_bid_counts_in_search_order_and_price(loaded: LoadedBundle, fresh: FreshBundle) -> None:
+    last = shown(fresh)[-1]
+    fresh.apply([change(last, "bid", 1000.0)])
+    best = answer(fresh).items[0]
+    assert best.item == last
+    assert best.sold is not None
+    assert best.sold.bid == 1000.0
+    vector = np.zeros(fresh.index.vectors.shape[1], dtype=np.float32)
+    vector[loaded.item_vectors.shape[1]] = 1.0
+    assert fresh.index.search(vector, 1).rows[0] == loaded.items.row(last)
+
+
+def test_a_new_item_is_the_item_that_it_is_described_as(market: object, fresh: FreshBundle) -> None:
+    """Of an unknown item with a known one's values every stage says the same."""
+    items: Mapping[str, Sequence[object]] = market.items  # type: ignore[attr-defined]
+    number = items["item_id"].index("i79")  # its id is in no vocabulary
+    values = {name: items[name][number] for name in ("category", "brand", "price", "tags")}
+    fresh.apply([change("brand-new", "bid", items["_bid"][number]), change("brand-new", "item", values)])
+    both = {item.item: item for item in answer(fresh, candidates=("i79", "brand-new")).items}
+    assert both["brand-new"].probability == pytest.approx(both["i79"].probability, rel=1e-4)
+    assert both["brand-new"].score == pytest.approx(both["i79"].score, rel=1e-4)
+    only = shown(fresh, filters={"category": (str(values["category"]),)}, limit=10)
+    assert "brand-new" in only or len(only) == 10
+
+
+def test_a_new_value_can_be_filtered_by(fresh: FreshBundle) -> None:
+    fresh.apply([change("odd", "item", {"category": "never seen"}), change("odd", "bid", 1.0),
+                 change("i05", "item", {"category": "never seen"})])
+    assert set(shown(fresh, filters={"category": ("never seen",)})) == {"odd", "i05"}
+    assert "i05" not in shown(fresh, candidates=("i05", "i06"), filters={"category": ("games", "books", "music")})
+
+
+def test_a_bundle_of_later_data_knows_better_but_for_withdrawals_and_stock(
+    loaded: LoadedBundle, bundle_folder: Path
+) -> None:
+    metrics = loaded.manifest.metrics
+    assert metrics is not None
+    until = datetime(2026, 1, 2, tzinfo=UTC)
+    manifest = loaded.manifest.model_copy(update={"metrics": metrics.model_copy(update={"data_until": until})})
+    fresh = FreshBundle(replace(loaded, manifest=manifest), bundle_folder)
+    before, after = (round(until.timestamp() * 1e6) + shift for shift in (0, 1))
+    rows = fresh.items.rows(["i05", "i06"])
+    old = fresh.bundle.bids[rows].tolist()  # type: ignore[index]
+    fresh.apply([change("i05", "bid", 77.0, before), change("i06", "bid", 77.0, after),
+                 change("i07", "item", WITHDRAWN, before), change("i08", "stock", 0, before),
+                 change("new", "item", {}, before), change("i09", "item", {"category": "odd"}, before)])
+    assert fresh.bundle.bids[rows].tolist() == [pytest.approx(old[0]), 77.0]  # type: ignore[index]
+    assert fresh.hidden_items == 2
+    assert fresh.items.row("new") >= 0
+    assert fresh.bundle.filters["category"].items(["odd"]).count == 0
+
+
+def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle, caplog: pytest.LogCaptureFixture) -> None:
+    fresh.apply([change("bad", "item", {"price": "cheap"}), change("good", "item", {}), change("good", "bid", 1.0)])
+    assert fresh.items.row("good") >= 0
+    assert "'bad' cannot be shown" in caplog.text
+
+
+def test_requests_go_on_with_items_of_all_kinds_in_their_history(fresh: FreshBundle) -> None:
+    fresh.apply([change("new", "item", {"category": "sport"}), change("new", "bid", 2.0)])
+    assert "new" not in shown(fresh, recent_items=("new", "i05"))
+    assert len(shown(fresh, recent_items=("new", "i05"), explain=True)) == 10

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.requests import ChangeReader
+from serving.proto import sluice_pb2 as pb
+from serving.request.message_bounds import OutOfBounds
+
+
+def upsert(item: str = "i", version: int = 1, **given: object) -> pb.UpsertRequest:
+    change = pb.Change(item_id=item, version=version)
+    return pb.UpsertRequest(items=[pb.ItemUpsert(change=change, **given)])  # type: ignore[arg-type]
+
+
+def test_an_upsert_is_all_that_it_says(loaded: LoadedBundle) -> None:
+    values = {"category": pb.Value(text="odd"), "price": pb.Value(number=2.5),
+              "tags": pb.Value(list=pb.ValueList(values=[pb.Value(text="red")]))}
+    asked = ChangeReader(loaded).read(upsert(values=values, bid=1.5, stock=0))[0]
+    assert asked.problem is None
+    item, bid, stock = asked.changes
+    assert item.values == {"category": "odd", "price": 2.5, "tags": ("red",)}
+    assert (bid.kind, bid.number, stock.kind, stock.number) == ("bid", 1.5, "stock", 0.0)
+    assert item.event_time == item.arrived
+
+
+def test_the_other_batches(loaded: LoadedBundle) -> None:
+    reader, change = ChangeReader(loaded), pb.Change(item_id="i", version=3, event_time=Timestamp(seconds=7))
+    withdrawn = reader.read(pb.WithdrawRequest(items=[change]))[0].changes[0]
+    assert (withdrawn.withdraws, withdrawn.version, withdrawn.event_time) == (True, 3, 7_000_000)
+    bid = reader.read(pb.SetBidsRequest(items=[pb.ItemBid(change=change, bid=2)]))[0].changes[0]
+    stock = reader.read(pb.SetStockRequest(items=[pb.ItemStock(change=change, stock=4)]))[0].changes[0]
+    assert (bid.kind, bid.number, stock.kind, stock.number) == ("bid", 2.0, "stock", 4.0)
+
+
+@pytest.mark.parametrize(("request_", "field", "said"), [
+    (upsert(""), "change.item_id", "is empty"), (upsert("a\0"), "change.item_id", "NUL"),
+    (upsert("x" * 600), "change.item_id", "600 characters"), (upsert(version=0), "change.version", "1 or more"),
+    (upsert(bid=-1.0), "bid", "0 or more"), (upsert(stock=float("nan")), "stock", "finite"),
+    (upsert(values={"categori": pb.Value(text="x")}), "values[categori]", "did you mean 'category'"),
+    (upsert(values={"price": pb.Value(text="x")}), "values[price]", "a number is needed"),
+    (upsert(values={"price": pb.Value()}), "values[price]", "no value"),
+    (upsert(values={"tags": pb.Value(list=pb.ValueList(values=[pb.Value()]))}), "values[tags][0]", "no value"),
+    (upsert(values={"price": pb.Value(number=float("inf"))}), "values[price]", "finite"),
+])
+def test_one_that_is_wrong_is_refused_whole_and_alone(
+    loaded: LoadedBundle, request_: pb.UpsertRequest, field: str, said: str
+) -> None:
+    request_.items.append(pb.ItemUpsert(change=pb.Change(item_id="right", version=1)))
+    wrong, right = ChangeReader(loaded).read(request_)
+    assert wrong.problem is not None
+    assert wrong.problem.field == field
+    assert said in wrong.problem.problem
+    assert wrong.changes == []
+    assert [change.item for change in right.changes] == ["right"]
+
+
+def test_a_batch_has_its_bound(loaded: LoadedBundle) -> None:
+    most = loaded.settings.serve.max_candidates
+    with pytest.raises(OutOfBounds, match="max_candidates"):
+        ChangeReader(loaded).read(pb.WithdrawRequest(items=[pb.Change(item_id="i", version=1)] * (most + 1)))
