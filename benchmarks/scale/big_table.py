@@ -62,7 +62,7 @@ def train(folder: Path, rows: int, width: int, batch: int, updates: int) -> Figu
     begin = time.perf_counter()
     loop = started(rows, width, batch)
     built = time.perf_counter()
-    losses = [value / terms for value, terms in map(loop.step, made.batches(made.spec(rows), batch, updates))]
+    losses = [float(value) / terms for value, terms in map(loop.step, made.batches(made.spec(rows), batch, updates))]
     trained = time.perf_counter()
     best = {name: kept_copy(tensor, folder=folder) for name, tensor in loop.loss.state_dict().items()}
     kept = RunCheckpoint(folder / "checkpoints", 0.0, "big")
@@ -87,7 +87,7 @@ def take_up(folder: Path, rows: int, width: int, batch: int) -> Figures:
     read = time.perf_counter()
     value, terms = loop.step(next(made.batches(made.spec(rows), batch // loop.world.size, 1, seed=loop.world.rank + 7)))
     return {"updates_before": found.batch, "build_seconds": built - begin, "read_seconds": read - built,
-            "loss": value / terms, "memory_bytes": own_memory(), "processes": loop.world.size}
+            "loss": float(value) / terms, "memory_bytes": own_memory(), "processes": loop.world.size}
 
 
 def measure(rows: int, width: int, batch: int, updates: int, processes: int) -> dict[str, Figures]:

@@ -48,7 +48,7 @@ def measure(folder: Path, table_rows: int, batch: int, updates: int) -> dict[str
             data_parallel.wait_for_all()
             begin, sent, processor = time.perf_counter(), loop.optimisers.bytes_sent, time.process_time()
         value, terms = loop.step(next(stream))
-        losses += value / terms
+        losses += float(value) / terms
     data_parallel.wait_for_all()
     seconds = time.perf_counter() - begin
     return {

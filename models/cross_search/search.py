@@ -86,7 +86,8 @@ class _Alternation:
         for number, batch in enumerate(fit.batches(size, shuffle=True, seed=seed * 1000 + epoch), start=1):
             progress = min(1.0, (epoch - 1 + number / expected) / self.settings.epochs)
             self.network.edges.temperature.fill_(self.settings.temperature_end**progress)
-            losses += (*self.loop.step(batch.to(self.loop.device)), *self._structure_step(next(endless)))
+            loss, terms = self.loop.step(batch.to(self.loop.device))
+            losses += (float(loss), terms, *self._structure_step(next(endless)))
             if on_batch:
                 on_batch(number, max(expected, number))
         return SearchEpoch(

@@ -52,9 +52,21 @@ def join(device: torch.device) -> World:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     global _control
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        _init("nccl" if device.type == "cuda" else "gloo", size)
         _control = dist.new_group(backend="gloo", timeout=LONGEST)
     return World(dist.get_rank(), dist.get_world_size())
+
+
+def _init(backend: str, size: int) -> None:
+    """As torchrun's variables say. On one machine each restart has keys of its own in torchrun's store, where the
+    addresses of processes that died would be found otherwise."""
+    names = os.environ
+    if names.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or names.get("LOCAL_WORLD_SIZE") != str(size):
+        dist.init_process_group(backend)
+        return
+    shared = dist.TCPStore(names["MASTER_ADDR"], int(names["MASTER_PORT"]), is_master=False)
+    store = dist.PrefixStore(f"sluice/{names.get('TORCHELASTIC_RESTART_COUNT', '0')}", shared)
+    dist.init_process_group(backend, store=store, rank=int(names["RANK"]), world_size=size)
 
 
 def same_start(tensors: Iterable[Tensor]) -> None:

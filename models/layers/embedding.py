@@ -107,7 +107,9 @@ class FusedEmbedding(nn.Module):
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
         asked = torch.cat([r.flatten() for r in rows])
         if self.look_up is None:
-            flat = F.embedding(asked, self.weight, padding_idx=PADDING, sparse=True)
+            # taking the padding out of a gradient waits for a GPU; there models/training/row_adam.py leaves it out
+            padding = None if self.weight.is_cuda else PADDING
+            flat = F.embedding(asked, self.weight, padding_idx=padding, sparse=True)
         else:
             flat = self.look_up(asked)
         parts = flat.split([r.numel() for r in rows])

@@ -38,6 +38,7 @@ from models.training.unknown_ids import UnknownIds
 
 EVALUATION_BATCH = 16_384
 LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
+CHECKED = 32  # batches after which a GPU is asked whether the losses are finite
 OnEpoch = Callable[[EpochFigures], None]
 OnBatch = Callable[[int, int], None]
 Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
@@ -239,24 +240,25 @@ class Loop:
         size, (rank, world), epoch = self.settings.batch_rows(train.rows), self.world, now.epoch
         batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
         expected = -(-train.rows // size)
-        total, count = now.total, now.count
+        total: Tensor | float = now.total
+        count = now.count
         for number, batch in enumerate(itertools.islice(batches, now.batch, None), start=now.batch + 1):
             self.set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
             self.wish = kept.wish(self.world) if kept else 0.0
             value, terms = self.step(batch.pinned(self.device).to(self.device))
-            if not np.isfinite(value):
+            total, count = total + value, count + terms
+            if (self.device.type != "cuda" or number % CHECKED == 0) and not np.isfinite(float(total)):
                 raise SluiceError(
-                    f"the loss is {value} at batch {number} of epoch {epoch}; lower train.learning_rate "
+                    f"the loss is {float(value)} at batch {number} of epoch {epoch}; lower train.learning_rate "
                     f"({self.settings.learning_rate:g}) or train.clip_norm ({self.settings.clip_norm:g}), and look for "
                     "extreme values in the numeric fields"
                 )
-            total, count = total + value, count + terms
             if on_batch:
                 on_batch(number, max(expected, number))
             if kept and self.wish:
-                reached = now.model_copy(update={"batch": number, "total": total, "count": count})
+                reached = now.model_copy(update={"batch": number, "total": float(total), "count": count})
                 self._write(kept, reached, weights)
-        return total / max(count, 1.0)
+        return float(total) / max(count, 1.0)
 
     def _write(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
         kept.write(reached, RunState(self.loss, self.optimisers, self.world).of(weights), self.world)
@@ -269,14 +271,17 @@ class Loop:
         """`progress` from 0 to 1 of the planned epochs."""
         self.optimisers.learning_rate = rate(self.settings.learning_rate, self.schedule, progress, self.patience.falls)
 
-    def step(self, batch: Batch) -> tuple[float, int]:
-        """One update; (sum of losses, number of terms) of all processes. A batch without terms changes nothing."""
+    def step(self, batch: Batch) -> tuple[Tensor | float, int]:
+        """One update; (sum of losses, number of terms) of all processes. A batch without terms changes nothing.
+
+        On a GPU nobody waits for the sum, and an update is made of one that is not finite as well.
+        """
         self.optimisers.zero_gradients()
         total, terms = self._loss(batch if self.change is None else self.change(batch))
         if self.world.size > 1:
             return self._shared_step(total, terms)
-        value = float(total.detach())
-        if np.isfinite(value) and terms:
+        value = total.detach().double()
+        if terms and (value.is_cuda or bool(value.isfinite())):
             (total / terms).backward()
             self.optimisers.step()
         return value, terms

@@ -23,13 +23,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from contracts.features.feature_spec import PADDING
 from models.layers import kernels
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class RowGradient(NamedTuple):
-    """rows [U], distinct, of the weight; values [U, D]."""
+    """rows [U], distinct (but for the padding), of the weight; values [U, D]."""
 
     rows: Tensor
     values: Tensor
@@ -45,6 +46,8 @@ def row_gradient(gradient: Tensor, place: Tensor | None = None) -> RowGradient:
 
 def summed_rows(rows: Tensor, values: Tensor, place: Tensor | None = None) -> RowGradient:
     """rows [n] in any order and number with values [n, D] -> one sum per row."""
+    if values.is_cuda:
+        return padded_rows(rows, values)
     library = kernels.usable(values)
     if library is None or place is None or values.dtype != torch.float32 or not rows.is_contiguous():
         distinct, inverse = torch.unique(rows, return_inverse=True)
@@ -53,6 +56,18 @@ def summed_rows(rows: Tensor, values: Tensor, place: Tensor | None = None) -> Ro
     found = library.summed_rows(rows.data_ptr(), values.data_ptr(), *values.shape, place.data_ptr(),
                                 distinct.data_ptr(), total.data_ptr())
     return RowGradient(distinct[:found], total[:found])
+
+
+def padded_rows(rows: Tensor, values: Tensor) -> RowGradient:
+    """As `summed_rows`, of as many rows as came in, so that no one waits for a GPU to say how many are distinct: those
+    that are left over are the padding's with gradients of 0, as is the padding's own, which moves nothing."""
+    ordered, order = torch.sort(rows)
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    place = first.cumsum(0) - 1
+    distinct = torch.full_like(ordered, PADDING).scatter_(0, place, ordered)
+    total = torch.zeros_like(values).index_add_(0, place, values[order])
+    return RowGradient(distinct, total.masked_fill_((distinct == PADDING)[:, None], 0.0))
 
 
 class RowAdam:

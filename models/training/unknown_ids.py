@@ -52,9 +52,9 @@ class _Columns:
     def dropped(self, block: FeatureBlock, draws: Tensor) -> FeatureBlock:
         if not len(self.columns):
             return block
-        device = draws.device
-        gone = draws[:, self.draws.to(device)] < self.shares.to(device)
-        ids, columns = block.ids.clone(), self.columns.to(device)
+        self.columns, self.draws, self.shares = (t.to(draws.device) for t in (self.columns, self.draws, self.shares))
+        gone = draws[:, self.draws] < self.shares
+        ids, columns = block.ids.clone(), self.columns
         ids[:, columns] = torch.where(gone & (ids[:, columns] > UNKNOWN), UNKNOWN, ids[:, columns])
         return FeatureBlock(ids, block.dense)
 

@@ -50,7 +50,7 @@ def test_a_process_without_a_click_neither_hangs_nor_counts(
     value, terms = loop.step(next(item_world.train.batches(200)))
     for rank in (0, 1):
         found = json.loads((of_two / f"towers{rank}.json").read_text())
-        assert found == [pytest.approx(value, rel=1e-5), terms]
+        assert found == [pytest.approx(float(value), rel=1e-5), terms]
         theirs = load_weights(of_two / f"towers{rank}.safetensors")
         for name, tensor in towers.state_dict().items():
             np.testing.assert_allclose(theirs[name], tensor.numpy(), rtol=0, atol=1e-5, err_msg=name)

@@ -61,7 +61,7 @@ def towers_without_a_click(folder: Path, spec: FeatureSpec, settings: Train, tra
     assert all(torch.equal(a, b) for a, b in zip(before, loop.parameters, strict=True))
     loop.optimisers.restore()
     checkpoint.save(towers, folder / f"towers{rank}.safetensors")
-    (folder / f"towers{rank}.json").write_text(json.dumps([value, terms]))
+    (folder / f"towers{rank}.json").write_text(json.dumps([float(value), terms]))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from models.layers import kernels
-from models.training.row_adam import RowAdam, row_gradient
+from models.training.row_adam import RowAdam, padded_rows, row_gradient, summed_rows
 
 
 @pytest.fixture(params=["compiled", "plain torch"], autouse=True)
@@ -61,6 +61,20 @@ def test_gradients_of_equal_rows_are_summed() -> None:
     for _ in range(2):
         rows, values = row_gradient(gradient, place)
         assert dict(zip(rows.tolist(), values.flatten().tolist(), strict=True)) == {1: 2.0, 3: 5.0}
+
+
+def test_rows_of_a_fixed_number_move_a_table_as_distinct_ones_do() -> None:
+    """What a GPU does: as many rows as came in, what is left over on the padding, which stays where it is."""
+    rows, values = torch.tensor([3, 0, 1, 3, 0]), torch.randn(5, 2)
+    start = torch.randn(5, 2)
+    start[0] = 0.0
+    tables = [torch.nn.Parameter(start.clone()) for _ in range(2)]
+    found = padded_rows(rows, values)
+    assert len(found.rows) == 5
+    for table, gradient in zip(tables, (found, summed_rows(rows[[0, 2, 3]], values[[0, 2, 3]])), strict=True):
+        RowAdam(table, 0.1, 0.01).step(*gradient)
+    torch.testing.assert_close(*tables)
+    assert not tables[0][0].any()
 
 
 def test_a_penalty_is_a_gradient_towards_zero_of_the_row_itself() -> None:
