@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import grpc
-
 from contracts.config.stages import Serve
 from contracts.features.event_features import EventFeatures
 from serving.events.event_keeper import EventKeeper
@@ -18,6 +16,7 @@ from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, 
 from serving.events.event_store import EventStore
 from serving.events.event_users import EventUsers
 from serving.proto import sluice_pb2_grpc
+from serving.request.sized_server import SizedServer
 
 LOG = "log"
 
@@ -39,7 +38,7 @@ class EventRoom:
             self.users = EventUsers(opened(), features, now_micros)
         self._servicer = EventServicer(serve, features, self._recorder, NO_STORE if folder is None else NO_FEATURES)
 
-    def add_to(self, server: grpc.aio.Server) -> None:
+    def add_to(self, server: SizedServer) -> None:
         sluice_pb2_grpc.add_EventsServicer_to_server(self._servicer, server)
 
     def close(self) -> None:

@@ -6,7 +6,8 @@
     recent items, values of a filter, of a list                  serve.max_values
     ids, names, texts               serve.max_text characters
 
-What is larger than `serve.max_request_kb` gRPC refuses unread.
+What is larger than `serve.max_request_kb` is refused unparsed; what is larger than GRPC_READS times that, gRPC itself
+refuses unread, for which its caller waits for 0.1 s.
 """
 
 from __future__ import annotations
@@ -18,10 +19,23 @@ from contracts.errors import RequestError
 from contracts.shown import shown
 from serving.proto import sluice_pb2 as pb
 
+GRPC_READS = 4
+
 
 def channel_options(serve: Serve) -> list[tuple[str, int]]:
     """gRPC's words for it; of a compressed message it unpacks no more than that."""
-    return [("grpc.max_receive_message_length", 1024 * serve.max_request_kb)]
+    return [("grpc.max_receive_message_length", GRPC_READS * largest_message(serve))]
+
+
+def largest_message(serve: Serve) -> int:
+    """Bytes of a request that is parsed."""
+    return 1024 * serve.max_request_kb
+
+
+def too_large(size: int, largest: int) -> str:
+    """Why a message of `size` bytes is refused."""
+    return (f"the message has {size} bytes, larger than max: {largest} bytes (serve.max_request_kb); send fewer "
+            "candidates, or less of each")
 
 
 class OutOfBounds(RequestError):

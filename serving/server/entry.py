@@ -15,6 +15,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from serving.proto import sluice_pb2 as pb
+from serving.request.message_bounds import too_large
 from serving.server.servicer import RankingServicer
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
@@ -49,6 +50,9 @@ def _entered(
         except BaseException as error:  # the caller has gone, or sent too much
             unread("CANCELLED" if isinstance(error, asyncio.CancelledError) else "INVALID_ARGUMENT", context)
             raise
+        if isinstance(sent, bytes) and len(sent) > servicer.largest:
+            unread("INVALID_ARGUMENT", context)
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, too_large(len(sent), servicer.largest))
         try:
             request = parse(sent)
         except (DecodeError, TypeError):  # gRPC would call it UNKNOWN, and log a traceback

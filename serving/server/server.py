@@ -39,6 +39,7 @@ from serving.proto import sluice_pb2_grpc
 from serving.request import message_bounds
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
+from serving.request.sized_server import SizedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
@@ -153,8 +154,9 @@ class Server:
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
-        self._events.add_to(self._server)
-        sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue), self._server)
+        sized = SizedServer(self._server, self._servicer.largest)
+        self._events.add_to(sized)
+        sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue), sized)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self._settings.doors.reflects(self._settings.host):
             names = (SERVICE, CATALOG_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)

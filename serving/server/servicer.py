@@ -28,7 +28,7 @@ from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.message_bounds import OutOfBounds
+from serving.request.message_bounds import OutOfBounds, largest_message
 from serving.request.query import FreshUser, PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
 from serving.response_log.response_log import ResponseLog
@@ -74,6 +74,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
         self.taken = self.turned_away = 0
         self.refusing = False
+
+    @property
+    def largest(self) -> int:
+        """Bytes of a message that is parsed."""
+        return largest_message(self._serve)
 
     @property
     def reserve(self) -> float:
