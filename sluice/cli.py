@@ -13,8 +13,9 @@ from sluice.commands import (  # noqa: F401
     catalogue_command,
     federated_commands,
     gateway_command,
+    rank_command,
     run_commands,
-    serving_commands,
+    serve_command,
     tune_command,
     version_commands,
 )

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.commands.command import AsJson, command
+from sluice.commands.command import (
+    AsJson,
+    CallerCertificate,
+    CallerKey,
+    ServerAuthority,
+    Target,
+    Tls,
+    TokenFile,
+    command,
+)
 
 if TYPE_CHECKING:
     from serving.proto.sluice_pb2 import ChangeResponse
@@ -33,7 +41,7 @@ def catalogue(
     items: Annotated[
         list[str] | None, typer.Argument(metavar="[ITEM...]", help="item ids; ITEM=NUMBER for set-bids and set-stock")
     ] = None,
-    target: Annotated[str, typer.Option(help="HOST:PORT")] = "127.0.0.1:50051",
+    target: Target = "127.0.0.1:50051",
     value: Annotated[list[str] | None, typer.Option(help="upsert: NAME=VALUE, repeatable")] = None,
     bid: Annotated[float | None, typer.Option(help="upsert: what a click pays", min=0)] = None,
     stock: Annotated[float | None, typer.Option(help="upsert: how many are left", min=0)] = None,
@@ -41,17 +49,11 @@ def catalogue(
         int | None, typer.Option(help="rises with every change of an item; the time in milliseconds unless given")
     ] = None,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 10.0,
-    tls: Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")] = False,
-    tls_ca: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
-    ] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_CALLER_CERTIFICATE", help="mutual TLS: the caller's, in PEM")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(envvar="SLUICE_CALLER_KEY", help="of that certificate")] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_TOKEN_FILE", help="holds the caller's token; else SLUICE_TOKEN")
-    ] = None,
+    tls: Tls = False,
+    tls_ca: ServerAuthority = None,
+    tls_certificate: CallerCertificate = None,
+    tls_key: CallerKey = None,
+    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Change items of a server between two bundles (`sluice serve --fresh DIR`), or ask how fresh it is.
@@ -67,7 +69,7 @@ def catalogue(
     from serving.access.client_credentials import ClientCredentials, token_of
     from serving.server.catalog_client import CatalogClient
     from serving.server.client import RankingFailed
-    from sluice.commands.serving_commands import parse_context
+    from sluice.commands.rank_command import parse_context
 
     version = time.time_ns() // 1_000_000 if item_version is None else item_version
     changes = parse_changes(action, items or [], version, parse_context(value or []), bid, stock)

@@ -53,6 +53,18 @@ Data = Annotated[
     typer.Option(help="the folder, or address such as s3a://bucket/logs, that {data} stands for in the configuration",
                  metavar="PATH"),
 ]
+Target = Annotated[str, typer.Option(help="HOST:PORT")]
+Tls = Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")]
+ServerAuthority = Annotated[
+    Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
+]
+CallerCertificate = Annotated[
+    Path | None, typer.Option(envvar="SLUICE_CALLER_CERTIFICATE", help="mutual TLS: the caller's, in PEM")
+]
+CallerKey = Annotated[Path | None, typer.Option(envvar="SLUICE_CALLER_KEY", help="of that certificate")]
+TokenFile = Annotated[
+    Path | None, typer.Option(envvar="SLUICE_TOKEN_FILE", help="holds the caller's token; else SLUICE_TOKEN")
+]
 Seed = Annotated[int | None, typer.Option(help="instead of the configuration's seed")]
 Until = Annotated[str | None, typer.Option(help="read the log as it stood when this day (YYYY-MM-DD) ended")]
 Memory = Annotated[

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sluice.commands.command import command
+from sluice.commands.command import CallerCertificate, CallerKey, ServerAuthority, Tls, command
 
 
 @command()
@@ -15,14 +14,10 @@ def gateway(
     target: Annotated[str, typer.Option(help="HOST:PORT of `sluice serve`")] = "127.0.0.1:50051",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 8080,
     host: Annotated[str, typer.Option(help="the address to listen on")] = "127.0.0.1",
-    tls: Annotated[bool, typer.Option("--tls", help="the server wants TLS, of an authority that gRPC trusts")] = False,
-    tls_ca: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
-    ] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_CALLER_CERTIFICATE", help="mutual TLS: the gateway's, in PEM")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(envvar="SLUICE_CALLER_KEY", help="of that certificate")] = None,
+    tls: Tls = False,
+    tls_ca: ServerAuthority = None,
+    tls_certificate: CallerCertificate = None,
+    tls_key: CallerKey = None,
     max_body_kb: Annotated[int, typer.Option(min=1, help="larger bodies are refused with 413")] = 4096,
 ) -> None:
     """HTTP/JSON in front of a server: POST /v1/rank and /v1/score, /openapi.json, /healthz, /readyz.

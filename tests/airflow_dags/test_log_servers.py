@@ -11,7 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTENS, SECONDS = "0A", 60.0
-SERVE = "import sys, airflow.settings; from airflow.utils.serve_logs import serve_logs; serve_logs(port=int(sys.argv[1]))"
+SERVE = """import sys, airflow.settings
+from airflow.utils.serve_logs import serve_logs
+serve_logs(port=int(sys.argv[1]))"""
 
 
 def listening(port: int) -> set[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
-from sluice.commands.serving_commands import describe, parse_context, parse_placements
+from sluice.commands.rank_command import describe, parse_context, parse_placements
 
 
 def test_context_values_get_the_type_they_look_like():

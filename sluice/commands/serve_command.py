@@ -1,5 +1,4 @@
-"""The server, of a bundle's folder in this process or of an alias of the registry under a supervisor; and the smallest
-client, printed for people or as JSON."""
+"""The server: of a bundle's folder, or of an alias of the registry under a supervisor."""
 
 from __future__ import annotations
 
@@ -11,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.commands.command import AsJson, command
+from sluice.commands.command import command
 
 if TYPE_CHECKING:
     from serving.access.doors import Doors
     from serving.console.lookup import Lookup
-    from serving.proto.sluice_pb2 import ItemFate, PlacementResponse, RankResponse, WhyNotResponse
-    from serving.request.query import ContextValue, Scalar
-    from serving.server.client import Placement
     from serving.workers.supervisor import SupervisorSettings
 
 Ready = Callable[[str, str, int], None]  # version, host, port
@@ -205,142 +201,3 @@ def announce(version: str, host: str, port: int) -> None:
     from serving.access.doors import address
 
     typer.echo(f"serving {version} on {address(host, port)}")
-
-
-@command()
-def rank(
-    user: Annotated[str, typer.Option(help="user id; an unknown one is answered too")],
-    target: Annotated[str, typer.Option(help="HOST:PORT")] = "127.0.0.1:50051",
-    limit: Annotated[int | None, typer.Option(help="number of items")] = None,
-    context: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable")] = None,
-    recent: Annotated[list[str] | None, typer.Option(help="recent item ids, newest first, repeatable")] = None,
-    candidate: Annotated[list[str] | None, typer.Option(help="rank these items alone, repeatable")] = None,
-    placement: Annotated[
-        list[str] | None, typer.Option(help="NAME=LIMIT, repeatable: several slates, no item twice")
-    ] = None,
-    reasons: Annotated[bool, typer.Option("--reasons", "--explain", help="say why, for every item")] = False,
-    why_not: Annotated[
-        list[str] | None, typer.Option(metavar="ITEM", help="say which stage dropped this item, repeatable")
-    ] = None,
-    timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
-    tls: Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")] = False,
-    tls_ca: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")
-    ] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_CALLER_CERTIFICATE", help="mutual TLS: the caller's, in PEM")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(envvar="SLUICE_CALLER_KEY", help="of that certificate")] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(envvar="SLUICE_TOKEN_FILE", help="holds the caller's token; else SLUICE_TOKEN")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """The smallest client.
-
-    Example: sluice rank --user u_00017 --context device=phone --limit 5 --explain --why-not i_42
-    """
-    from contracts.errors import SluiceError
-    from serving.access.client_credentials import ClientCredentials, token_of
-    from serving.server.client import RankingClient, RankingFailed
-
-    values = parse_context(context or [])
-    credentials = ClientCredentials(
-        tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key, token=token_of(file=token_file))
-    with RankingClient(target, credentials) as client:
-        try:
-            answer = client.rank(
-                user, limit=limit, context=values, candidates=candidate, recent_items=recent, reasons=reasons,
-                placements=parse_placements(placement or []), seconds=timeout)
-            fates = client.why_not(user, why_not, limit=limit, context=values, candidates=candidate,
-                                   recent_items=recent, seconds=timeout) if why_not else None
-        except RankingFailed as error:
-            raise SluiceError(f"{target} answered {error}") from None
-    if as_json:
-        typer.echo(with_fates(answer, fates))
-        return
-    typer.echo(describe(answer))
-    for fate in fates.items if fates else ():
-        typer.echo(describe_fate(fate))
-
-
-def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
-    """ "hour=7" -> {"hour": 7}; quotes keep a number as text: "zip='02139'"; several values of a field follow one
-    another: ["tags=a", "tags=b"]. Raises ConfigError for no NAME=VALUE."""
-    from contracts.errors import ConfigError
-
-    context: dict[str, ContextValue] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not (name and equals):
-            raise ConfigError(f"--context {pair!r} is not NAME=VALUE")
-        value, before = _typed(text), context.get(name)
-        context[name] = value if before is None else (*(before if isinstance(before, tuple) else (before,)), value)
-    return context
-
-
-def parse_placements(pairs: list[str]) -> list[Placement]:
-    """ "top=3" -> three items for the placement "top". Raises ConfigError for no NAME=LIMIT."""
-    from contracts.errors import ConfigError
-    from serving.server.client import Placement
-
-    split = [pair.partition("=") for pair in pairs]
-    for pair, (name, _, limit) in zip(pairs, split, strict=True):
-        if not (name and limit.isdecimal()):
-            raise ConfigError(f"--placement {pair!r} is not NAME=LIMIT, as in top=3")
-    return [Placement(name, int(limit)) for name, _, limit in split]
-
-
-def _typed(text: str) -> Scalar:
-    if text in ("true", "false"):
-        return text == "true"
-    if len(text) >= 2 and text[0] == text[-1] == "'":
-        return text[1:-1]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def with_fates(answer: RankResponse, fates: WhyNotResponse | None) -> str:
-    """The answer as JSON in one line, with the fates of items as its key `whyNot` where they were asked for."""
-    import json
-
-    from google.protobuf.json_format import MessageToDict
-
-    told = {"whyNot": MessageToDict(fates)["items"]} if fates else {}
-    return json.dumps({**MessageToDict(answer), **told})
-
-
-def describe_fate(fate: ItemFate) -> str:
-    """One line: the stage that dropped an item, its score and the score it needed."""
-    if fate.position:
-        return f"     {fate.item_id} is shown at {fate.position}"
-    scores = (f": {fate.measure} {fate.score:.6g}, needed {fate.needed:.6g}" if fate.HasField("score") else "")
-    return f"     {fate.item_id} was dropped by {fate.stage}, {fate.cause}{scores}"
-
-
-def describe(answer: RankResponse) -> str:
-    """One line per item with probability, price and reasons, then one per stage with its cause where it was cut."""
-    lines = [f"{answer.bundle_version}  {'known' if answer.known_user else 'unknown'} user", *_slate(answer)]
-    for placement in answer.placements:
-        lines += [f"{placement.name}:", *_slate(placement)]
-    return "\n".join(lines)
-
-
-def _slate(answer: RankResponse | PlacementResponse) -> list[str]:
-    lines = []
-    for place, item in enumerate(answer.items, start=1):
-        price = f"  price {item.price:.4f}" if item.HasField("price") else ""
-        reasons = ", ".join(f"{reason.field} {reason.logit_change:+.2f}" for reason in item.reasons)
-        lines.append(
-            f"{place:>3}  {item.item_id:<12} p {item.probability:.4f}  score {item.score:.4f}{price}  "
-            f"[{item.channel}]  {reasons}"
-        )
-    return lines + [
-        f"     {stage.name}: {stage.candidates_in} -> {stage.candidates_out} in {stage.microseconds} us"
-        + (f" ({stage.cause})" if stage.cause else "")
-        for stage in answer.stages
-    ]
