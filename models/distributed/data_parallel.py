@@ -2,8 +2,8 @@
 
 Several processes train one model: torchrun starts them, each takes its share of every batch, gradients are added up per
 batch (models/distributed/gradient_sum.py). `train.batch_size` is that of all processes together and the learning rate
-stays as it is, so that a run of two processes is a run of one, faster. Batch normalisation alone sees the statistics of
-a process's own share.
+stays as it is, so that a run of two processes makes the updates of a run of one. Batch normalisation alone sees the
+statistics of a process's own share.
 """
 
 from __future__ import annotations

@@ -165,10 +165,12 @@ def _encode(
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
+
     def sampled() -> int:
         return _parity(spark, config, out, day, spec, vocabularies)
 
-    with beside(spark, sampled, rows_in(out.features) <= BESIDE_ROWS) as parity:
+    read = out.features if day is None else out.features / f"day={day}"
+    with beside(spark, sampled, rows_in(read) <= BESIDE_ROWS) as parity:
         changed = times.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
         described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
         parity_rows = times.run("parity", parity)

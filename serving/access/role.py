@@ -1,6 +1,6 @@
 """What callers may be allowed to do, and which of it each method of the server asks for.
 
-    ranking          Rank, Score
+    ranking          Rank, Score, WhyNot
     events           RecordEvents: what happened to what was shown
     catalogue        what is served: the catalogue's changes (sluice.v1.Catalog), and version and age of the bundle, in
                      the trailing metadata of a health check

@@ -16,9 +16,9 @@ from contracts.shown import short
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import at_most, text
+from serving.request.message_bounds import at_most, micros, text
 from serving.request.query import ContextValue
-from serving.request.request_check import check_value
+from serving.request.request_check import MOST_BID, check_value
 
 Message = pb.UpsertRequest | pb.WithdrawRequest | pb.SetBidsRequest | pb.SetStockRequest
 
@@ -68,6 +68,8 @@ class ChangeReader:
     def _bid(self, bid: float) -> float:
         if not self._has_bids:
             raise RequestError("bid", "is given, and this bundle has no auction; leave it out")
+        if bid > MOST_BID:
+            raise RequestError("bid", f"is {bid}, at most {MOST_BID:g} is taken")
         return _amount("bid", bid)
 
     def _value(self, name: str, value: pb.Value) -> ContextValue:
@@ -90,7 +92,7 @@ def _made(change: pb.Change, kind: Kind, value: object, arrived: int, serve: Ser
     if change.version < 1:
         raise RequestError("change.version", f"is {change.version}, must be 1 or more and rise with every change of "
                                              "the item, as milliseconds since 1970 do")
-    when = change.event_time.ToMicroseconds() if change.HasField("event_time") else arrived
+    when = micros(change.event_time, "change.event_time") if change.HasField("event_time") else arrived
     return Change(item=change.item_id, kind=kind, version=change.version, event_time=when, arrived=arrived,
                   value=encoded(value))
 

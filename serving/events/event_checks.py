@@ -5,7 +5,6 @@ An event that passed here is never quarantined later: what the server counts, to
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,10 +15,12 @@ from contracts.nearest import did_you_mean
 from contracts.shown import short, shown
 from serving.events.event import Event, Kind
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import at_most, text
+from serving.request.message_bounds import at_most, micros, text
 from serving.request.query import ContextValue
+from serving.request.request_check import MOST_BID
 from serving.request.wire_values import values_of
 
+MOST_POSITION = 2**31 - 1
 AHEAD = 1_000_000  # microseconds that a caller's clock may be ahead
 TYPES: dict[ColumnType, tuple[type, ...]] = {
     "text": (str,), "integer": (int,), "number": (int, float), "flag": (bool,), "list": (tuple,)}
@@ -51,7 +52,7 @@ def _event(told: pb.Event, features: EventFeatures, serve: Serve, now: int) -> E
     if kind is None:
         raise RequestError("kind", "is none of IMPRESSION, CLICK and CONVERSION; set one")
     event_id = _key("event_id", told.event_id, serve)
-    at = told.event_time.ToMicroseconds() if told.HasField("event_time") else None
+    at = micros(told.event_time, "event_time") if told.HasField("event_time") else None
     if at is not None and not 0 <= at <= now + AHEAD:
         raise RequestError("event_time", f"is {(at - now) / 1e6:+.3f} s from the server's clock; between 1970 and a "
                                          "second ahead is taken")
@@ -86,21 +87,29 @@ def _of_the_log(name: str, value: ContextValue, features: EventFeatures) -> Cont
     if kind is None:
         raise RequestError(where, "is no column of the log that a field or a key reads; leave it out"
                                   + did_you_mean(name, features.readable))
-    if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "flag"):
+    if not _is_of(kind, value):
         raise RequestError(where, f"is {shown(str(value))}, but the log's column is of the type {kind}; send such a "
                                   "value")
     return float(value) if kind == "number" and isinstance(value, int) else value
 
 
+def _is_of(kind: ColumnType, value: ContextValue) -> bool:
+    if isinstance(value, tuple):
+        return kind == "list" and all(isinstance(one, str) for one in value)
+    return isinstance(value, TYPES[kind]) and (kind == "flag" or not isinstance(value, bool))
+
+
 def _numbers(told: pb.Event, features: EventFeatures) -> dict[str, ContextValue]:
     found: dict[str, ContextValue] = {}
     if features.log.position:
-        if told.position < 1:
-            raise RequestError("position", "is missing or 0, but the log has one; send 1 for the first place")
+        if not 1 <= told.position <= MOST_POSITION:
+            raise RequestError("position", f"is missing or 0, or above {MOST_POSITION}, but the log has one; send 1 "
+                                           "for the first place")
         found[features.log.position] = told.position
     if features.log.bid:
-        if not told.HasField("bid") or not 0 <= told.bid < math.inf:
-            raise RequestError("bid", "is missing, negative or no number, but the log has one; send what a click pays")
+        if not told.HasField("bid") or not 0 <= told.bid <= MOST_BID:
+            raise RequestError("bid", f"is missing, negative, above {MOST_BID:g} or no number, but the log has one; "
+                                      "send what a click pays")
         found[features.log.bid] = told.bid
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +49,7 @@ class EventKeeper:
         try:
             land(store, self._features, self._folder)
             let_go(store, self._features, self._clock())
-        except (OSError, sqlite3.Error) as error:  # what is not landed now is landed later
+        except Exception as error:  # what is not landed now is landed later, whatever it was
             log.error("events could not be landed in %s (%s); it is tried again", self._folder, error)
 
 

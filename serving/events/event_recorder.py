@@ -6,7 +6,6 @@ A commit waits for the disk, in a thread of its own, so that no request does. Wh
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -71,7 +70,7 @@ class EventRecorder:
         while batches := self._taken():
             try:
                 found = self._store.record([batch.events for batch in batches])
-            except sqlite3.Error as error:
+            except Exception as error:  # whoever waits is told, and the next batch is taken
                 why = NotKept(f"the events could not be written ({error}); none is kept: send them again")
                 for batch in batches:
                     _settle(batch, why)

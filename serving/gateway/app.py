@@ -1,6 +1,6 @@
 """HTTP/JSON in front of one gRPC server: the same calls, checks, deadlines and tokens, for callers without gRPC.
 
-    POST /v1/rank, /v1/score    a JSON object each (serving/gateway/json_messages.py)
+    POST /v1/rank, /v1/score, /v1/why-not    a JSON object each (serving/gateway/json_messages.py)
     GET  /openapi.json, /       what they take and answer
     GET  /healthz, /readyz      the gateway itself; the server behind it
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
-from contracts.shown import shown
+from contracts.shown import short, shown
 from serving.proto import sluice_pb2 as pb
 
 GRPC_READS = 4
@@ -83,6 +85,14 @@ def text(where: str, value: str, serve: Serve) -> str:
         raise OutOfBounds(where, f"is {shown(value)}, {len(value)} characters long, at most {serve.max_text} are "
                                  "allowed (serve.max_text); send a shorter one")
     return value
+
+
+def micros(when: Timestamp, where: str) -> int:
+    """Since 1970. Raises RequestError where it is no time of the years 1 to 9999."""
+    try:
+        return int(when.ToMicroseconds())
+    except ValueError as error:
+        raise RequestError(where, f"is no time ({short(str(error))}); send one of the years 1 to 9999") from None
 
 
 def texts(where: str, values: Iterable[str], serve: Serve) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from contracts.errors import SluiceError
 from serving.access.doors import NO_DOORS, Doors, address
 from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
-from serving.access.role import CATALOG_SERVICE
+from serving.access.role import CATALOG_SERVICE, EVENTS_SERVICE
 from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
@@ -159,7 +159,7 @@ class Server:
         sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue), sized)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self._settings.doors.reflects(self._settings.host):
-            names = (SERVICE, CATALOG_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            names = (SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
 
     async def _listen(self) -> int:

@@ -119,7 +119,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
         def ended(context: grpc.aio.ServicerContext) -> None:
             call.ended(context)
-            self._observer.ended(EndedCall("Rank", *call.outcome, request_id, caller))
+            self._observer.ended(EndedCall("Rank", *call.outcome, short(request_id), caller))
 
         context.add_done_callback(ended)
         try:
@@ -187,7 +187,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             await context.abort_with_status(rpc_status.to_status(status))
         finally:
             said, spent = at_the_end(said, context, self.reserve), time.perf_counter() - begun
-            self._observer.ended(EndedCall(method, said, spent, None, request_id, self._observer.caller(context)))
+            caller = self._observer.caller(context)
+            self._observer.ended(EndedCall(method, said, spent, None, short(request_id), caller))
         return answer
 
     def _tenant(self, context: grpc.aio.ServicerContext) -> str:

@@ -58,7 +58,7 @@ def catalogue(
 ) -> None:
     """Change items of a server between two bundles (`sluice serve --fresh DIR`), or ask how fresh it is.
 
-    Example: sluice catalogue withdraw ad_00017 ad_00018 --target 127.0.0.1:50051
+    Example: sluice catalogue withdraw i_3608 i_4144 --target 127.0.0.1:50051
     """
     import json
     import time

@@ -57,7 +57,7 @@ def serve(
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="where it listens; it asks for no token")] = "127.0.0.1",
 ) -> None:
-    """Serve a bundle over gRPC (sluice.v1.Ranking, health, reflection) until SIGTERM or Ctrl-C.
+    """Serve a bundle over gRPC (sluice.v1.Ranking, Events and Catalog, health, reflection) until SIGTERM or Ctrl-C.
 
     Of an alias the bundle is changed whenever the alias moves, without a failed request; a start without the registry
     serves what was served last.
@@ -77,10 +77,13 @@ def serve(
     if metrics_port is None:
         serve_as_told(bundle, settings, registry, cache, announce)
         return
+    from serving.access.doors import is_loopback
+
     with side_door(metrics_host, metrics_port) as lookup:
 
         def announced(version: str, host: str, port: int) -> None:
-            lookup.target = "" if doors.tls else near(host, port)
+            open_to_all = doors.access is None and not is_loopback(metrics_host)
+            lookup.target = "" if doors.tls or open_to_all else near(host, port)
             announce(version, host, port)
 
         serve_as_told(bundle, settings, registry, cache, announced)
@@ -103,10 +106,16 @@ def serve_as_told(
 @contextmanager
 def side_door(host: str, port: int) -> Iterator[Lookup]:
     """The side port, and the folder through which the serving processes tell it their figures."""
+    import logging
+
+    from serving.access.doors import address, is_loopback
     from serving.metrics.metrics_folder import metrics_folder
 
+    if not is_loopback(host):
+        logging.getLogger("sluice.serving").warning(
+            "THE SIDE PORT LISTENS ON %s: metrics are open to everybody, tokens of the console go there in plain text, "
+            "and without --access the console asks nothing of the server; listen on loopback behind a proxy", host)
     with metrics_folder() as folder:
-        from serving.access.doors import address
         from serving.console.lookup import Lookup
         from serving.console.side_port import side_app, side_port
         from serving.gateway.http_server import Address

@@ -37,7 +37,8 @@ def test_the_other_batches(loaded: LoadedBundle) -> None:
 @pytest.mark.parametrize(("request_", "field", "said"), [
     (upsert(""), "change.item_id", "is empty"), (upsert("a\0"), "change.item_id", "NUL"),
     (upsert("x" * 600), "change.item_id", "600 characters"), (upsert(version=0), "change.version", "1 or more"),
-    (upsert(bid=-1.0), "bid", "0 or more"), (upsert(stock=float("nan")), "stock", "finite"),
+    (upsert(bid=1e39), "bid", "at most 1e+09"), (upsert(bid=-1.0), "bid", "0 or more"),
+    (upsert(stock=float("nan")), "stock", "finite"),
     (upsert(values={"categori": pb.Value(text="x")}), "values[categori]", "did you mean 'category'"),
     (upsert(values={"price": pb.Value(text="x")}), "values[price]", "a number is needed"),
     (upsert(values={"price": pb.Value()}), "values[price]", "no value"),
@@ -60,3 +61,12 @@ def test_a_batch_has_its_bound(loaded: LoadedBundle) -> None:
     most = loaded.settings.serve.max_candidates
     with pytest.raises(OutOfBounds, match="max_candidates"):
         ChangeReader(loaded).read(pb.WithdrawRequest(items=[pb.Change(item_id="i", version=1)] * (most + 1)))
+
+
+def test_what_is_no_time_is_refused_alone(loaded: LoadedBundle) -> None:
+    wrong = pb.Change(item_id="i", version=1)
+    wrong.event_time.nanos = -1
+    refused, right = ChangeReader(loaded).read(pb.WithdrawRequest(items=[wrong, pb.Change(item_id="j", version=1)]))
+    assert refused.problem is not None
+    assert refused.problem.field == "change.event_time"
+    assert right.problem is None

@@ -50,6 +50,11 @@ def set_time(micros: int) -> Change:
     (lambda e: setattr(e, "item_id", "a\0"), "item_id", "NUL"),
     (lambda e: setattr(e, "request_id", "x" * 21), "request_id", "at most 20"),
     (lambda e: setattr(e, "position", 0), "position", "missing or 0"),
+    (lambda e: setattr(e, "position", 2**31), "position", "above 2147483647"),
+    (lambda e: setattr(e, "bid", 1e39), "bid", "above 1e"),
+    (lambda e: setattr(e.event_time, "nanos", -1), "event_time", "is no time"),
+    (lambda e: e.columns["place"].CopyFrom(pb.Value(list=pb.ValueList(values=[pb.Value(text="a")]))), "columns[place]",
+     "of the type text"),
     (lambda e: e.ClearField("bid"), "bid", "missing"), (lambda e: setattr(e, "bid", -1), "bid", "negative"),
     (lambda e: setattr(e, "bid", float("nan")), "bid", "no number"),
     (set_time(START + 2 * SECOND), "event_time", r"\+2\.000 s from the server's clock"),
@@ -88,3 +93,16 @@ def test_a_click_says_what_was_clicked() -> None:
 def test_too_many_are_refused_together() -> None:
     with pytest.raises(OutOfBounds, match="at most 3"):
         checked(*[told()] * 4)
+
+
+@pytest.mark.parametrize(("values", "taken"), [
+    ([pb.Value(text="a"), pb.Value(text="b")], True), ([pb.Value(text="a"), pb.Value(integer=1)], False),
+])
+def test_lists_hold_texts(values: list[pb.Value], taken: bool) -> None:
+    """A list of anything else could not be landed, and would hold up all that waits behind it."""
+    columns = {**FEATURES.columns, "place": "list"}
+    event = told()
+    event.columns["place"].CopyFrom(pb.Value(list=pb.ValueList(values=values)))
+    features = FEATURES.model_copy(update={"columns": columns})
+    found = check_events(pb.RecordEventsRequest(events=[event]), features, SERVE, START)
+    assert (len(found.events), len(found.errors)) == ((1, 0) if taken else (0, 1))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigError
-from sluice.commands.serve_command import near, parse_doors
+from sluice.commands.serve_command import near, parse_doors, side_door
 
 PEM = Path("some.pem")
 
@@ -28,3 +28,9 @@ def test_doors_are_open_or_whole():
 ])
 def test_a_server_on_every_interface_is_near_on_loopback(host, target):
     assert near(host, 7) == target
+
+
+@pytest.mark.parametrize(("host", "loud"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_a_side_port_for_others_is_said_loudly(host, loud, caplog):
+    with side_door(host, 0):
+        assert ("THE SIDE PORT LISTENS" in caplog.text) == loud
