@@ -24,7 +24,7 @@ def drawn(count: int) -> list[Sent]:
 
 
 def test_every_kind_and_every_field_is_drawn() -> None:
-    found = drawn(400)
+    found = drawn(800)
     assert Counter(sent.kind for sent in found).keys() == {"drawn", "spoilt", "random", "flooded", "too large"}
     fields = set()
     for sent in found:
