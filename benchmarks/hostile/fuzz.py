@@ -80,13 +80,13 @@ def measure(bundle: Path, requests: int, seed_: int) -> FuzzFigures:
     """Against a server of one process, which is asked a good question first and last."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        server = ServerProcess(bundle, log, options=("--workers", "1"))
+        server = ServerProcess(bundle, log, options=("--workers", "1", "--fresh", str(Path(folder) / "fresh")))
         try:
             with grpc.insecure_channel(server.target) as channel:
                 target = Target(server.process.pid, channel)
-                target.ask(Sent("Rank", "drawn", b"\x0a\x03u01"))
+                target.ask(Sent("Ranking/Rank", "drawn", b"\x0a\x03u01"))
                 outcomes = drive(target, requests, seed_)
-                alive = target.ask(Sent("Rank", "drawn", b"\x0a\x03u01")).status == "OK"
+                alive = target.ask(Sent("Ranking/Rank", "drawn", b"\x0a\x03u01")).status == "OK"
             for one in sorted(outcomes, key=lambda one: one.documented)[:3]:
                 if not one.documented:
                     print(f"undocumented: {one.sent.kind} {one.sent.method} {one.status} {one.sent.content[:200]!r}")

@@ -23,7 +23,12 @@ from hypothesis import strategies as st
 
 from serving.proto import sluice_pb2 as pb
 
-METHODS: dict[str, type[Message]] = {"Rank": pb.RankRequest, "Score": pb.ScoreRequest}
+METHODS: dict[str, type[Message]] = {
+    "Ranking/Rank": pb.RankRequest, "Ranking/Score": pb.ScoreRequest, "Ranking/WhyNot": pb.WhyNotRequest,
+    "Events/RecordEvents": pb.RecordEventsRequest, "Catalog/Upsert": pb.UpsertRequest,
+    "Catalog/Withdraw": pb.WithdrawRequest, "Catalog/SetBids": pb.SetBidsRequest,
+    "Catalog/SetStock": pb.SetStockRequest,
+}
 KNOWN = ("u01", "i01", "i02", "device", "phone", "hour", "category", "brand", "music", "new", "top", "tags")
 ODD = ("", "\0", "a\0b", "\n", "\x1b[31mred", "\u202e", "\U0001f600" * 20, "\ufffe", "../../victim", "x" * 513,
        "x" * 5000, "' OR 1=1", "%s%n", "null", "NaN", "x" * 80_000)
@@ -31,6 +36,8 @@ COUNTS = (0, 1, 1, 1, 2, 3, 8, 9, 50, 51, 200, 201, 257, 2001)
 KINDS = ("drawn",) * 12 + ("spoilt",) * 4 + ("random", "flooded", "too large")
 NUMBERS: dict[int, tuple[Any, ...]] = {
     FieldDescriptor.TYPE_INT64: (0, 1, 7, -1, 2**63 - 1, -(2**63)),
+    FieldDescriptor.TYPE_INT32: (0, 1, -1, 999_999_999, 2**31 - 1, -(2**31)),
+    FieldDescriptor.TYPE_ENUM: (0, 1, 2, 3, 9),
     FieldDescriptor.TYPE_UINT32: (0, 1, 3, 10, 11, 2**32 - 1),
     FieldDescriptor.TYPE_DOUBLE: (0.0, 1.0, -1.0, 7.5, float("nan"), float("inf"), float("-inf"), 1e308, 5e-324),
     FieldDescriptor.TYPE_BOOL: (False, True),
@@ -67,12 +74,24 @@ def calls(draw: Callable[..., Any]) -> Sent:
 
 @st.composite
 def messages(draw: Callable[..., Any], made: type[Message]) -> Message:
-    """Of one type, and mostly with a user."""
+    """Of one type, and mostly with what its method needs."""
     message = made()
     _fill(draw, message, 0)
     if draw(st.integers(0, 9)):
-        message.user_id = draw(st.sampled_from(KNOWN))  # type: ignore[attr-defined]
+        _name(message, draw(st.sampled_from(KNOWN)))
     return message
+
+
+def _name(message: Any, known: str) -> None:
+    """The user, or every item or event of a batch."""
+    names = message.DESCRIPTOR.fields_by_name
+    if "user_id" in names:
+        message.user_id = known
+    for one in message.items if "items" in names else ():
+        change = one.change if "change" in one.DESCRIPTOR.fields_by_name else one
+        change.item_id, change.version = known, 1
+    for place, one in enumerate(message.events if "events" in names else ()):
+        one.event_id, one.user_id, one.item_id, one.position, one.bid = f"{known} {place}", known, known, 1, 0.5
 
 
 def _fill(draw: Callable[..., Any], message: Message, depth: int) -> None:

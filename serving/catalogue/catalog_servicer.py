@@ -16,6 +16,7 @@ from serving.catalogue.requests import Asked, ChangeReader, Message
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 
+MOST_WAITING = 64  # batches that wait for the disk
 NOT_KEPT = "this server keeps no changes of items; start it with `sluice serve --fresh DIR`"
 log = logging.getLogger("sluice.serving")
 
@@ -26,6 +27,7 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
     def __init__(self, catalogue: Catalogue | None) -> None:
         self._catalogue = catalogue
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
+        self._waiting = 0
 
     async def Upsert(self, request: pb.UpsertRequest, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
         return await self._change(request, context)
@@ -53,6 +55,10 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         except RequestError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         changes = list(chain.from_iterable(one.changes for one in asked))
+        if self._waiting >= MOST_WAITING:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{self._waiting} batches wait for the disk; send "
+                                                                    "this one again later, or elsewhere")
+        self._waiting += 1
         try:
             applied, sequence = await asyncio.get_running_loop().run_in_executor(
                 self._catalogue.writing, self._catalogue.record, changes)
@@ -60,6 +66,8 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
             log.error("changes of items cannot be stored", exc_info=error)
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"the changes cannot be stored ({error}) and none was; "
                                                              "send them again")
+        finally:
+            self._waiting -= 1
         return _response(asked, applied, sequence)
 
 

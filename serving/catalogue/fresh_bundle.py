@@ -23,6 +23,7 @@ from typing import cast
 import numpy as np
 
 from contracts.errors import DataError
+from contracts.shown import short, shown
 from serving.bundle import item_index
 from serving.bundle.filter_column import FilterColumn, as_text
 from serving.bundle.item_index import ZERO_BID_SHARE
@@ -37,6 +38,7 @@ from serving.catalogue.table_room import with_room
 from serving.request.query import ContextValue
 
 LEAST_ROOM = 65_536
+MOST_WAITING = 1_000_000  # bids and stock of items that the bundle does not have
 log = logging.getLogger("sluice.serving")
 
 
@@ -129,7 +131,7 @@ class FreshBundle:
                 for change in changes:
                     self._describe([change])
                 return
-            log.error("the change of item %r cannot be shown: %s", changes[0].item, error)
+            log.error("the change of item %s cannot be shown: %s", shown(changes[0].item), short(str(error), 200))
 
     def _write(self, keys: Sequence[str], described: Sequence[Described]) -> None:
         bundle, stored = self.bundle, self._loaded.items.rows(list(keys)).astype(np.int64)
@@ -177,6 +179,9 @@ class FreshBundle:
         found = rows >= 0
         self._waiting |= {(kind, item): number for (item, number), has in zip(numbers.items(), found.tolist(),
                                                                               strict=True) if not has}
+        if len(self._waiting) > MOST_WAITING:
+            log.error("bids and stock of %d unknown items wait for them; the oldest are let go", len(self._waiting))
+            self._waiting = dict(list(self._waiting.items())[len(self._waiting) // 2:])
         return rows[found], np.array(list(numbers.values()), dtype=np.float64)[found]
 
     def _log_bids(self, bids: np.ndarray) -> np.ndarray:

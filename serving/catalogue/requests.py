@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField
-from contracts.nearest import did_you_mean
+from contracts.nearest import Hints
 from contracts.shown import short
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
@@ -45,21 +45,24 @@ class ChangeReader:
         """Raises OutOfBounds for more items than a request may hold."""
         at_most("items", request.items, self._serve.max_candidates, "max_candidates")
         arrived = time.time_ns() // 1000
-        return [self._asked(one, arrived) for one in request.items]
+        hints = Hints()
+        return [self._asked(one, arrived, hints) for one in request.items]
 
-    def _asked(self, one: pb.ItemUpsert | pb.Change | pb.ItemBid | pb.ItemStock, arrived: int) -> Asked:
+    def _asked(self, one: pb.ItemUpsert | pb.Change | pb.ItemBid | pb.ItemStock, arrived: int, hints: Hints) -> Asked:
         change = one if isinstance(one, pb.Change) else one.change
         try:
-            made = [_made(change, kind, value, arrived, self._serve) for kind, value in self._said(one)]
+            made = [_made(change, kind, value, arrived, self._serve) for kind, value in self._said(one, hints)]
         except RequestError as error:
             return Asked(short(change.item_id), problem=error)
         return Asked(change.item_id, made)
 
-    def _said(self, one: pb.ItemUpsert | pb.Change | pb.ItemBid | pb.ItemStock) -> Iterable[tuple[Kind, object]]:
+    def _said(
+        self, one: pb.ItemUpsert | pb.Change | pb.ItemBid | pb.ItemStock, hints: Hints
+    ) -> Iterable[tuple[Kind, object]]:
         if isinstance(one, pb.Change):
             yield "item", WITHDRAWN
         if isinstance(one, pb.ItemUpsert):
-            yield "item", {name: self._value(name, value) for name, value in one.values.items()}
+            yield "item", {name: self._value(name, value, hints) for name, value in one.values.items()}
         if isinstance(one, pb.ItemBid) or (isinstance(one, pb.ItemUpsert) and one.HasField("bid")):
             yield "bid", self._bid(one.bid)
         if isinstance(one, pb.ItemStock) or (isinstance(one, pb.ItemUpsert) and one.HasField("stock")):
@@ -72,11 +75,11 @@ class ChangeReader:
             raise RequestError("bid", f"is {bid}, at most {MOST_BID:g} is taken")
         return _amount("bid", bid)
 
-    def _value(self, name: str, value: pb.Value) -> ContextValue:
+    def _value(self, name: str, value: pb.Value, hints: Hints) -> ContextValue:
         where, known = f"values[{short(name)}]", self._fields.get(name)
         if known is None and name not in self._filters:
             names = sorted({*self._fields, *self._filters})
-            raise RequestError(where, f"is no item field and no filter field of this bundle{did_you_mean(name, names)}"
+            raise RequestError(where, f"is no item field and no filter field of this bundle{hints(name, names)}"
                                       f"; there are {', '.join(names[:20])}")
         found = _plain(value, where, self._serve)
         if known is not None:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from contracts.errors import RequestError
+from contracts.shown import short
 from serving.gateway import call_options, failures
 from serving.gateway.json_messages import to_json, to_message
 from serving.proto import sluice_pb2 as pb
@@ -44,8 +45,8 @@ class Lookup:
         try:
             message = to_message(json.loads(await request.body()), pb.WhyNotRequest())
             seconds = call_options.seconds(request.headers) or SECONDS
-        except (RequestError, ValueError) as error:
-            return failures.refused("INVALID_ARGUMENT", str(error))
+        except (RequestError, ValueError, RecursionError) as error:
+            return failures.refused("INVALID_ARGUMENT", short(str(error), 300))
         return await run_in_threadpool(self._ask, message, seconds, call_options.metadata(request.headers))
 
     def _ask(self, message: pb.WhyNotRequest, seconds: float, metadata: tuple[tuple[str, str], ...]) -> Response:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.event_features import ColumnType, EventFeatures
-from contracts.nearest import did_you_mean
+from contracts.nearest import Hints
 from contracts.shown import short, shown
 from serving.events.event import Event, Kind
 from serving.proto import sluice_pb2 as pb
@@ -38,16 +38,17 @@ def check_events(request: pb.RecordEventsRequest, features: EventFeatures, serve
     """`now` in microseconds since 1970. Raises OutOfBounds where there are too many."""
     at_most("events", request.events, serve.max_events, "max_events")
     events, errors = list[Event](), list[pb.EventError]()
+    hints = Hints()
     for index, told in enumerate(request.events):
         try:
-            events.append(_event(told, features, serve, now))
+            events.append(_event(told, features, serve, now, hints))
         except RequestError as error:
             errors.append(pb.EventError(index=index, event_id=short(told.event_id), field=error.field,
                                         problem=error.problem))
     return Checked(events, errors)
 
 
-def _event(told: pb.Event, features: EventFeatures, serve: Serve, now: int) -> Event:
+def _event(told: pb.Event, features: EventFeatures, serve: Serve, now: int, hints: Hints) -> Event:
     kind = KINDS.get(told.kind)
     if kind is None:
         raise RequestError("kind", "is none of IMPRESSION, CLICK and CONVERSION; set one")
@@ -56,11 +57,13 @@ def _event(told: pb.Event, features: EventFeatures, serve: Serve, now: int) -> E
     if at is not None and not 0 <= at <= now + AHEAD:
         raise RequestError("event_time", f"is {(at - now) / 1e6:+.3f} s from the server's clock; between 1970 and a "
                                          "second ahead is taken")
-    columns = _columns(told, kind, features, serve)
+    columns = _columns(told, kind, features, serve, hints)
     return Event(id=event_id, kind=kind, at=at, user=told.user_id, item=told.item_id, columns=columns)
 
 
-def _columns(told: pb.Event, kind: Kind, features: EventFeatures, serve: Serve) -> dict[str, ContextValue]:
+def _columns(
+    told: pb.Event, kind: Kind, features: EventFeatures, serve: Serve, hints: Hints
+) -> dict[str, ContextValue]:
     """By their names in the log: the roles' first."""
     log = features.log
     found: dict[str, ContextValue] = {}
@@ -76,17 +79,17 @@ def _columns(told: pb.Event, kind: Kind, features: EventFeatures, serve: Serve) 
     if taken is not None:
         raise RequestError(f"columns[{short(taken)}]", "is told by a field of the event itself; leave it out here")
     for name, value in more.items():
-        found[name] = _of_the_log(name, value, features)
+        found[name] = _of_the_log(name, value, features, hints)
     _check_keys(found, kind, features)
     return found
 
 
-def _of_the_log(name: str, value: ContextValue, features: EventFeatures) -> ContextValue:
+def _of_the_log(name: str, value: ContextValue, features: EventFeatures, hints: Hints) -> ContextValue:
     kind = features.column_type(name)
     where = f"columns[{short(name)}]"
     if kind is None:
         raise RequestError(where, "is no column of the log that a field or a key reads; leave it out"
-                                  + did_you_mean(name, features.readable))
+                                  + hints(name, features.readable))
     if not _is_of(kind, value):
         raise RequestError(where, f"is {shown(str(value))}, but the log's column is of the type {kind}; send such a "
                                   "value")

@@ -16,11 +16,11 @@ from contracts.features.event_clock import SECOND
 from serving.events.event import Event
 from serving.events.event_store import Clock, EventStore, Recorded
 
-MOST_WAITING = 50_000  # events
+MOST_WAITING, MOST_BYTES = 50_000, 64 << 20  # events, and of their messages
 
 
 class TooMany(SluiceError):
-    """More events wait for the disk than may."""
+    """More events wait for the disk than may, or larger ones."""
 
 
 class NotKept(SluiceError):
@@ -28,9 +28,10 @@ class NotKept(SluiceError):
 
 
 class Batch(NamedTuple):
-    """And who waits for it."""
+    """And who waits for it; `size` in bytes, as it came."""
 
     events: Sequence[Event]
+    size: int
     done: asyncio.Future[Recorded]
 
 
@@ -43,15 +44,16 @@ class EventRecorder:
         self._batches, self._waiting, self._busy = list[Batch](), 0, False
         self._store = self._thread.submit(opened).result()
 
-    async def record(self, events: Sequence[Event]) -> Recorded:
-        """Once they are on the disk, and known to whoever asks. Raises TooMany, NotKept."""
+    async def record(self, events: Sequence[Event], size: int = 0) -> Recorded:
+        """Once they are on the disk, and known to whoever asks; `size` in bytes. Raises TooMany, NotKept."""
         if not events:
             return Recorded(0, 0)
-        batch = Batch(events, asyncio.get_running_loop().create_future())
+        batch = Batch(events, size, asyncio.get_running_loop().create_future())
         with self._lock:
-            if self._waiting + len(events) > self._most:
-                raise TooMany(f"{self._waiting} events wait for the disk, at most {self._most} may; send them again "
-                              "later, or elsewhere")
+            held = sum(one.size for one in self._batches)
+            if self._waiting + len(events) > self._most or held + size > MOST_BYTES:
+                raise TooMany(f"{self._waiting} events of {held} bytes wait for the disk, at most {self._most} may, "
+                              f"of {MOST_BYTES} bytes; send them again later, or elsewhere")
             self._waiting += len(events)
             self._batches.append(batch)
             idle, self._busy = not self._busy, True

@@ -43,7 +43,7 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
             raise AssertionError("abort raises")
         try:
             checked = check_events(request, features, self._serve, now_micros())
-            recorded = await recorder.record(checked.events)
+            recorded = await recorder.record(checked.events, request.ByteSize())
         except OutOfBounds as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except TooMany as error:

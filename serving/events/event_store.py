@@ -37,11 +37,13 @@ INSERT = (
     "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = ?8) THEN NULL ELSE ?8 END, ?9 WHERE TRUE "
     "ON CONFLICT (id) DO NOTHING"
 )
+MOST_SHOWN = 5_000  # impressions of one user or item, the latest: who has more within the windows is no person
 SHOWN = (
-    "SELECT shown.seq, shown.at, shown.known, shown.item, click.at, click.known FROM events AS shown LEFT JOIN events "
+    "SELECT shown.seq, shown.at, shown.known, shown.item, click.at, click.known FROM (SELECT * FROM events "
+    "WHERE {key} = ?1 "
+    f"AND identity IS NOT NULL AND known <= ?3 ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events "
     f"AS click ON click.kind = {int(Kind.CLICK)} AND click.link = shown.link AND click.at >= shown.at AND click.at <= "
-    "shown.at + ?2 AND click.known <= ?3 WHERE shown.{key} = ?1 AND shown.identity IS NOT NULL AND shown.known <= ?3 "
-    "ORDER BY shown.seq, click.known, click.at"
+    "shown.at + ?2 AND click.known <= ?3 ORDER BY shown.seq, click.known, click.at"
 )
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds

@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from contracts.errors import RequestError
+from contracts.shown import short
 from serving.gateway import call_options, failures, openapi
 from serving.gateway.json_messages import to_json, to_message
 from serving.gateway.page import page
@@ -135,7 +136,7 @@ def _parsed(body: bytes) -> object:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RequestError("body", f"is no JSON: {str(error)[:200]}") from None
+        raise RequestError("body", f"is no JSON: {short(str(error), 200)}") from None
 
 
 async def _ready(channel: grpc.aio.Channel) -> Response:

@@ -16,6 +16,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from contracts.errors import RequestError
+from contracts.shown import short
 
 Json = Any  # what json.loads returns
 Made = TypeVar("Made", bound=Message)
@@ -30,7 +31,7 @@ def to_message(given: Json, empty: Made) -> Made:
     try:
         return json_format.ParseDict(_plain(given, empty.DESCRIPTOR), empty)
     except (json_format.ParseError, RecursionError) as error:
-        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {str(error)[:300]}") from None
+        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {short(str(error), 300)}") from None
 
 
 def to_json(message: Message) -> Json:

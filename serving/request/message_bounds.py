@@ -22,6 +22,7 @@ from contracts.shown import short, shown
 from serving.proto import sluice_pb2 as pb
 
 GRPC_READS = 4
+NO_REQUEST = "what was sent is no request of this method; send one as serving/proto/sluice.proto says"
 
 
 def channel_options(serve: Serve) -> list[tuple[str, int]]:

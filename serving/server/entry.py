@@ -15,12 +15,11 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import too_large
+from serving.request.message_bounds import NO_REQUEST, too_large
 from serving.server.servicer import RankingServicer
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
 NOTHING = "the call ended without a request; send one"
-NO_REQUEST = "what was sent is no request of this method; send one as serving/proto/sluice.proto says"
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named as in the proto
 
 

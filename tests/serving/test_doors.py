@@ -98,6 +98,24 @@ def test_who_lacks_the_role_is_refused(house: House) -> None:
         assert house.code(house.with_token(token)) == "PERMISSION_DENIED"
 
 
+@pytest.mark.parametrize(("method", "role"), [
+    ("Catalog/Withdraw", "catalogue"), ("Catalog/Status", "catalogue"), ("Events/RecordEvents", "events"),
+    ("Ranking/WhyNot", "ranking"),
+])
+def test_every_method_has_its_role(house: House, method: str, role: str) -> None:
+    """Who has it comes as far as the method, which keeps nothing here, or finds no request."""
+    def code(token: str) -> str:
+        with house.with_token().channel(house.server.target) as channel, pytest.raises(grpc.RpcError) as refused:
+            channel.unary_unary(f"/sluice.v1.{method}")(
+                b"", timeout=SECONDS, metadata=house.with_token(token).metadata)
+        return str(refused.value.code().name)
+
+    assert code("") == code("wrong") == "UNAUTHENTICATED"
+    others = {"ranking", "events", "catalogue"} - {role}
+    assert {code(house.issuer.token(roles=[other])) for other in others} == {"PERMISSION_DENIED"}
+    assert code(house.issuer.token(roles=[role])) in ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
+
+
 def test_without_a_certificate_of_the_authority_nobody_is_heard(house: House) -> None:
     stranger = Authority(house.access.parent / "strangers").pair("stranger", "caller@example.com")
     assert house.code(house.with_token(SHOP, certificate=stranger), seconds=2) == "UNAVAILABLE"

@@ -35,13 +35,13 @@ def target() -> Iterator[Target]:
 
 
 def test_statuses_are_documented_or_not(target: Target) -> None:
-    assert target.ask(Sent("Rank", "drawn", b"fine")).documented
-    refused = target.ask(Sent("Rank", "spoilt", b"bad"))
+    assert target.ask(Sent("Ranking/Rank", "drawn", b"fine")).documented
+    refused = target.ask(Sent("Ranking/Rank", "spoilt", b"bad"))
     assert (refused.status, refused.documented) == ("INVALID_ARGUMENT", True)
-    assert not target.ask(Sent("Score", "drawn", b"fine")).documented  # UNIMPLEMENTED here
-    assert not target.ask(Sent("Rank", "too large", b"fine")).documented
+    assert not target.ask(Sent("Ranking/Score", "drawn", b"fine")).documented  # UNIMPLEMENTED here
+    assert not target.ask(Sent("Ranking/Rank", "too large", b"fine")).documented
 
 
 def test_memory_is_seen_though_it_was_given_back(target: Target) -> None:
-    assert target.ask(Sent("Rank", "drawn", b"fine")).megabytes < 50
-    assert target.ask(Sent("Rank", "drawn", b"greedy")).megabytes > 150
+    assert target.ask(Sent("Ranking/Rank", "drawn", b"fine")).megabytes < 50
+    assert target.ask(Sent("Ranking/Rank", "drawn", b"greedy")).megabytes > 150

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.events.event_recorder import EventRecorder, NotKept, TooMany
+from serving.events.event_recorder import MOST_BYTES, EventRecorder, NotKept, TooMany
 from serving.events.event_store import Recorded
 from tests.serving.recorded_events import START, SetClock, shown_event, store_at
 
@@ -34,6 +34,8 @@ def test_too_many_that_wait_are_refused_and_those_that_fit_are_kept(tmp_path: Pa
     async def record() -> None:
         with pytest.raises(TooMany, match="at most 3 may"):
             await recorder.record([shown_event(str(n), START) for n in range(4)])
+        with pytest.raises(TooMany, match="bytes wait"):
+            await recorder.record([shown_event("large", START)], MOST_BYTES + 1)
         assert (await recorder.record([shown_event(str(n), START) for n in range(3)])).new == 3
 
     asyncio.run(record())

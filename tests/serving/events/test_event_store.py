@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import DataError
+from serving.events import event_store
 from serving.events.event_store import FILE, EventStore
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
@@ -91,3 +92,12 @@ def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, clock: SetClock) -
     (tmp_path / FILE).write_text("no data base at all, but a text of some length")
     with pytest.raises(DataError, match="cannot be opened"):
         store_at(tmp_path, clock)
+
+
+def test_of_who_is_shown_without_end_the_latest_count(tmp_path: Path, clock: SetClock, monkeypatch) -> None:
+    monkeypatch.setattr(event_store, "SHOWN", event_store.SHOWN.replace(str(event_store.MOST_SHOWN), "3"))
+    store = store_at(tmp_path, clock)
+    store.record([[shown_event(str(n), START + n) for n in range(5)]])
+    clock.now += SECOND
+    user = store.connection.execute("SELECT user FROM events").fetchone()[0]
+    assert len(store.of_user(user, clock.now).items) == 3

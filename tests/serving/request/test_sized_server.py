@@ -21,7 +21,7 @@ class Echo(sluice_pb2_grpc.CatalogServicer):
         return pb.ChangeResponse(results=[pb.ChangeResult(item_id=one.item_id) for one in request.items])
 
 
-async def answer(items: int) -> pb.ChangeResponse:
+async def answer(items: int, sent: bytes = b"") -> pb.ChangeResponse:
     server = grpc.aio.server()
     sluice_pb2_grpc.add_CatalogServicer_to_server(Echo(), SizedServer(server, LARGEST))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -29,6 +29,8 @@ async def answer(items: int) -> pb.ChangeResponse:
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             asked = pb.WithdrawRequest(items=[pb.Change(item_id=f"i{n:08d}") for n in range(items)])
+            if sent:
+                await channel.unary_unary("/sluice.v1.Catalog/Withdraw")(sent, timeout=20)
             return await sluice_pb2_grpc.CatalogStub(channel).Withdraw(asked, timeout=20)
     finally:
         await server.stop(None)
@@ -42,3 +44,9 @@ def test_what_is_too_large_is_refused_with_its_size_and_the_limit():
     with pytest.raises(grpc.aio.AioRpcError, match=r"larger than max: 1000 bytes \(serve.max_request_kb\)") as caught:
         asyncio.run(answer(LARGEST))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_what_is_no_request_is_an_invalid_argument():
+    with pytest.raises(grpc.aio.AioRpcError, match="no request of this method") as caught:
+        asyncio.run(answer(1, sent=b"\x0a\x03u01"))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
