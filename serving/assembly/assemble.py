@@ -20,7 +20,7 @@ from contracts.artifacts import (
 )
 from contracts.bundle.bundle import load_array, load_weights, save_array
 from contracts.config.config import Config
-from contracts.errors import BundleError
+from contracts.errors import BundleError, DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
@@ -48,6 +48,7 @@ from serving.bundle.scoring_bundle import PARITY, RANK
 
 MODELS_OF = {"fscd": ("fscd", "prerank"), "towers": ("pre_ranker", "train"), "dot_product": ("two_tower", "train")}
 TOWERS = "two_tower"
+MOST_BID = 1e9  # as of a request; beyond float32 two of them would make an infinite price
 
 
 def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
@@ -168,6 +169,16 @@ def _item_columns(raw: pa.Table, folder: Path, settings: BundleSettings, source:
     save_array(folder / "popularity.npy", popularity_order(shown, clicks))
 
 
+def _bids(raw: pa.Table, source: Path) -> np.ndarray:
+    """float32, 0 of an item for which nobody bids: it is not sold. Raises DataError for one that is no price."""
+    bids: np.ndarray = column(raw, BID, source).fill_null(0).to_numpy().astype(np.float64)
+    wrong = bids[~((bids >= 0) & (bids <= MOST_BID))]
+    if len(wrong):
+        raise DataError(f"{len(wrong)} of {len(bids)} items of {source} have a bid that is negative, above "
+                        f"{MOST_BID:g} or no number, the first is {wrong[0]}; mend log.bid")
+    return bids.astype(np.float32)
+
+
 def _retrieval_parts(
     out: Artifacts, build: Path, settings: BundleSettings, spec: FeatureSpec, items: FeatureStore, raw: pa.Table,
     seed: int,
@@ -178,7 +189,7 @@ def _retrieval_parts(
     vectors = item_vectors(towers, items)
     save_array(folder / "neighbours.npy", neighbours(vectors, settings.retrieve))
     if spec.has_bid:
-        bids = column(raw, BID, out.online_items).fill_null(0).to_numpy().astype(np.float32)
+        bids = _bids(raw, out.online_items)
         save_array(build / TABLES / "items_bid.npy", bids)
         vectors = item_index.with_bids(vectors, bids, settings.train.temperature)
     save_array(folder / "vectors.npy", vectors)

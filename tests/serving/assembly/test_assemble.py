@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import BID, CLICKS, ITEM, SHOWN, TEST_LOGITS, Artifacts
-from contracts.bundle.bundle import read_manifest, save_array
+from contracts.bundle.bundle import load_array, read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
 from serving.assembly.assemble import assemble
 from serving.assembly.popularity import popularity_order
-from serving.bundle.loaded_bundle import LoadedBundle
+from serving.bundle.feature_store import FeatureStore
+from serving.bundle.loaded_bundle import TABLES, LoadedBundle
 
 
 def table(folder: Path) -> dict[str, list[Any]]:
@@ -102,6 +103,29 @@ def test_missing_item_column(market: Any, trained_copy: Artifacts, tmp_path: Pat
     pq.write_table(pq.read_table(path).drop_columns([column]), path)
     with pytest.raises(SchemaError, match=f"no column '{column}'"):
         assemble(market.config, trained_copy, tmp_path / "build")
+
+
+@pytest.mark.parametrize("bid", [float("inf"), float("nan"), -1.0, 1e39])
+def test_a_bid_that_is_no_price_is_refused(market: Any, trained_copy: Artifacts, tmp_path: Path, bid: float) -> None:
+    _bid_of_the_first(trained_copy, bid)
+    with pytest.raises(DataError, match=r"1 of \d+ items .* mend log\.bid"):
+        assemble(market.config, trained_copy, tmp_path / "build")
+
+
+def test_an_item_without_a_bid_is_for_nothing(market: Any, trained_copy: Artifacts, tmp_path: Path) -> None:
+    item = _bid_of_the_first(trained_copy, None)
+    assemble(market.config, trained_copy, tmp_path / "build")
+    keys = FeatureStore.load(tmp_path / "build" / TABLES, "items")
+    assert load_array(tmp_path / "build" / TABLES / "items_bid.npy")[keys.row(item)] == 0
+
+
+def _bid_of_the_first(out: Artifacts, bid: float | None) -> str:
+    path = out.online_items / "part-0.parquet"
+    items = pq.read_table(path)
+    bids = [bid, *items[BID].to_pylist()[1:]]
+    place = items.schema.get_field_index(BID)
+    pq.write_table(items.set_column(place, items.schema.field(BID), [bids]), path)
+    return str(items[ITEM][0].as_py())
 
 
 def test_weights_of_other_settings(market: Any, trained: Artifacts, tmp_path: Path) -> None:
