@@ -40,6 +40,8 @@ class ChangeReader:
         self._fields: dict[str, FeatureField] = {one.name: one for one in bundle.spec.of_side("item")}
         self._filters = frozenset(bundle.settings.retrieve.filter_fields)
         self._has_bids = bundle.bids is not None
+        self._names = sorted({*self._fields, *self._filters})
+        self._listed = ", ".join(self._names[:20])
 
     def read(self, request: Message) -> list[Asked]:
         """Raises OutOfBounds for more items than a request may hold."""
@@ -62,6 +64,7 @@ class ChangeReader:
         if isinstance(one, pb.Change):
             yield "item", WITHDRAWN
         if isinstance(one, pb.ItemUpsert):
+            at_most("values", one.values, self._serve.max_fields, "max_fields")
             yield "item", {name: self._value(name, value, hints) for name, value in one.values.items()}
         if isinstance(one, pb.ItemBid) or (isinstance(one, pb.ItemUpsert) and one.HasField("bid")):
             yield "bid", self._bid(one.bid)
@@ -78,9 +81,8 @@ class ChangeReader:
     def _value(self, name: str, value: pb.Value, hints: Hints) -> ContextValue:
         where, known = f"values[{short(name)}]", self._fields.get(name)
         if known is None and name not in self._filters:
-            names = sorted({*self._fields, *self._filters})
-            raise RequestError(where, f"is no item field and no filter field of this bundle{hints(name, names)}"
-                                      f"; there are {', '.join(names[:20])}")
+            raise RequestError(where, f"is no item field and no filter field of this bundle{hints(name, self._names)}"
+                                      f"; there are {self._listed}")
         found = _plain(value, where, self._serve)
         if known is not None:
             check_value(known, found, where)

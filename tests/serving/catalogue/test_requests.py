@@ -42,6 +42,7 @@ def test_the_other_batches(loaded: LoadedBundle) -> None:
     (upsert(values={"categori": pb.Value(text="x")}), "values[categori]", "did you mean 'category'"),
     (upsert(values={"price": pb.Value(text="x")}), "values[price]", "a number is needed"),
     (upsert(values={"price": pb.Value()}), "values[price]", "no value"),
+    (upsert(values={f"name {n}": pb.Value(integer=1) for n in range(2000)}), "values", "max_fields"),
     (upsert(values={"tags": pb.Value(list=pb.ValueList(values=[pb.Value()]))}), "values[tags][0]", "no value"),
     (upsert(values={"price": pb.Value(number=float("inf"))}), "values[price]", "finite"),
 ])
