@@ -1,8 +1,10 @@
 """HTTP/JSON in front of one gRPC server: the same calls, checks, deadlines and tokens, for callers without gRPC.
 
-    POST /v1/rank, /v1/score, /v1/why-not    a JSON object each (serving/gateway/json_messages.py)
-    GET  /openapi.json, /       what they take and answer
-    GET  /healthz, /readyz      the gateway itself; the server behind it
+    POST /v1/rank, /v1/score, /v1/why-not       a JSON object each (serving/gateway/json_messages.py)
+    POST /v1/events                             what happened to what was shown
+    POST /v1/catalog/upsert, /withdraw, ...     changes of items between bundles, and /v1/catalog/status
+    GET  /openapi.json, /                       what they take and answer
+    GET  /healthz, /readyz                      the gateway itself; the server behind it
 
 A caller who hangs up ends the call. Bodies are read up to `most_bytes`, what is larger is refused with 413.
 """
@@ -33,7 +35,8 @@ from serving.gateway.json_messages import to_json, to_message
 from serving.gateway.page import page
 from serving.proto import sluice_pb2 as pb
 
-SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"]
+SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
+RANKING = SERVICES[0].full_name
 READY_SECONDS = 1.0
 
 
@@ -57,7 +60,7 @@ class Upstream:
 
 def gateway(upstream: Upstream) -> Starlette:
     """An ASGI application."""
-    described = openapi.description(SERVICE, version("sluice"))
+    described = openapi.description(SERVICES, version("sluice"))
 
     @asynccontextmanager
     async def connected(app: Starlette) -> AsyncIterator[None]:
@@ -69,7 +72,7 @@ def gateway(upstream: Upstream) -> Starlette:
         return await _ready(request.app.state.channel)
 
     routes = [Route(openapi.path_of(method), _forward(method, upstream.most_bytes), methods=["POST"])
-              for method in SERVICE.methods]
+              for service in SERVICES for method in service.methods]
     routes += [Route("/healthz", lambda _: JSONResponse({"status": "SERVING"})), Route("/readyz", ready),
                Route("/openapi.json", lambda _: JSONResponse(described)),
                Route("/", lambda _: HTMLResponse(page(described)))]
@@ -78,7 +81,7 @@ def gateway(upstream: Upstream) -> Starlette:
 
 def _forward(method: MethodDescriptor, most: int) -> Callable[[Request], Awaitable[Response]]:
     asked, answered = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    full = f"/{SERVICE.full_name}/{method.name}"
+    full = f"/{method.containing_service.full_name}/{method.name}"
 
     async def forward(request: Request) -> Response:
         try:
@@ -128,7 +131,7 @@ async def _body(request: Request, most: int) -> bytes:
     async for chunk in request.stream():
         held += chunk
         if len(held) > most:
-            raise TooLarge(f"the body has more than {most} bytes; send fewer candidates at once")
+            raise TooLarge(f"the body has more than {most} bytes; send less at once")
     return bytes(held)
 
 
@@ -140,7 +143,7 @@ def _parsed(body: bytes) -> object:
 
 
 async def _ready(channel: grpc.aio.Channel) -> Response:
-    asked = health_pb2.HealthCheckRequest(service=SERVICE.full_name)
+    asked = health_pb2.HealthCheckRequest(service=RANKING)
     try:
         found = await health_pb2_grpc.HealthStub(channel).Check(asked, timeout=READY_SECONDS)
     except grpc.aio.AioRpcError as error:

@@ -3,8 +3,9 @@
     {"context": {"device": "phone"}}     for  {"context": {"device": {"text": "phone"}}}
     {"candidate_list": ["i_1", "i_2"]}   for  {"candidate_list": {"item_ids": ["i_1", "i_2"]}}
 
-Both forms are taken, names in the proto's form or in lowerCamelCase. A `Value` is given as what it holds, and a message
-with one repeated field as a list. What is wrong with the values is the server's to say: nothing is checked twice.
+Both forms are taken, names in the proto's form or in lowerCamelCase. A `Value` is given as what it holds, a message
+with one repeated field as a list, a time as in 2026-03-01T08:00:00Z. What is wrong with the values is the server's to
+say: nothing is checked twice.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from contracts.shown import short
 
 Json = Any  # what json.loads returns
 Made = TypeVar("Made", bound=Message)
-VALUE = "sluice.v1.Value"
+VALUE, TIMESTAMP = "sluice.v1.Value", "google.protobuf.Timestamp"
+WHOLE = {FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64}
+REAL = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
 KINDS = {bool: "flag", int: "integer", float: "number", str: "text"}
 
 
 def to_message(given: Json, empty: Made) -> Made:
     """Fills and returns `empty`. Raises RequestError for what is no such message."""
-    if not isinstance(given, dict):
+    if not isinstance(given, dict) and (listed_field(empty.DESCRIPTOR) is None or not isinstance(given, list)):
         raise RequestError("body", f"is {_kind(given)}; send one JSON object, the message {empty.DESCRIPTOR.name}")
     try:
         return json_format.ParseDict(_plain(given, empty.DESCRIPTOR), empty)
@@ -35,8 +38,11 @@ def to_message(given: Json, empty: Made) -> Made:
 
 
 def to_json(message: Message) -> Json:
-    """Names as in the proto; a number that is none (a score that could not be made) is null."""
-    return _without_nan(json_format.MessageToDict(message, preserving_proto_field_name=True))
+    """Names as in the proto, all of them, but for `optional` ones that are not set. Numbers are numbers, where protobuf
+    writes those of 64 bits as text; one that is none (a score that could not be made) is null."""
+    made = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    return _numbered(made, message.DESCRIPTOR)
 
 
 def fields_of(message: Descriptor) -> dict[str, FieldDescriptor]:
@@ -85,11 +91,28 @@ def _value(given: Json) -> Json:
     return {kind: given} if kind else given
 
 
-def _without_nan(made: Json) -> Json:
-    if isinstance(made, dict):
-        return {name: [None if one == "NaN" else one for one in held] if name == "probabilities" else held
-                for name, held in made.items()}
-    return made
+def _numbered(made: Json, message: Descriptor) -> Json:
+    if message.full_name == TIMESTAMP:
+        return made
+    known = message.fields_by_name
+    return {name: _of_field(held, known[name]) for name, held in made.items()}
+
+
+def _of_field(made: Json, field: FieldDescriptor) -> Json:
+    if is_map(field):
+        inner = field.message_type.fields_by_name["value"]
+        return {name: _of_field(held, inner) for name, held in made.items()}
+    if isinstance(made, list):
+        return [_of_one(held, field) for held in made]
+    return _of_one(made, field)
+
+
+def _of_one(made: Json, field: FieldDescriptor) -> Json:
+    if field.message_type is not None:
+        return _numbered(made, field.message_type)
+    if isinstance(made, str) and field.cpp_type in WHOLE:
+        return int(made)
+    return None if isinstance(made, str) and field.cpp_type in REAL else made
 
 
 def _kind(given: Json) -> str:

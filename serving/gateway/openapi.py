@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, ServiceDescriptor
 
-from serving.gateway.json_messages import VALUE, is_map, listed_field
+from serving.gateway.json_messages import TIMESTAMP, VALUE, is_map, listed_field
 
 Schema = dict[str, Any]
 SCALARS: dict[int, Schema] = {
@@ -25,25 +26,30 @@ FAILURES = {"400": "the request cannot be answered as asked", "401": "no valid t
             "503": "the server is stopping or not there", "504": "there was no time for an answer"}
 
 
+PLACES = {"Ranking": "/v1/{method}", "Events": "/v1/events", "Catalog": "/v1/catalog/{method}"}
+
+
 def path_of(method: MethodDescriptor) -> str:
-    """WhyNot is /v1/why-not."""
-    return "/v1/" + re.sub(r"(?<=[a-z])(?=[A-Z])", "-", method.name).lower()
+    """WhyNot is /v1/why-not, SetBids /v1/catalog/set-bids, RecordEvents /v1/events."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", method.name).lower()
+    return PLACES[method.containing_service.name].format(method=name)
 
 
-def description(service: ServiceDescriptor, version: str) -> Schema:
-    """Every method of the service as a POST; messages become schemas by their names."""
+def description(services: Sequence[ServiceDescriptor], version: str) -> Schema:
+    """Every method of the services as a POST; messages become schemas by their names."""
     schemas: dict[str, Schema] = {"Error": ERROR}
-    paths = {path_of(method): {"post": _operation(method, schemas)} for method in service.methods}
-    return {"openapi": "3.1.0", "info": {"title": service.full_name, "version": version}, "paths": paths,
+    paths = {path_of(method): {"post": _operation(method, schemas)}
+             for service in services for method in service.methods}
+    return {"openapi": "3.1.0", "info": {"title": services[0].file.package, "version": version}, "paths": paths,
             "components": {"schemas": schemas}}
 
 
 def _operation(method: MethodDescriptor, schemas: dict[str, Schema]) -> Schema:
-    answers = {"200": _content("an answer", _message(method.output_type, schemas))}
+    answers = {"200": _content("an answer", _object(method.output_type, schemas))}
     answers |= {code: _content(why, {"$ref": "#/components/schemas/Error"}) for code, why in FAILURES.items()}
     timeout = {"name": "Grpc-Timeout", "in": "header", "required": False, "schema": {"type": "string"},
                "description": "the caller's deadline, as in 50m (milliseconds) or 2S"}
-    body = {"required": True, "content": _json(_message(method.input_type, schemas))}
+    body = {"required": True, "content": _json(_object(method.input_type, schemas))}
     return {"operationId": method.name, "parameters": [timeout], "requestBody": body, "responses": answers}
 
 
@@ -52,9 +58,16 @@ def _message(message: Descriptor, schemas: dict[str, Schema]) -> Schema:
     if message.full_name == VALUE:
         return {"description": "text, a number, true or false, or a list of these",
                 "type": ["string", "number", "boolean", "array"]}
+    if message.full_name == TIMESTAMP:
+        return {"type": "string", "format": "date-time"}
     listed = listed_field(message)
     if listed is not None:
         return {"type": "array", "items": _one(listed, schemas)}
+    return _object(message, schemas)
+
+
+def _object(message: Descriptor, schemas: dict[str, Schema]) -> Schema:
+    """As a body is, which has names even for a list."""
     if message.name not in schemas:
         schemas[message.name] = {}  # before its fields, which may lead back to it
         properties = {field.name: _field(field, schemas) for field in message.fields}

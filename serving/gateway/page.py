@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html import escape
+from typing import Any
 
 from serving.gateway.openapi import Schema
 
@@ -14,7 +15,13 @@ pre { overflow-x: auto; padding: .75rem; border: 1px solid; border-radius: .4rem
 table { border-collapse: collapse; } td, th { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top; }
 """
 ASKER, ITEMS = {"user_id": "u_00017", "context": {"device": "phone"}}, {"item_ids": ["i_1", "i_2"]}
-EXAMPLES = {"Rank": {**ASKER, "limit": 5}, "Score": {**ASKER, **ITEMS}, "WhyNot": {"request": ASKER, **ITEMS}}
+CHANGE = {"item_id": "i_1", "version": 1}
+CLICK = {"event_id": "c1", "kind": "CLICK", "user_id": "u_00017", "item_id": "i_1", "request_id": "r1"}
+EXAMPLES: dict[str, Any] = {
+    "Rank": {**ASKER, "limit": 5}, "Score": {**ASKER, **ITEMS}, "WhyNot": {"request": ASKER, **ITEMS},
+    "RecordEvents": {"events": [CLICK]}, "Upsert": {"items": [{"change": CHANGE, "values": {"format": "video"}}]},
+    "Withdraw": {"items": [CHANGE]}, "SetBids": {"items": [{"change": CHANGE, "bid": 0.5}]},
+    "SetStock": {"items": [{"change": CHANGE, "stock": 3}]}, "Status": {}}
 
 
 def page(described: Schema) -> str:

@@ -20,7 +20,8 @@ def gateway(
     tls_key: CallerKey = None,
     max_body_kb: Annotated[int, typer.Option(min=1, help="larger bodies are refused with 413")] = 4096,
 ) -> None:
-    """HTTP/JSON in front of a server: POST /v1/rank, /v1/score and /v1/why-not, /openapi.json, /healthz, /readyz.
+    """HTTP/JSON in front of a server: POST /v1/rank, /v1/score, /v1/why-not, /v1/events and /v1/catalog/...,
+    /openapi.json, /healthz, /readyz.
 
     The calls, checks, deadlines (header Grpc-Timeout) and tokens (header Authorization) are the server's own.
 

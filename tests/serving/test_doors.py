@@ -20,10 +20,12 @@ from typer.testing import CliRunner
 
 from serving.access.client_credentials import ClientCredentials
 from serving.access.new_token import entry
+from serving.gateway.app import Upstream
 from serving.server.client import RankingClient, RankingFailed
 from sluice.cli import app
 from sluice.demo.server_process import ServerProcess
 from tests.serving.access.certificates import AUDIENCE, ISSUER, Authority, Issuer, Pair
+from tests.serving.gateway.running_gateway import RunningGateway
 
 SHOP, OPS, BOOKS, LATE = "shop-token-of-the-test", "ops-token-of-the-test", "books-token-of-the-test", "late-token"
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -83,6 +85,12 @@ def house(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert server.stop() == 0
 
 
+@pytest.fixture(scope="module")
+def http(house: House) -> Iterator[RunningGateway]:
+    with RunningGateway(Upstream(house.server.target, house.with_token().of_channel())) as running:
+        yield running
+
+
 def test_who_has_a_certificate_and_a_token_comes_in(house: House) -> None:
     assert house.code(house.with_token(SHOP)) == "OK"
     assert house.code(house.with_token(house.issuer.token())) == "OK"
@@ -114,6 +122,18 @@ def test_every_method_has_its_role(house: House, method: str, role: str) -> None
     others = {"ranking", "events", "catalogue"} - {role}
     assert {code(house.issuer.token(roles=[other])) for other in others} == {"PERMISSION_DENIED"}
     assert code(house.issuer.token(roles=[role])) in ("FAILED_PRECONDITION", "INVALID_ARGUMENT")
+
+
+@pytest.mark.parametrize(("path", "role"), [
+    ("/v1/rank", "ranking"), ("/v1/events", "events"), ("/v1/catalog/status", "catalogue")])
+def test_over_http_every_path_has_its_role(http: RunningGateway, house: House, path: str, role: str) -> None:
+    def status(token: str) -> int:
+        return http.post(path, {}, **{"Authorization": f"Bearer {token}", "Grpc-Timeout": "20S"}).status
+
+    assert status("wrong") == 401
+    others = {"ranking", "events", "catalogue"} - {role}
+    assert {status(house.issuer.token(roles=[other])) for other in others} == {403}
+    assert status(house.issuer.token(roles=[role])) == 400
 
 
 def test_without_a_certificate_of_the_authority_nobody_is_heard(house: House) -> None:

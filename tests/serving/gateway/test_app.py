@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -18,6 +19,8 @@ from grpc_health.v1.health import HealthServicer
 from serving.access.client_credentials import ClientCredentials
 from serving.access.tls import server_credentials
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.catalog_servicer import CatalogServicer
+from serving.events.event_room import EventRoom
 from serving.gateway.app import Upstream
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -53,8 +56,10 @@ class Slow(sluice_pb2_grpc.RankingServicer):
 def served(loaded: LoadedBundle) -> Iterator[tuple[RunningGateway, RankingClient]]:
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
     health = BundleHealth(loaded.manifest, None, servicer.load)
-    with InProcessServer(servicer, health) as server, RunningGateway(Upstream(server.target)) as http, \
-            RankingClient(server.target) as client:
+    events = EventRoom(None, None, loaded.settings.serve)
+    catalog = partial(sluice_pb2_grpc.add_CatalogServicer_to_server, CatalogServicer(None))
+    with InProcessServer(servicer, health, also=[events.add_to, catalog]) as server, \
+            RunningGateway(Upstream(server.target)) as http, RankingClient(server.target) as client:
         client.wait_ready(20)
         yield http, client
     servicer.close()
@@ -95,6 +100,13 @@ def test_what_is_wrong_is_said_by_field(
     assert heard.status == 400
     assert heard.body["error"]["status"] == "INVALID_ARGUMENT"
     assert field in heard.body["error"]["fields"]
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/catalog/upsert", "/v1/catalog/status"])
+def test_a_server_that_keeps_no_changes_says_so(served: tuple[RunningGateway, RankingClient], path: str) -> None:
+    heard = served[0].post(path, {}, **TIMEOUT)
+    assert (heard.status, heard.body["error"]["status"]) == (400, "FAILED_PRECONDITION")
+    assert "--fresh" in heard.body["error"]["message"]
 
 
 def test_a_deadline_that_has_passed_is_504_and_no_time_400(

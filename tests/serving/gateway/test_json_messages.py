@@ -57,6 +57,20 @@ def test_a_message_of_a_thousand_levels_is_refused() -> None:
 
 def test_an_answer_comes_back_and_no_number_is_null() -> None:
     answer = pb.ScoreResponse(request_id="r", probabilities=[0.5, float("nan")], unknown_items=["b"])
-    assert to_json(answer) == {"request_id": "r", "probabilities": [0.5, None], "unknown_items": ["b"]}
+    assert to_json(answer) == {"request_id": "r", "bundle_version": "", "probabilities": [0.5, None],
+                               "unknown_items": ["b"], "known_user": False}
+    assert "price" not in to_json(pb.RankedItem())
     ranked = pb.RankResponse(items=[pb.RankedItem(item_id="a", probability=0.25, stage_scores={"rank": 0.25})])
     assert json_format.ParseDict(to_json(ranked), pb.RankResponse()) == ranked
+
+
+def test_times_are_text_and_numbers_of_64_bits_are_numbers() -> None:
+    event = {"event_id": "e", "event_time": "2026-03-01T08:00:00Z", "columns": {"place": "top"}}
+    heard = to_message({"events": [event]}, pb.RecordEventsRequest())
+    assert heard == to_message([event], pb.RecordEventsRequest())
+    assert heard.events[0].event_time.ToMilliseconds() == 1_772_352_000_000
+    made = to_json(heard)["events"][0]
+    assert (made["event_time"], made["columns"]) == ("2026-03-01T08:00:00Z", {"place": {"text": "top"}})
+    status = to_json(pb.CatalogStatus(applied_sequence=2**40, bundle_version="7", recall=float("nan")))
+    assert [status[name] for name in ("applied_sequence", "bundle_version", "recall", "room")] == [2**40, "7", None, 0]
+    assert to_json(pb.Value(integer=-(2**62))) == {"integer": -(2**62)}
