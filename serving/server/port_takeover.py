@@ -24,10 +24,11 @@ from pathlib import Path
 from contracts.errors import SluiceError
 
 SO_ATTACH_REUSEPORT_CBPF = 51
-LOAD_HALF, SHIFT_RIGHT, MODULO, JUMP_IF_EQUAL, RETURN_CONSTANT = 0x28, 0x74, 0x94, 0x15, 0x06
+LOAD_BYTE, LOAD_HALF, SHIFT_RIGHT, MODULO, JUMP, JUMP_IF_EQUAL, RETURN_CONSTANT = (
+    0x30, 0x28, 0x74, 0x94, 0x05, 0x15, 0x06)
 KERNELS_CHOICE = 0xFFFFFFFF
-NETWORK_HEADER = -0x100000  # SKF_NET_OFF: where the packet's IP header begins
-HEADER_BYTES = {socket.AF_INET: 20, socket.AF_INET6: 40}
+NETWORK_HEADER = -0x100000 & 0xFFFFFFFF  # SKF_NET_OFF: where the packet's IP header begins
+IPV4, HEADER_BYTES, HEADER_BYTES_IPV6 = 4, 20, 40
 OPEN_FILES = Path("/proc/self/fd")
 
 
@@ -57,20 +58,23 @@ def reserved(host: str, port: int) -> Iterator[int]:
 
 def select(port: int, numbers: Sequence[int]) -> None:
     """New connections go to the port's listeners of these numbers; without any the kernel chooses."""
+    code = b"".join(struct.pack("HBBI", *step) for step in _program(numbers))
+    program = ctypes.create_string_buffer(code)
+    filter_ = struct.pack("HL", len(code) // 8, ctypes.addressof(program))
     for listener in _own_sockets(port, listening=True):
-        code = b"".join(struct.pack("HBBI", *step) for step in _program(listener.family, numbers))
-        program = ctypes.create_string_buffer(code)
-        filter_ = struct.pack("HL", len(code) // 8, ctypes.addressof(program))
         listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, filter_)
 
 
-def _program(family: int, numbers: Sequence[int]) -> list[tuple[int, int, int, int]]:
+def _program(numbers: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """The packet tells its protocol, not the listener: one of IPv6 takes callers of IPv4 too, as gRPC's do."""
     *others, last = numbers or [KERNELS_CHOICE]
     if not others:
         return [(RETURN_CONSTANT, 0, 0, last)]
-    source_port = (NETWORK_HEADER + HEADER_BYTES[family]) & 0xFFFFFFFF  # type: ignore[index]
+    source_port = [(LOAD_BYTE, 0, 0, NETWORK_HEADER), (SHIFT_RIGHT, 0, 0, 4), (JUMP_IF_EQUAL, 0, 2, IPV4),
+                   (LOAD_HALF, 0, 0, NETWORK_HEADER + HEADER_BYTES), (JUMP, 0, 0, 1),
+                   (LOAD_HALF, 0, 0, NETWORK_HEADER + HEADER_BYTES_IPV6)]
     choices = [((JUMP_IF_EQUAL, 0, 1, place), (RETURN_CONSTANT, 0, 0, number)) for place, number in enumerate(others)]
-    return [(LOAD_HALF, 0, 0, source_port), (SHIFT_RIGHT, 0, 0, 1), (MODULO, 0, 0, len(numbers)),
+    return [*source_port, (SHIFT_RIGHT, 0, 0, 1), (MODULO, 0, 0, len(numbers)),
             *(step for choice in choices for step in choice), (RETURN_CONSTANT, 0, 0, last)]
 
 

@@ -15,6 +15,8 @@ CALLERS = 40
 
 def listener(port: int, host: str = "127.0.0.1") -> socket.socket:
     found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    if ":" in host:
+        found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host == "::1")
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     found.bind((host, port))
     found.listen(CALLERS)
@@ -76,11 +78,13 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
-def test_a_port_of_the_newer_protocol_is_shared_alike():
-    with reserved("::1", 0) as port:
-        listeners = [listener(port, "::1") for _ in range(3)]
+@pytest.mark.parametrize(("where", "caller"), [("::1", "::1"), ("::ffff:127.0.0.1", "127.0.0.1")])
+def test_a_port_of_the_newer_protocol_is_shared_alike(where, caller):
+    """gRPC listens on the newer one for callers of either."""
+    with reserved(caller, 0) as port:
+        listeners = [listener(port, where) for _ in range(3)]
         select(port, [0, 2])
-        callers = call(port, "::1")
+        callers = call(port, caller)
         got = [accepted(one) for one in listeners]
         assert [bool(one) for one in got] == [True, False, True]
         close([*callers, *listeners, *(one for taken in got for one in taken)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 from serving.server.client import RankingClient
 from serving.server.port_takeover import reserved
 from serving.workers import generation
-from serving.workers.generation import SILENCE, Generation
+from serving.workers.generation import PING_SECONDS, SILENCE, Generation
 from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
+
+CALLERS = 40
 
 
 def generation_of(folder: Path, port: int, count: int) -> Generation:
@@ -43,12 +46,25 @@ def test_a_folder_that_is_no_bundle_is_never_served(tmp_path: Path) -> None:
     made.kill()
 
 
+def callers_are_dealt_to_both(made: Generation, port: int) -> None:
+    made.workers[0].select((0, 1))
+    told = time.monotonic()
+    until(lambda: made.workers[0].heard > told + PING_SECONDS, made.tend)  # orders are followed one after the other
+    callers = [socket.create_connection(("127.0.0.1", port)) for _ in range(CALLERS)]
+    until(lambda: made.connections == CALLERS, made.tend)
+    assert all(worker.connections for worker in made.workers)
+    for caller in callers:
+        caller.close()
+    until(lambda: made.connections == 0, made.tend)
+
+
 def test_two_listen_in_their_order_and_the_dead_and_the_silent_are_replaced(
     bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with reserved("127.0.0.1", 0) as port:
         made = generation_of(bundle_folder, port, 2)
         until(lambda: made.serving, made.advance)
+        callers_are_dealt_to_both(made, port)
         first, second = (worker.pid for worker in made.workers)
         os.kill(first, signal.SIGKILL)
         until(lambda: made.serving and made.workers[0].pid != first, made.tend)
