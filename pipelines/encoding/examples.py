@@ -1,13 +1,14 @@
 """examples/WINDOW/day=D: encoded examples of train, validation and test, sorted by row id; as many files a day as its
 bytes ask for, at most four of a small one.
 
-The negatives of the training window are thinned here, with the same rows kept on any cluster.
+The negatives of the training window are thinned here, with the same rows kept on any cluster. A long log comes some
+days at a time, so that what is sorted at once fits in memory.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -27,23 +28,27 @@ FILE_BYTES = 256 << 20
 
 
 def write(
-    windowed: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], config: Config, out: Artifacts,
-    day: str | None = None,
+    parts: Iterable[DataFrame], spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], config: Config,
+    out: Artifacts, day: str | None = None,
 ) -> dict[str, list[str]]:
     """Replaces all days, or exactly `day`, of every window; returns the days that changed by window.
 
-    `windowed` are features as pipelines/encoding/training_window.py hands them out.
+    `parts`, one at least, are features as pipelines/encoding/training_window.py hands them out, of other days each.
     """
-    wanted = windowed.where(F.col(WINDOW).isin(*WINDOWS))
-    wanted = wanted if day is None else wanted.where(F.col(DAY) == day)
-    thinned = wanted.where((F.col(WINDOW) != "train") | positives_and_some_negatives(config.features.negative_rate))
-    staging = _stage(encode(thinned, spec, vocabularies, keep=(WINDOW, DAY)), out, files_of(out.features, day))
+    staging = out.examples("train").with_name(".staging")
+    shutil.rmtree(staging, ignore_errors=True)
+    files = files_of(out.features, day)
+    for part in parts:
+        wanted = part.where(F.col(WINDOW).isin(*WINDOWS))
+        wanted = wanted if day is None else wanted.where(F.col(DAY) == day)
+        thinned = wanted.where((F.col(WINDOW) != "train") | positives_and_some_negatives(config.features.negative_rate))
+        _stage(encode(thinned, spec, vocabularies, keep=(WINDOW, DAY)), staging, files)
     only = None if day is None else [day]
     written = {}
     for window in WINDOWS:
         staged = staging / f"{WINDOW}={window}"
-        staged.mkdir(exist_ok=True)
-        written[window] = publish(windowed.sparkSession, staged, out.examples(window), only)
+        staged.mkdir(parents=True, exist_ok=True)
+        written[window] = publish(part.sparkSession, staged, out.examples(window), only)
     shutil.rmtree(staging)
     return written
 
@@ -55,9 +60,8 @@ def files_of(features: Path, day: str | None = None) -> int:
     return max(FILES, -(-largest // FILE_BYTES))
 
 
-def _stage(encoded: DataFrame, out: Artifacts, files: int) -> Path:
-    staging = out.examples("train").with_name(".staging")
-    shutil.rmtree(staging, ignore_errors=True)
+def _stage(encoded: DataFrame, staging: Path, files: int) -> None:
+    """Adds to what is there."""
     spread = encoded.repartition(WINDOW, DAY, F.pmod(F.col(ROW), F.lit(files)))
-    spread.sortWithinPartitions(WINDOW, DAY, ROW).write.partitionBy(WINDOW, DAY).parquet(str(staging))
-    return staging
+    ordered = spread.sortWithinPartitions(WINDOW, DAY, ROW)
+    ordered.write.mode("append").partitionBy(WINDOW, DAY).parquet(str(staging))

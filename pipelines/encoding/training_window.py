@@ -7,16 +7,17 @@ it was at the time. Validation and test keep their final labels: they measure ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, Artifacts
+from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.windows import read_timed
-from pipelines.engine.day_partitions import days_in, read_days
+from pipelines.engine.day_partitions import days_in, groups_of, read_days, rows_in
+from pipelines.engine.embedded import is_embedded
 from pipelines.features.prior_rate import statistics_window
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
@@ -38,6 +39,18 @@ def windowed(spark: SparkSession, config: Config, out: Artifacts, days: Sequence
         return HashedWindows.read(out.windows).assign(features)
     resolved = read_timed(out.windows)
     return as_known(windows.assign(features, resolved, config.embargo), "train", resolved["train"][1])
+
+
+def windowed_parts(spark: SparkSession, config: Config, out: Artifacts, most: int) -> Iterator[DataFrame]:
+    """As `windowed`, of the examples' windows; the embedded engine takes some days of a long log at a time, of no more
+    than `most` rows together.
+    """
+    if config.log.event_time is None or not is_embedded(spark):
+        yield windowed(spark, config, out)
+        return
+    days = sorted({day for window in WINDOWS for day in days_of(out, window)})
+    for group in groups_of({day: rows_in(out.features / f"{DAY}={day}") for day in days}, most):
+        yield windowed(spark, config, out, group)
 
 
 def window_rows(spark: SparkSession, config: Config, out: Artifacts, window: str) -> DataFrame:

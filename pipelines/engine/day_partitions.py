@@ -8,7 +8,7 @@ does nothing twice, and late data change the days they touch alone.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -67,6 +67,21 @@ def drop_days(folder: Path, only: Sequence[str] | None = None) -> None:
 def days_in(folder: Path) -> list[str]:
     """In order."""
     return sorted(place.name.removeprefix(f"{DAY}=") for place in folder.glob(f"{DAY}=*"))
+
+
+def groups_of(rows: Mapping[str, int], most: int) -> list[list[str]]:
+    """Days, or other parts, one after another, together while they have no more than `most` rows; a larger one is
+    alone.
+    """
+    groups: list[list[str]] = []
+    held = 0
+    for part in sorted(rows):
+        if not groups or held + rows[part] > most:
+            groups.append([])
+            held = 0
+        groups[-1].append(part)
+        held += rows[part]
+    return groups
 
 
 def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFrame:

@@ -80,7 +80,11 @@ class HistoryFeatures:
     def sources(self) -> list[Located]:
         """Every column the counters and sequences read."""
         keys = [located for field in self.counters for located in self.columns.keys_of(field)]
-        return [*keys, *(self.columns.of_field(target) for _, target in self.sequences)]
+        return [*keys, *self.listed()]
+
+    def listed(self) -> list[Located]:
+        """The columns that sequences list."""
+        return [self.columns.of_field(target) for _, target in self.sequences]
 
     def add(
         self, rows: DataFrame, impressions: Impressions, clock: PublishClock, chosen: Column | None = None,
@@ -89,7 +93,7 @@ class HistoryFeatures:
         """`rows` with one column per counter and sequence, each as of the row's AT; `rows` hold AT and the sources.
 
         chosen    where the rows are impressions, which of them they are
-        counted   what `running_counts` gives for a group, where that is known; `impressions` need no more than clicks
+        counted   what `running_counts` gives for a group, where that is known; of `impressions` clicks are enough
         """
         asked = rows.withColumn(MOMENT, clock.last_publish(F.col(AT)))
         for group in self.groups():

@@ -71,25 +71,24 @@ class Impressions:
 
 
 def read_tables(
-    spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] = (), counted: bool = False
+    spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] = (), kept: bool = False
 ) -> Tables:
     """What the last ingest of the configured tables left; where `days` are asked for, events that matter to them.
 
-    counted   what counters count is known already
+    kept   what counters count and sequences list is known already
     """
     users = spark.read.parquet(str(out.users)) if config.users else None
     items = spark.read.parquet(str(out.items)) if config.items else None
     if days:
-        reached = min(days) if counted else first_day(min(days), config)
-        return Tables(_events_for(spark, config, out, days, reached), users, items)
+        events = read_days(spark, out.events, days) if kept else _events_for(spark, config, out, days)
+        return Tables(events, users, items)
     events = spark.read.parquet(str(out.events))
     return Tables(events.withColumn(DAY, F.col(DAY).cast("string")), users, items)
 
 
-def _events_for(
-    spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str], reached: str
-) -> DataFrame:
-    """All events from the day `reached` on, the clicks of older ones."""
+def _events_for(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str]) -> DataFrame:
+    """All events as far back as counters reach, the clicks of older ones."""
+    reached = first_day(min(days), config)
     known = [day for day in days_in(out.events) if day <= max(days)]
     older = [day for day in known if day < reached]
     events = read_days(spark, out.events, [day for day in known if day >= reached])

@@ -1,30 +1,32 @@
 """What the counters of a log that is taken in passes count, made once over all days and kept in files for the passes.
 
 A pass needs the counts at its own publishes alone. Made pass by pass, they would take as many older days again as
-counters reach; made at once, every impression is counted one time. Groups of counters come one after another, each in
-as many parts of its keys as keep what is held at ROWS impressions.
+counters reach; made at once, every impression is counted one time. Groups of counters come one after another: what is
+counted together is brought together some days at a time, into parts by key, of which so many are taken at once as keep
+what is held at ROWS.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY
-from pipelines.engine.day_partitions import days_in, read_places
+from pipelines.engine.day_partitions import days_in, groups_of, read_places, rows_in
 from pipelines.features.history_features import CounterGroup, HistoryFeatures
 from pipelines.features.ingested_tables import Impressions
 from pipelines.features.measures import MOMENT
-from pipelines.features.running_counters import running_counts
+from pipelines.features.running_counters import counts_of, keys_above, moves_of
 from pipelines.windows.publish_clock import PublishClock, clocks, from_micros, to_micros
 
-ROWS = 8_000_000  # impressions of the keys that are counted at once
+ROWS = 8_000_000  # impressions, or what is counted together of them, that are held at once
+PART, MOVES = "_part", ".moves"
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,39 @@ class KeptCounts:
     folder: Path
     history: HistoryFeatures
 
-    def write(self, impressions: Impressions, queries: DataFrame | Column, rows_at_once: int = ROWS) -> None:
-        """Of the queries of all days, as `running_counts` takes them."""
+    def write(
+        self, impressions: Impressions, queries: DataFrame | Column, rows_of_day: Mapping[str, int],
+        rows_at_once: int = ROWS,
+    ) -> None:
+        """Of the queries of all days, as `running_counts` takes them; `rows_of_day` are the impressions'."""
         self.remove()
-        parts = -(-max(self.history.events, 1) // rows_at_once)
         for clock in clocks(self.history.config.features):
             for group in self.history.groups():
-                shown = impressions.of(group.located)
-                for part in range(parts):
-                    mine = F.pmod(F.xxhash64(*group.keys), F.lit(parts)) == part
+                for days in groups_of(rows_of_day, rows_at_once):
+                    mine = F.col(DAY).isin(days)
                     asking = queries if isinstance(queries, Column) else queries.where(mine)
-                    self._add(shown.where(mine), asking, group, clock)
+                    shown = impressions.where(mine).of(group.located)
+                    self._add_moves(moves_of(shown, asking, group.keys, group.measures, clock), group, rows_at_once)
+                self._count_moves(impressions.frame.sparkSession, group, clock, rows_at_once)
 
-    def _add(
-        self, shown: DataFrame, asking: DataFrame | Column, group: CounterGroup, clock: PublishClock
-    ) -> None:
-        counts = running_counts(shown, asking, group.keys, group.measures, clock, self.history.most)
-        days = F.date_format(F.timestamp_micros(MOMENT), "yyyy-MM-dd")
-        counts.withColumn(DAY, days).write.mode("append").partitionBy(DAY).parquet(str(self._place(group, clock)))
+    def _add_moves(self, moves: DataFrame, group: CounterGroup, rows_at_once: int) -> None:
+        parts = -(-max(self.history.events, 1) // rows_at_once)
+        parted = moves.withColumn(PART, F.pmod(F.xxhash64(*group.keys), F.lit(parts)))
+        parted.write.mode("append").partitionBy(PART).parquet(str(self.folder / MOVES))
+
+    def _count_moves(self, spark: SparkSession, group: CounterGroup, clock: PublishClock, rows_at_once: int) -> None:
+        """Of all parts, some at a time, which go then."""
+        place = self.folder / MOVES
+        held = {part.name: rows_in(part) for part in place.glob(f"{PART}=*")}
+        most = self.history.most
+        for names in groups_of(held, rows_at_once):
+            moves = read_places(spark, [place / name for name in names])
+            few = most is None or sum(held[name] for name in names) <= most
+            heavy = None if few else keys_above(moves, group.keys, most)
+            counts = counts_of(moves, group.keys, group.measures, heavy)
+            days = F.date_format(F.timestamp_micros(MOMENT), "yyyy-MM-dd")
+            counts.withColumn(DAY, days).write.mode("append").partitionBy(DAY).parquet(str(self._place(group, clock)))
+        shutil.rmtree(place, ignore_errors=True)
 
     def read(self, rows: DataFrame, group: CounterGroup, clock: PublishClock, days: Sequence[str]) -> DataFrame:
         """Those that `rows`, of these days, ask for: `keys`, MOMENT and the measures."""

@@ -8,13 +8,13 @@ log of positives alone the rows are its examples (pipelines/negatives/drawn_rows
     sequence      array of the target's keys, newest first   twins are asked for
 
 Read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
-The embedded engine takes a long log in passes of some days, each with its clicks; what counters count is made before.
+The embedded engine takes a long log in passes of some days; what counters count and sequences list is read before.
 Rate counters are smoothed towards a rate known only at the end of the statistics window; models train on later rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -26,10 +26,11 @@ from contracts.artifacts import CLICK_TIME, DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
-from pipelines.engine.day_partitions import days_in, drop_days, read_days, rows_in, write_days
+from pipelines.engine.day_partitions import days_in, drop_days, groups_of, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, Tables, read_tables
+from pipelines.features.kept_clicks import KeptClicks
 from pipelines.features.kept_counts import KeptCounts
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.source_columns import RESERVED, Located, SourceColumns, typed
@@ -50,42 +51,40 @@ def build_features(
     """
     rows_of_day = _rows_of_day(config, out, days)
     prior = prior_of_run(spark, config, out, refit=days is None)
-    passes = day_groups(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
+    passes = groups_of(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
     if days is not None:
         written = [day for group in passes for day in _write(spark, config, out, prior, group)]
     elif len(passes) == 1:
         written = _write(spark, config, out, prior, None)
     else:
-        with _kept_counts(spark, config, out, prior) as kept:
+        with _kept_history(spark, config, out, prior) as kept:
             written = [day for group in passes for day in _write(spark, config, out, prior, group, kept)]
         drop_days(out.features, sorted(set(days_in(out.features)) - set(rows_of_day)))
     rows_in_all = sum(rows_of_day.values())
     return FeatureRows(rows=rows_in_all, rows_of_day=rows_of_day, prior_rate=prior, written=tuple(written))
 
 
-def day_groups(rows_of_day: Mapping[str, int], most: int) -> list[list[str]]:
-    """Days one after another, together while they have no more than `most` rows; a larger day is alone."""
-    groups: list[list[str]] = []
-    held = 0
-    for day in sorted(rows_of_day):
-        if not groups or held + rows_of_day[day] > most:
-            groups.append([])
-            held = 0
-        groups[-1].append(day)
-        held += rows_of_day[day]
-    return groups
+class _Kept(NamedTuple):
+    """What passes read in place of older days."""
+
+    counts: KeptCounts
+    clicks: KeptClicks
 
 
 @contextmanager
-def _kept_counts(spark: SparkSession, config: Config, out: Artifacts, prior: float) -> Iterator[KeptCounts]:
-    """What counters count of all days, for as long as passes read it."""
+def _kept_history(spark: SparkSession, config: Config, out: Artifacts, prior: float) -> Iterator[_Kept]:
+    """Of all days, for as long as passes read it."""
     with _sources(spark, config, out, prior, None) as found:
-        kept = KeptCounts(out.features.with_name(f".{out.features.name}.counts"), found.history)
+        kept = _Kept(KeptCounts(out.features.with_name(f".{out.features.name}.counts"), found.history),
+                     KeptClicks(out.features.with_name(f".{out.features.name}.clicks"), found.history))
         try:
-            kept.write(found.impressions, found.rows if found.chosen is None else found.chosen)
+            shown = {day: rows_in(out.events / f"{DAY}={day}") for day in days_in(out.events)}
+            kept.counts.write(found.impressions, found.rows if found.chosen is None else found.chosen, shown)
+            kept.clicks.write(found.impressions)
             yield kept
         finally:
-            kept.remove()
+            for part in kept:
+                part.remove()
 
 
 class _Sources(NamedTuple):
@@ -101,10 +100,10 @@ class _Sources(NamedTuple):
 @contextmanager
 def _sources(
     spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None,
-    counted: bool = False,
+    kept: bool = False,
 ) -> Iterator[_Sources]:
-    """Of all days without `days`; `counted`: what counters count is known."""
-    tables = read_tables(spark, config, out, days or (), counted)
+    """Of all days without `days`; `kept`: the history of these is known."""
+    tables = read_tables(spark, config, out, days or (), kept)
     columns = tables.columns(config)
     history = HistoryFeatures(config, columns, prior, events=rows_in(out.events))
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
@@ -125,10 +124,10 @@ def _sources(
 
 def _write(
     spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None,
-    kept: KeptCounts | None = None,
+    kept: _Kept | None = None,
 ) -> list[str]:
     """One pass over what matters to these days, or over everything; the days that changed."""
-    with _sources(spark, config, out, prior, days, counted=kept is not None) as found:
+    with _sources(spark, config, out, prior, days, kept=kept is not None) as found:
         return write_days(_point_in_time(found, kept, days or ()), out.features, only=days)
 
 
@@ -142,15 +141,16 @@ def of_log(columns: list[Located]) -> list[Located]:
     return [column for column in columns if column.origin == "log"]
 
 
-def _point_in_time(found: _Sources, kept: KeptCounts | None, days: Sequence[str]) -> DataFrame:
+def _point_in_time(found: _Sources, kept: _Kept | None, days: Sequence[str]) -> DataFrame:
     """Reserved columns, static features and histories of the rows, in the order of the configuration's fields.
 
     The rows are narrow while they meet their histories; the tables' columns come last.
     """
     config, columns, asked = found.history.config, found.history.columns, found.rows
+    clicks = kept.clicks.read(asked.sparkSession, found.impressions, days) if kept else found.impressions
     for clock in clocks(config.features):
-        counted = partial(kept.read, found.rows, clock=clock, days=days) if kept else None
-        asked = found.history.add(asked, found.impressions, clock, found.chosen, counted)
+        counted = partial(kept.counts.read, found.rows, clock=clock, days=days) if kept else None
+        asked = found.history.add(asked, clicks, clock, found.chosen, counted)
     wide = found.tables.attributes(asked, static_sources(config, columns), found.rows.columns)
     static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
     reserved = [name for name in RESERVED if name in found.rows.columns and name != CLICK_TIME]

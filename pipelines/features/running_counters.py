@@ -49,31 +49,46 @@ def running_counts(
     impressions  `keys` and the time columns of `with_times`
     queries      `keys` and AT (microseconds), those without a key have no row; or which impressions are queries, too:
                  these are read once
-    most         impressions of one key that a task should hold; a key of more is counted slice of time by slice
+    most         impressions of one key that a task should hold, those counted together as one; a key of more is
+                 counted slice of time by slice
     """
     shown = _keyed(impressions, keys)
     heavy = None if most is None else keys_above(shown, keys, most)
-    if heavy is None:
-        return _whole_counts(shown, queries, keys, measures, clock)
-    asking = impressions.where(queries) if isinstance(queries, Column) else queries
-    light = [frame.join(F.broadcast(heavy), list(keys), "left_anti") for frame in (shown, _keyed(asking, keys))]
-    spread = [frame.join(F.broadcast(heavy), list(keys), "left_semi") for frame in (shown, _keyed(asking, keys))]
-    sliced = sliced_counts(_moves(spread[0], keys, measures, clock), _asked(spread[1], keys, clock), keys, measures)
-    return _whole_counts(light[0], light[1], keys, measures, clock).unionByName(sliced)
+    if heavy is not None and most is not None and clock.period > 1:
+        theirs = shown.join(F.broadcast(heavy), list(keys), "left_semi")
+        heavy = keys_above(_moves(theirs, keys, measures, clock), keys, most)
+    return counts_of(moves_of(impressions, queries, keys, measures, clock), keys, measures, heavy)
 
 
-def _whole_counts(
+def moves_of(
     impressions: DataFrame, queries: DataFrame | Column, keys: Sequence[str], measures: Sequence[Measure],
     clock: PublishClock,
 ) -> DataFrame:
+    """What counts are made of: `keys`, entries, exits, ENTERED, how many impressions have them, and MOMENT, of some
+    rows: the distinct pairs that ask are among theirs. Moves of other impressions and queries may be added.
+    """
+    shown = _keyed(impressions, keys)
     if isinstance(queries, Column):
-        merged = _moves(impressions, keys, measures, clock, queries)
-    else:
-        asked = _asked(_keyed(queries, keys), keys, clock)
-        merged = _moves(impressions, keys, measures, clock).unionByName(asked, allowMissingColumns=True)
-    columns = [*[impressions.schema[key] for key in keys], *(StructField(name, LongType()) for name in (
+        return _moves(shown, keys, measures, clock, queries)
+    asked = _asked(_keyed(queries, keys), keys, clock)
+    return _moves(shown, keys, measures, clock).unionByName(asked, allowMissingColumns=True)
+
+
+def counts_of(
+    moves: DataFrame, keys: Sequence[str], measures: Sequence[Measure], heavy: DataFrame | None
+) -> DataFrame:
+    """As `running_counts`; `heavy` are the keys of too many moves for a task."""
+    if heavy is None:
+        return _whole_counts(moves, keys, measures)
+    light, spread = (moves.join(F.broadcast(heavy), list(keys), kind) for kind in ("left_anti", "left_semi"))
+    asked = spread.where(F.col(MOMENT).isNotNull()).select(*keys, MOMENT).distinct()
+    return _whole_counts(light, keys, measures).unionByName(sliced_counts(spread, asked, keys, measures))
+
+
+def _whole_counts(moves: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+    columns = [*[moves.schema[key] for key in keys], *(StructField(name, LongType()) for name in (
         MOMENT, *(measure.column for measure in measures)))]
-    return per_key(merged, keys, partial(counted, keys=tuple(keys), measures=tuple(measures)), StructType(columns))
+    return per_key(moves, keys, partial(counted, keys=tuple(keys), measures=tuple(measures)), StructType(columns))
 
 
 def _asked(queries: DataFrame, keys: Sequence[str], clock: PublishClock) -> DataFrame:
@@ -81,12 +96,12 @@ def _asked(queries: DataFrame, keys: Sequence[str], clock: PublishClock) -> Data
     return queries.select(*keys, clock.last_publish(F.col(AT)).alias(MOMENT)).distinct()
 
 
-def keys_above(impressions: DataFrame, keys: Sequence[str], most: int) -> DataFrame | None:
-    """The keys of more impressions than that, which are few; None where there is none."""
-    rows = impressions.groupBy(*keys).agg(F.count(F.lit(1)).alias(ROWS))
+def keys_above(frame: DataFrame, keys: Sequence[str], most: int) -> DataFrame | None:
+    """The keys of more rows than that, which are few; None where there is none."""
+    rows = frame.groupBy(*keys).agg(F.count(F.lit(1)).alias(ROWS))
     found = rows.where(F.col(ROWS) > most).select(*keys)
     table = found.toArrow()
-    return impressions.sparkSession.createDataFrame(table, found.schema) if table.num_rows else None
+    return frame.sparkSession.createDataFrame(table, found.schema) if table.num_rows else None
 
 
 @step(needs={AT: "bigint", ENTER: "bigint", CLOSE: "bigint", CLICK: "bigint"}, gives={})

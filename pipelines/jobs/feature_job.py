@@ -30,7 +30,7 @@ from contracts.summaries.features import ExampleRows, FeaturesSummary, OnlineTab
 from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.example_figures import describe
-from pipelines.encoding.training_window import days_of, window_rows, windowed
+from pipelines.encoding.training_window import days_of, window_rows, windowed, windowed_parts
 from pipelines.engine.day_partitions import rows_in
 from pipelines.engine.embedded import beside
 from pipelines.engine.session import session
@@ -42,6 +42,7 @@ from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 
 BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other tables beside encoding
+ENCODED_ROWS = 2_000_000  # that are sorted at once
 OnPart = Callable[[str], None]
 T = TypeVar("T")
 
@@ -165,13 +166,14 @@ def _encode(
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
+    parts = [rows] if day else windowed_parts(spark, config, out, ENCODED_ROWS)
 
     def sampled() -> int:
         return _parity(spark, config, out, day, spec, vocabularies)
 
     read = out.features if day is None else out.features / f"day={day}"
     with beside(spark, sampled, rows_in(read) <= BESIDE_ROWS) as parity:
-        changed = times.run("examples", lambda: examples.write(rows, spec, vocabularies, config, out, day))
+        changed = times.run("examples", lambda: examples.write(parts, spec, vocabularies, config, out, day))
         described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
         parity_rows = times.run("parity", parity)
     return Encoded(

@@ -18,10 +18,10 @@ from contracts.artifacts import DAY, DRAWS, ITEM, LABEL, ROW, USER, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.summaries.features import DrawnRows
-from pipelines.engine.day_partitions import days_in, drop_days, read_days, rows_in, write_days
+from pipelines.engine.day_partitions import days_in, drop_days, groups_of, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.ingested_tables import read_tables
-from pipelines.features.raw_features import STATIC, day_groups
+from pipelines.features.raw_features import STATIC
 from pipelines.features.source_columns import SourceColumns
 from pipelines.negatives.catalogue import Catalogue, tickets
 from pipelines.negatives.draw import EXHAUSTED, NEWCOMER, PICK, REPEAT, WANTED, Drawing, picks
@@ -47,7 +47,7 @@ def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequenc
     wanted = list(days) if days is not None else there
     sizes = {day: rows_in(out.events / f"{DAY}={day}") for day in wanted}
     most = EMBEDDED_ROWS // (1 + negatives.per_positive)
-    passes = day_groups(sizes, most) if is_embedded(spark) else [wanted]
+    passes = groups_of(sizes, most) if is_embedded(spark) else [wanted]
     counts: Counter[int] = Counter()
     written = [day for group in passes for day in _write(spark, config, out, drawing, group, counts)]
     if days is None:

@@ -50,7 +50,7 @@ def out(tmp_path):
 
 
 def test_every_window_has_its_days_and_training_alone_is_thinned(spark, out):
-    assert examples.write(windowed(spark), SPEC, STORED, CONFIG, out) == {name: DAYS[name] for name in WINDOWS}
+    assert examples.write([windowed(spark)], SPEC, STORED, CONFIG, out) == {name: DAYS[name] for name in WINDOWS}
     assert len(rows(out, "validation")) == len(rows(out, "test")) == 60
     train = rows(out, "train")
     assert {row for row in range(120) if row % 3 == 0} <= set(train)
@@ -59,12 +59,12 @@ def test_every_window_has_its_days_and_training_alone_is_thinned(spark, out):
 
 
 def test_rows_are_sorted_in_a_few_files_whatever_the_partitioning(spark, out, tmp_path):
-    examples.write(windowed(spark), SPEC, STORED, CONFIG, out)
+    examples.write([windowed(spark)], SPEC, STORED, CONFIG, out)
     found = files(out)
     assert all(table[ROW] == sorted(table[ROW]) for table in found.values())
     assert all(len(list(path.parent.glob("*.parquet"))) <= examples.FILES for path in found)
     other = Artifacts(tmp_path / "other")
-    examples.write(windowed(spark, partitions=5), SPEC, STORED, CONFIG, other)
+    examples.write([windowed(spark, partitions=5)], SPEC, STORED, CONFIG, other)
     assert [rows(other, window) for window in WINDOWS] == [rows(out, window) for window in WINDOWS]
 
 
@@ -78,9 +78,9 @@ def test_a_large_day_has_more_files(tmp_path, monkeypatch):
 
 
 def test_a_day_replaces_its_own_rows_in_every_window_and_no_others(spark, out):
-    examples.write(windowed(spark), SPEC, STORED, CONFIG, out)
+    examples.write([windowed(spark)], SPEC, STORED, CONFIG, out)
     before = {window: rows(out, window) for window in WINDOWS}
-    written = examples.write(windowed(spark, city="b"), SPEC, STORED, CONFIG, out, day="2026-01-06")
+    written = examples.write([windowed(spark, city="b")], SPEC, STORED, CONFIG, out, day="2026-01-06")
     assert written == {"train": ["2026-01-06"], "validation": ["2026-01-06"], "test": []}
     assert {window: rows(out, window) for window in WINDOWS} == before
     ids = {path: set(table["city"]) for path, table in files(out).items()}

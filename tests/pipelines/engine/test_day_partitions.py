@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import DataError
-from pipelines.engine.day_partitions import publish, read_days, stage, write_days
+from pipelines.engine.day_partitions import groups_of, publish, read_days, stage, write_days
 
 
 def days(spark: SparkSession, rows: dict[str, int]) -> DataFrame:
@@ -100,3 +100,9 @@ def test_days_whose_columns_have_other_types_are_refused(spark: SparkSession, tm
     put(tmp_path, 6, x=["six"])
     with pytest.raises(DataError, match="without --day"):
         read_days(spark, tmp_path, ["2026-01-05", "2026-01-06"])
+
+
+def test_days_are_together_while_their_rows_are_few() -> None:
+    rows = {"d3": 5, "d1": 4, "d2": 2, "d4": 90, "d5": 1}
+    assert groups_of(rows, 8) == [["d1", "d2"], ["d3"], ["d4"], ["d5"]]
+    assert groups_of(rows, 1000) == [["d1", "d2", "d3", "d4", "d5"]]

@@ -23,6 +23,8 @@ from tests.pipelines.ingested_log import event, write_ingested
 DAYS = ["2026-01-05", "2026-01-06", "2026-01-07"]
 LOG = [event(row, 3.1 * row, f"u{row % 2}", None if row < 9 else "i", clicked=3.1 * row + 1) for row in range(21)]
 
+ROWS_OF_DAY = {"2026-01-05": 8, "2026-01-06": 8, "2026-01-07": 5}
+
 
 def config(publish_every: str) -> Config:
     counter: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}
@@ -45,7 +47,7 @@ def test_a_day_reads_the_counts_of_its_own_publishes(
     history = HistoryFeatures(chosen, tables.columns(chosen), 0.1, events=len(LOG))
     impressions = Impressions(tables, tables.impressions([], chosen.label_window))
     kept = KeptCounts(tmp_path / "counts", history)
-    kept.write(impressions, impressions.frame if drawn else F.lit(True), rows_at_once=8)
+    kept.write(impressions, impressions.frame if drawn else F.lit(True), ROWS_OF_DAY, rows_at_once=8)
     for clock in clocks(chosen.features):
         for group in history.groups():
             whole = running_counts(impressions.frame, F.lit(True), group.keys, group.measures, clock)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError, SchemaError
-from pipelines.features.raw_features import build_features, day_groups
+from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import HOUR, START, event, write_ingested
 
 COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}
@@ -128,12 +128,6 @@ def test_a_log_in_passes_of_some_days_is_what_it_is_in_one(
     assert features(spark, out) == built[1]
     assert (list(summary.written), list(summary.rows_of_day)) == (DAYS, DAYS)
     assert sorted(path.name for path in out.features.glob("day=*")) == [f"day={day}" for day in DAYS]
-
-
-def test_days_are_together_while_their_rows_are_few() -> None:
-    rows = {"d3": 5, "d1": 4, "d2": 2, "d4": 90, "d5": 1}
-    assert day_groups(rows, 8) == [["d1", "d2"], ["d3"], ["d4"], ["d5"]]
-    assert day_groups(rows, 1000) == [["d1", "d2", "d3", "d4", "d5"]]
 
 
 def test_counters_of_one_day_need_no_older_events_than_their_windows(spark: SparkSession, tmp_path: Path) -> None:
