@@ -8,7 +8,7 @@ it was at the time. Validation and test keep their final labels: they measure ag
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -61,8 +61,9 @@ def window_rows(spark: SparkSession, config: Config, out: Artifacts, window: str
 
 def days_of(out: Artifacts, window: str) -> list[str]:
     """The days with features that a window of a log with times touches."""
-    start, end = (moment.astimezone(UTC).date().isoformat() for moment in read_timed(out.windows)[window])
-    return [day for day in days_in(out.features) if start <= day <= end]
+    start, end = read_timed(out.windows)[window]
+    first, last = (moment.astimezone(UTC).date().isoformat() for moment in (start, end - timedelta(microseconds=1)))
+    return [day for day in days_in(out.features) if first <= day <= last]
 
 
 def training_rows(spark: SparkSession, config: Config, out: Artifacts) -> DataFrame:
