@@ -42,7 +42,7 @@ from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 
 BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other tables beside encoding
-ENCODED_ROWS = 2_000_000  # that are sorted at once
+ENCODED_ROWS = 6_000_000  # that are sorted at once
 OnPart = Callable[[str], None]
 T = TypeVar("T")
 
