@@ -3,7 +3,9 @@
     sluice bench fuzz BUNDLE [--requests 10000] [--seed 0] [--json]
 
 None may end the worker, take more than 50 MB or 100 ms, or get another status than docs/reference/errors.md says. Calls
-follow one another. `slow` counts the server's processor time; the caller's times beside it hold a busy machine's too.
+follow one another. `slow` counts the server's processor time, with that of the thread that shows the changes of items
+which the call has brought; the caller's times beside it hold a busy machine's too. What the background did beside a
+call without its doing is `max_beside_ms`.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ class FuzzFigures(BaseModel):
     max_ms: float
     p999_cpu_ms: float
     max_cpu_ms: float
+    max_beside_ms: float
     max_mb: float
     max_metadata_bytes: int
     alive: bool
@@ -72,6 +75,7 @@ def figures(outcomes: Sequence[Outcome], alive: bool, log_bytes: int) -> FuzzFig
         large=sum(one.megabytes > MEGABYTES for one in outcomes),
         p50_ms=times[len(times) // 2], p999_ms=times[most], max_ms=times[-1],
         p999_cpu_ms=work[most], max_cpu_ms=work[-1],
+        max_beside_ms=max(max(one.beside_ms.values(), default=0.0) for one in outcomes),
         max_mb=max(one.megabytes for one in outcomes), max_metadata_bytes=max(one.metadata_bytes for one in outcomes),
         alive=alive, log_bytes=log_bytes)
 

@@ -1,14 +1,23 @@
-"""What a server makes of hostile calls: the status of each, the memory and the time that it took."""
+"""What a server makes of hostile calls: the status of each, the memory and the time that it took.
+
+Processor time is told apart by thread. What a call costs is the work of all threads while it runs but for those of
+BACKGROUND, and where it changes items the work of the thread that shows the changes, until they are shown. The rest of
+the background (merging an index, measuring its recall, landing events) no single call has caused; it stands beside.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
 
 from benchmarks.hostile.messages import Sent
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
 
 ALLOWED = {  # as docs/reference/errors.md says
     "drawn": {"OK", "INVALID_ARGUMENT"}, "spoilt": {"OK", "INVALID_ARGUMENT"}, "random": {"OK", "INVALID_ARGUMENT"},
@@ -16,11 +25,16 @@ ALLOWED = {  # as docs/reference/errors.md says
 NOT_KEPT = "FAILED_PRECONDITION"  # of events, where the bundle's log cannot be recorded
 MEGABYTES, MILLISECONDS = 50.0, 100.0  # that one call may take
 SECONDS = 5.0
+SHOWS = "catalogue"  # the thread that shows changes of items
+BACKGROUND = frozenset({SHOWS, "catalogue-merge", "landing", "answer-log"})
+SHOWN_WITHIN = 30.0  # seconds
+Threads = Mapping[int, tuple[str, float]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`cpu_ms` of all of the server's threads; `megabytes`: by how much its memory rose at most meanwhile."""
+    """`cpu_ms` is what the call has cost; `beside_ms` by thread what went on beside it; `megabytes`: by how much the
+    server's memory rose at most meanwhile."""
 
     sent: Sent
     status: str
@@ -28,6 +42,7 @@ class Outcome:
     cpu_ms: float
     megabytes: float
     metadata_bytes: int
+    beside_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def documented(self) -> bool:
@@ -35,10 +50,26 @@ class Outcome:
         return self.status in ALLOWED[self.sent.kind] or (fits and self.status == NOT_KEPT)
 
 
+def threads(pid: int) -> Threads:
+    """Name and milliseconds of processor time since the beginning, of the process's threads that are there."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        spent = int((task / "schedstat").read_text().split()[0])
+        found[int(task.name)] = (task / "comm").read_text().strip(), spent / 1e6
+    return found
+
+
 def worked(pid: int) -> float:
-    """Milliseconds of processor time since the beginning, of the process's threads that are there."""
-    found = ((task / "schedstat").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
-    return sum(int(text.split()[0]) for text in found) / 1e6
+    """Milliseconds of processor time of all of them."""
+    return sum(spent for _, spent in threads(pid).values())
+
+
+def spent_by_name(before: Threads, after: Threads) -> Counter[str]:
+    """Milliseconds of processor time between the two, by the threads' names."""
+    found = Counter[str]()
+    for number, (name, spent) in after.items():
+        found[name] += spent - before.get(number, ("", 0.0))[1]
+    return found
 
 
 class Target:
@@ -49,17 +80,34 @@ class Target:
 
     def ask(self, sent: Sent) -> Outcome:
         """The call, waited for."""
-        before = self._kilobytes("VmRSS")
+        memory = self._kilobytes("VmRSS")
         (self._proc / "clear_refs").write_text("5")  # the peak begins anew
-        status, metadata, done, began = "OK", 0, worked(self._pid), time.perf_counter()
+        status, metadata, before, began = "OK", 0, threads(self._pid), time.perf_counter()
         try:
             self._channel.unary_unary(f"/sluice.v1.{sent.method}")(sent.content, timeout=SECONDS)
         except grpc.RpcError as error:
             status = error.code().name
             trailing = error.trailing_metadata() or ()
             metadata = sum(len(key) + len(value) for key, value in trailing) + len(error.details() or "")
-        spent, rise = time.perf_counter() - began, self._kilobytes("VmHWM") - before
-        return Outcome(sent, status, 1000 * spent, worked(self._pid) - done, rise / 1024, metadata)
+        waited, spent = 1000 * (time.perf_counter() - began), spent_by_name(before, threads(self._pid))
+        cost = sum(spent[name] for name in spent if name not in BACKGROUND)
+        if sent.method.startswith("Catalog/") and status == "OK":
+            self._until_shown()
+            cost += spent_by_name(before, threads(self._pid))[SHOWS]
+            del spent[SHOWS]
+        rise = self._kilobytes("VmHWM") - memory
+        beside = {name: spent[name] for name in spent if name in BACKGROUND}
+        return Outcome(sent, status, waited, cost, rise / 1024, metadata, beside)
+
+    def _until_shown(self) -> None:
+        catalog, end = sluice_pb2_grpc.CatalogStub(self._channel), time.monotonic() + SHOWN_WITHIN
+        while True:
+            status = catalog.Status(pb.CatalogStatusRequest(), timeout=SECONDS)
+            if status.applied_sequence >= status.stored_sequence:
+                return
+            if time.monotonic() > end:
+                raise TimeoutError(f"changes are not shown within {SHOWN_WITHIN:.0f} s: {status.failure}")
+            time.sleep(0.01)
 
     def _kilobytes(self, name: str) -> int:
         lines = (self._proc / "status").read_text().splitlines()

@@ -85,7 +85,7 @@ def _response(asked: list[Asked], applied: list[bool], sequence: int) -> pb.Chan
 def _result(asked: Asked, applied: list[bool]) -> pb.ChangeResult:
     if asked.problem is not None:
         return pb.ChangeResult(item_id=asked.item, outcome=pb.ChangeResult.REFUSED, field=asked.problem.field,
-                               problem=asked.problem.problem)
+                               problem=asked.problem.text)
     outcome = pb.ChangeResult.APPLIED if any(applied) else pb.ChangeResult.SUPERSEDED
     return pb.ChangeResult(item_id=asked.item, outcome=outcome)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from contracts.thread_name import name_thread
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
@@ -22,7 +23,7 @@ class Catalogue:
         self.fresh = FreshBundle(loaded, bundle_folder)
         self.follower, self._store = Follower(self.fresh, folder), ChangeStore(folder)
         self.follower.catch_up()
-        self.writing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalogue-writing")
+        self.writing = ThreadPoolExecutor(1, "catalogue-write", name_thread)
 
     @property
     def bundle(self) -> LoadedBundle:

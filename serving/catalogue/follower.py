@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.thread_name import name_thread
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.changing_index import MERGE_AT, QUERIES
@@ -67,6 +68,7 @@ class Follower:
         self._store.close()
 
     def _follow(self) -> None:
+        name_thread()
         while not self._stopping.wait(POLL_SECONDS):
             try:
                 while self._step():
@@ -79,6 +81,7 @@ class Follower:
 
     def _merge(self) -> None:
         """With low priority: requests go first."""
+        name_thread()
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), MERGE_PRIORITY)
         index, measured = self._fresh.index, time.monotonic()

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
@@ -23,13 +24,20 @@ from serving.request.request_check import MOST_BID, check_value
 Message = pb.UpsertRequest | pb.WithdrawRequest | pb.SetBidsRequest | pb.SetStockRequest
 
 
+class Problem(NamedTuple):
+    """What a RequestError says, without the frames that an error keeps alive until the next full collection."""
+
+    field: str
+    text: str
+
+
 @dataclass
 class Asked:
     """One item of a batch: its changes, all or none of them, or why there are none."""
 
     item: str
     changes: list[Change] = field(default_factory=list)
-    problem: RequestError | None = None
+    problem: Problem | None = None
 
 
 class ChangeReader:
@@ -55,7 +63,7 @@ class ChangeReader:
         try:
             made = [_made(change, kind, value, arrived, self._serve) for kind, value in self._said(one, hints)]
         except RequestError as error:
-            return Asked(short(change.item_id), problem=error)
+            return Asked(short(change.item_id), problem=Problem(error.field, error.problem))
         return Asked(change.item_id, made)
 
     def _said(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import EventFeatures
+from contracts.thread_name import name_thread
 from serving.embedded_store.database import transaction
 from serving.events.event_store import Clock, EventStore
 from serving.events.landing import LANDED, land
@@ -37,6 +38,7 @@ class EventKeeper:
         self._thread.join()
 
     def _keep(self) -> None:
+        name_thread()
         store = self._opened()
         try:
             while not self._stop.wait(self._seconds):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from contracts.errors import SluiceError
 from contracts.features.event_clock import SECOND
+from contracts.thread_name import name_thread
 from serving.events.event import Event
 from serving.events.event_store import Clock, EventStore, Recorded
 
@@ -39,7 +40,7 @@ class EventRecorder:
     """`record` belongs to one event loop; the store is opened by, and for, the thread that writes."""
 
     def __init__(self, opened: Callable[[], EventStore], clock: Clock, most: int = MOST_WAITING) -> None:
-        self._thread, self._lock, self._most = ThreadPoolExecutor(1, "events"), threading.Lock(), most
+        self._thread, self._lock, self._most = ThreadPoolExecutor(1, "events", name_thread), threading.Lock(), most
         self._clock = clock
         self._batches, self._waiting, self._busy = list[Batch](), 0, False
         self._store = self._thread.submit(opened).result()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contracts.errors import ConfigError
+from contracts.thread_name import name_thread
 from serving.response_log.ledger import UNKNOWN, Served
 from serving.response_log.log_writer import LogWriter, Waiting
 from serving.response_log.response_record import LOST, Loggable
@@ -120,6 +121,7 @@ class ResponseLog:
         return thread
 
     def _run(self) -> None:
+        name_thread()
         while not self._stop.wait(self._seconds):
             self._attempt(self._writer.turn)
         end = time.monotonic() + CLOSE_SECONDS

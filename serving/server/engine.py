@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from contracts.errors import SluiceError
+from contracts.thread_name import name_thread
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.server.admission import Admission, Overloaded, Waiting
 from serving.stages.funnel import Funnel
@@ -65,7 +66,7 @@ class Engine:
     ) -> None:
         self._funnel, self._reserve = funnel, reserve
         self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=1 + SPARES, thread_name_prefix="funnel")
+        self._threads = ThreadPoolExecutor(max_workers=1 + SPARES, thread_name_prefix="funnel", initializer=name_thread)
         self._busy, self._hanging, self._service = 0, 0, 0.0
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -23,7 +24,7 @@ from serving.proto import sluice_pb2_grpc
 from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient, RankingFailed
-from serving.server.server import LOADING_PRIORITY, behind_others
+from serving.server.server import LOADING_PRIORITY, behind_others, collect_in_pieces
 from sluice.demo.server_process import ServerProcess
 from tests.serving.silent_caller import SilentCaller
 
@@ -61,6 +62,27 @@ def test_loading_steps_back_and_the_process_does_not():
     found = behind_others(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
     assert found == max(before, LOADING_PRIORITY)
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
+def test_cyclic_garbage_is_collected_in_pieces():
+    before, pieces = gc.get_threshold(), []
+
+    def ended(phase, info):
+        if phase == "stop":
+            pieces.append(info["collected"])
+
+    collect_in_pieces()
+    gc.callbacks.append(ended)
+    try:
+        for _ in range(100_000):
+            cycle = []
+            cycle.append(cycle)
+        assert sum(pieces) > 80_000
+        assert max(pieces) < 20_000
+    finally:
+        gc.callbacks.remove(ended)
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def test_what_loading_raises_is_told():
