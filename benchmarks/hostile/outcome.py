@@ -8,7 +8,7 @@ the background (merging an index, measuring its recall, landing events) no singl
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,9 +64,9 @@ def worked(pid: int) -> float:
     return sum(spent for _, spent in threads(pid).values())
 
 
-def spent_by_name(before: Threads, after: Threads) -> Counter[str]:
+def spent_by_name(before: Threads, after: Threads) -> defaultdict[str, float]:
     """Milliseconds of processor time between the two, by the threads' names."""
-    found = Counter[str]()
+    found: defaultdict[str, float] = defaultdict(float)
     for number, (name, spent) in after.items():
         found[name] += spent - before.get(number, ("", 0.0))[1]
     return found
@@ -94,7 +94,7 @@ class Target:
         if sent.method.startswith("Catalog/") and status == "OK":
             self._until_shown()
             cost += spent_by_name(before, threads(self._pid))[SHOWS]
-            del spent[SHOWS]
+            spent.pop(SHOWS, None)
         rise = self._kilobytes("VmHWM") - memory
         beside = {name: spent[name] for name in spent if name in BACKGROUND}
         return Outcome(sent, status, waited, cost, rise / 1024, metadata, beside)

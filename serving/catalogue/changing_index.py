@@ -5,12 +5,13 @@
     latest    the last few thousand of them, searched one by one until they are merged
 
 The three are searched together, for items that are shown alone. A bid is one dimension of a vector, and is changed in
-the base where it lies: with 8-bit codes it is one byte. An item whose bid leaves the range of the codes goes to the
-latest. What a search reads is a `Snapshot`, replaced as a whole after every batch of changes.
+the base where it lies: with 8-bit codes it is one byte. An item whose bid leaves the range of the codes, or rises out
+of its list, goes to the latest. What a search reads is a `Snapshot`, replaced as a whole after every batch of changes.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from serving.bundle.item_set import ItemSet
 MERGE_AT = 4096  # latest items
 MOST_LATEST = 65_536
 SCORED_AT_ONCE = 16_384
+LISTS_OVER_BASE = 2
 QUERIES = 16  # of the latest, to measure recall with
 NONE = Hits(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
 
@@ -78,7 +80,7 @@ class ChangingIndex:
         with self._lock:
             self.vectors[rows, column] = values
             based = self._in_base[rows]
-            written = self._codes.write(rows[based], column, values[based])
+            written = self._codes.write(rows[based], column, self.vectors[rows[based]])
             self._put(np.concatenate([rows[~based], rows[based][~written]]))
 
     def publish(self) -> None:
@@ -132,11 +134,18 @@ class ChangingIndex:
             return NONE
         bounds: dict[str, Any] = {"sel": faiss.IDSelectorBitmap(wanted.bits)}  # type: ignore[arg-type, call-arg]
         if not self.base.exact:
-            bounds["nprobe"] = min(now.merged.nlist, MAX_LISTS_READ)
+            bounds["nprobe"] = self._lists_read(wanted.count / now.merged.ntotal)
         kind = faiss.SearchParameters if self.base.exact else faiss.SearchParametersIVF
         scores, rows = now.merged.search(query[None].astype(np.float32), min(k, wanted.count), params=kind(**bounds))
         found = rows[0] >= 0
         return Hits(scores[0][found], rows[0][found])
+
+    def _lists_read(self, rate: float) -> int:
+        """Of the merged index, where the share `rate` passes: more than a search of the base reads, for few are in
+        each."""
+        lists = self.base.faiss_index.nlist
+        base = self.base.max_codes * lists / len(self.base)
+        return min(lists, MAX_LISTS_READ, math.ceil(LISTS_OVER_BASE * base / rate))
 
     def _put(self, rows: np.ndarray) -> None:
         rows = np.unique(rows)
@@ -200,9 +209,9 @@ class FlatCodes:
     def __init__(self, index: Any) -> None:
         self._vectors = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * index.d).reshape(-1, index.d)
 
-    def write(self, rows: np.ndarray, column: int, values: np.ndarray) -> np.ndarray:
-        """bool [n]: whether each was written."""
-        self._vectors[rows, column] = values
+    def write(self, rows: np.ndarray, column: int, vectors: np.ndarray) -> np.ndarray:
+        """bool [n]: whether one dimension of each of the `vectors` [n, d] was written."""
+        self._vectors[rows, column] = vectors[:, column]
         return np.ones(len(rows), dtype=bool)
 
 
@@ -211,11 +220,12 @@ class ListCodes:
 
     def __init__(self, index: Any) -> None:
         self._lists, width = faiss.downcast_InvertedLists(index.invlists), index.d
-        self._centroids = index.quantizer.reconstruct_n(0, index.nlist) if index.by_residual else None
+        self._quantizer, self._by_residual = index.quantizer, index.by_residual
+        self._centroids = self._quantizer.reconstruct_n(0, index.nlist)
         trained = faiss.vector_to_array(index.sq.trained)
         self._low, self._span = trained[:width], trained[width:]
         self._list, self._place = (np.zeros(index.ntotal, dtype=np.int32) for _ in range(2))
-        self._codes = []
+        self._codes: list[np.ndarray] = []
         for number in range(index.nlist):
             size = self._lists.list_size(number)
             ids = faiss.rev_swig_ptr(self._lists.get_ids(number), size) if size else np.empty(0, dtype=np.int64)
@@ -223,12 +233,16 @@ class ListCodes:
             self._codes.append(faiss.rev_swig_ptr(self._lists.get_codes(number), size * width).reshape(size, width)
                                if size else np.empty((0, width), dtype=np.uint8))
 
-    def write(self, rows: np.ndarray, column: int, values: np.ndarray) -> np.ndarray:
-        """bool [n]: whether each lies within what the codes can say."""
-        lists = self._list[rows]
-        residuals = values if self._centroids is None else values - self._centroids[lists, column]
-        steps = 255 * (residuals - self._low[column]) / self._span[column]
-        fits = (steps >= 0) & (steps < 256)
+    def write(self, rows: np.ndarray, column: int, vectors: np.ndarray) -> np.ndarray:
+        """bool [n]: whether each lies within what the codes can say, and where a search looks for it: one that scores
+        above its list's centroid now, and nearer to another's, would be missed as often as one in five."""
+        if not len(rows):
+            return np.empty(0, dtype=bool)
+        lists, values = self._list[rows], vectors[:, column]
+        above = values - self._centroids[lists, column]
+        steps = 255 * ((above if self._by_residual else values) - self._low[column]) / self._span[column]
+        strays = (above > 0) & (self._quantizer.assign(np.ascontiguousarray(vectors), 1)[:, 0] != lists)
+        fits = (steps >= 0) & (steps < 256) & ~strays
         for number, place, step in zip(lists[fits].tolist(), self._place[rows[fits]].tolist(),
                                        steps[fits].astype(np.uint8).tolist(), strict=True):
             self._codes[number][place, column] = step

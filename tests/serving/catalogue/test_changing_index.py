@@ -93,3 +93,21 @@ def test_merging_makes_room(index: ChangingIndex) -> None:
     index.merge()
     assert index.free == MOST_LATEST
     assert index.unmerged == 0
+
+
+def test_bids_that_change_cost_no_recall() -> None:
+    """Where a bid rises, the item's vector comes nearer to another list's centroid; a search looks for it there."""
+    draw, count = np.random.default_rng(5), 6000
+    vectors = draw.standard_normal((count, WIDTH)).astype(np.float32)
+    settings = Retrieve(flat_below=10, max_codes=600)
+    index = ChangingIndex(item_index.build(vectors.copy(), settings), vectors)
+    for _ in range(8):
+        rows = draw.permutation(count)[:400]
+        index.set_column(rows, 7, 1.5 * draw.standard_normal(400).astype(np.float32))
+        index.publish()
+        index.merge()
+    asked = queries(40)
+    asked[:, 7] = 1
+    fresh = item_index.recall(item_index.build(vectors.copy(), settings), asked, 50).mean
+    assert fresh < 0.99
+    assert np.mean([index.recall(query, 50) for query in asked]) >= 0.98 * fresh

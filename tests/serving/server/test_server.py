@@ -75,7 +75,7 @@ def test_cyclic_garbage_is_collected_in_pieces():
     gc.callbacks.append(ended)
     try:
         for _ in range(100_000):
-            cycle = []
+            cycle: list[object] = []
             cycle.append(cycle)
         assert sum(pieces) > 80_000
         assert max(pieces) < 20_000
