@@ -27,7 +27,7 @@ from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.cross_search.search import search
 from models.examples.window_part import WindowPart
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 
 VALUES, DAYS, ROW_GROUP = 100, 8, 65_536
 
@@ -71,7 +71,7 @@ def dnn_seconds(folder: Path, spec: FeatureSpec) -> float:
     settings = Train(epochs=1, batch_size=Crosses().batch_size)
     fit, holdout = (WindowPart(folder, spec, part, Crosses().holdout_share) for part in ("fit", "holdout"))
     torch.manual_seed(0)
-    fitted = training_loop.fit(registry.build("dnn", spec, settings), fit, holdout, settings, seed=0)
+    fitted = fitting.fit(registry.build("dnn", spec, settings), fit, holdout, settings, seed=0)
     return fit.rows / fitted.rows_per_second
 
 

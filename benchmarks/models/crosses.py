@@ -39,7 +39,7 @@ from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, examples_with_crosses, rows_of
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 from sluice.run import jobs
 
 FILES = {"adult": "adult.data", "bank": "bank-additional-full.csv"}
@@ -142,8 +142,8 @@ def networks(config: Config, out: Artifacts, search: SearchOutcome, spec: Featur
             examples = {window: ArrayExamples(out.examples(window), made, part) for window, part in parts.items()}
             torch.manual_seed(seed)
             network = registry.build(name, made, config.train)
-            training_loop.fit(network, examples["train"], examples["validation"], config.train, seed)
-            found[title + more] = training_loop.predict(network, examples["test"])
+            fitting.fit(network, examples["train"], examples["validation"], config.train, seed)
+            found[title + more] = fitting.predict(network, examples["test"])
     frequent = frequent_values(windows["train"], spec)
     tables = {name: raw_columns(examples, spec, frequent) for name, examples in windows.items()}
     (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))

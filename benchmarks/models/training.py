@@ -35,7 +35,7 @@ from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.examples.batches import ExampleSet
 from models.layers.linear import Linear
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 
 HIDDEN, DROPOUT = (400, 400, 400), 0.2
 FIELDS, WIDTH, VALUES, SKEW = 10, 10, 2000, 1.2
@@ -92,7 +92,7 @@ def ranker_rate(train: ExampleSet, validation: ExampleSet, precision: str, batch
     settings = Train(hidden=HIDDEN, embedding_dim=WIDTH, dropout=DROPOUT, batch_size=batch, epochs=2, patience=2,
                      precision=precision, device="cpu")  # type: ignore[arg-type]
     network = registry.build("dnn", train.spec, settings)
-    return training_loop.fit(network, train, validation, settings, seed=0).rows_per_second
+    return fitting.fit(network, train, validation, settings, seed=0).rows_per_second
 
 
 def measure(rows: int, batch: int, rounds: int, updates: int = 20) -> Figures:

@@ -20,7 +20,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
 from models.networks import registry
-from models.training import loop
+from models.training import fitting
 
 
 def run(path: str) -> None:
@@ -32,10 +32,10 @@ def run(path: str) -> None:
     network = registry.build(plan.model, windows["train"].spec, settings)
     ends: list[float] = []
     begin = time.perf_counter()
-    fitted = loop.fit(network, windows["train"], windows["validation"], settings, plan.seed,
+    fitted = fitting.fit(network, windows["train"], windows["validation"], settings, plan.seed,
                       on_epoch=lambda _: ends.append(time.perf_counter()))
     for window in ("validation", "test"):
-        logits = loop.predict(network, windows[window])
+        logits = fitting.predict(network, windows[window])
         np.save(Path(plan.out, f"{window}.npy"), 1.0 / (1.0 + np.exp(-logits)))
     Outcome(rows_per_second=fitted.rows_per_second, seconds_to_best=ends[fitted.best_epoch - 1] - begin,
             epochs=len(ends), best_epoch=fitted.best_epoch,

@@ -3,7 +3,7 @@
     sluice bench big_table [--rows 20000000] [--width 16] [--updates 200] [--batch 4096] [--resume-with 2] [--json]
 
 One process trains a DNN of one layer over a table of `rows` vectors, as `sluice train` does (one second moment a row,
-models/training/row_adam.py), keeps its weights as those of a best epoch, writes a checkpoint; then `--resume-with`
+models/optimisation/row_adam.py), keeps its weights as those of a best epoch, writes a checkpoint; then `--resume-with`
 processes take it up and make one update. Arithmetic of the training process, bytes a row of D numbers:
 
     weight 4 D + mean 4 D + second moment 4 + count 4 + place of a batch's rows 4         140 at D = 16

@@ -39,11 +39,11 @@ from models.layers.losses import ClickLoss
 from models.layers.position_bias import PositionBias
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
+from models.optimisation.row_adam import RowAdam, row_gradient
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining
 from models.pair_rates.graph import PairGraph
 from models.training.loop import Loop
-from models.training.row_adam import RowAdam, row_gradient
 
 Figures = dict[str, float | str | None]
 NETWORKS = ("dnn", "dcn_v2", "fives")

@@ -32,7 +32,7 @@ from federated.rounds.settings import local_settings, server_optimizer
 from federated.rounds.training import FederatedRun
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
-from models.training import loop as training_loop
+from models.training import fitting
 
 OnProgress = Callable[[str, int, int], None]
 CENTRAL = "central"
@@ -146,6 +146,6 @@ def _aucs(
     networks.write(rows, dense)
     return {
         "auc" if window == "test" else f"auc_{window}": auc(
-            there.column(LABEL), training_loop.predict(networks.ranker, there))
+            there.column(LABEL), fitting.predict(networks.ranker, there))
         for window, there in examples.items()
     }

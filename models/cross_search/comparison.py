@@ -25,7 +25,7 @@ from models.examples import in_memory as array_examples
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, Rows
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 
 DRAWS = 100
 RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40
@@ -61,7 +61,7 @@ def baseline_sets(config: Config, search: SearchOutcome, train: ExampleSet, seed
         max_keys=settings.max_keys, min_count=settings.min_count, min_gain=settings.min_gain)
     torch.manual_seed(seed)
     network = registry.build(NETWORK, train.spec, config.train)
-    training_loop.fit(network, train, train, config.train.model_copy(update={"epochs": 1}), seed)
+    fitting.fit(network, train, train, config.train.model_copy(update={"epochs": 1}), seed)
     return {
         "random": cross_baselines.random_crosses(allowed, settings.budget, seed),
         "information": cross_baselines.most_informative(columns, allowed, settings.budget),
@@ -109,10 +109,10 @@ def representations(
         examples = {name: ArrayExamples(out.examples(name), made, part) for name, part in parts.items()}
         torch.manual_seed(seed)
         network = registry.build(NETWORK, made, config.train)
-        training_loop.fit(network, examples["train"], examples["validation"], config.train, seed,
+        fitting.fit(network, examples["train"], examples["validation"], config.train, seed,
                           positions=made.positions)
         weights = sum(parameter.numel() for parameter in network.parameters())
-        logits = training_loop.predict(network, examples["test"])
+        logits = fitting.predict(network, examples["test"])
         found[kind] = RepresentationFigures(auc=auc(examples["test"].column(LABEL), logits), weights=weights)
     return found
 

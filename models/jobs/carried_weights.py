@@ -11,7 +11,7 @@ from models.training.warm_start import Build, WarmStart
 
 
 class CarriedWeights:
-    """The `start` of `training_loop.fit`. Nothing is carried to or from an ensemble, whose members would be as one.
+    """The `start` of `fitting.fit`. Nothing is carried to or from an ensemble, whose members would be as one.
 
     `figures` say afterwards what was carried; None where training starts cold.
 

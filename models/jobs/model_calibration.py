@@ -17,7 +17,7 @@ from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import halves
 from models.jobs.training_task import TrainingTask
-from models.training import loop as training_loop
+from models.training import fitting
 
 
 class Calibrated(NamedTuple):
@@ -33,7 +33,7 @@ def calibrate(
 ) -> Calibrated:
     """The curve is fitted on validation half 1."""
     validation = task.examples("validation", fresh)
-    logits, labels = training_loop.predict(network, validation), validation.column(LABEL)
+    logits, labels = fitting.predict(network, validation), validation.column(LABEL)
     half = halves(validation) == 1
     shown = logits + position_logit(validation, position_bias)
     draws = validation.log_draws()[half] if validation.drawn else None

@@ -21,7 +21,7 @@ def start_run(task: TrainingTask, name: str) -> TrackedRun:
 
 
 def log_epochs(run: TrackedRun) -> OnEpoch:
-    """What `training_loop.fit` calls after each epoch."""
+    """What `fitting.fit` calls after each epoch."""
     return lambda epoch: run.metrics(epoch.model_dump(exclude={"epoch"}), epoch.epoch)
 
 

@@ -46,8 +46,7 @@ from models.jobs.training_task import TrainingTask
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
 from models.tracking.tracking import TrackedRun
-from models.training import checkpoint
-from models.training import loop as training_loop
+from models.training import checkpoint, fitting
 from models.training.progress import batch_counter
 
 PICTURE = "training.png"
@@ -89,7 +88,7 @@ def _fit_one(
     network = registry.build(name, task.spec, settings)
     carried = CarriedWeights(task, name, lambda spec, config: registry.build(name, spec, config.train))
     pair_weights.load_into(network, task.spec, task.out.pair_rates)
-    fit = training_loop.fit(
+    fit = fitting.fit(
         network, task.examples("train", fresh), task.early_stopping(fresh), settings, seed,
         positions=task.spec.positions, start=carried, on_epoch=None if number else log_epochs(run),
         on_batch=batch_counter(task.on_progress, folder_name, settings.epochs),
@@ -121,7 +120,7 @@ def _evaluated(
     bias = model.fit.position_bias
     curve, validation_auc, validation_logits = calibrate(task, model.network, bias, fresh)
     test = task.examples("test", fresh)
-    logits, labels = training_loop.predict(model.network, test), test.column(LABEL)
+    logits, labels = fitting.predict(model.network, test), test.column(LABEL)
     users = test.column(USER) if task.spec.has_users else None
     at_position = position_logit(test, bias)
     draws = test.log_draws()

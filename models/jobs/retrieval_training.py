@@ -30,8 +30,7 @@ from models.jobs.training_task import TrainingTask
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.tracking.tracking import TrackedRun
-from models.training import checkpoint
-from models.training import loop as training_loop
+from models.training import checkpoint, fitting
 from models.training.progress import batch_counter
 
 TOWER, PRE_RANKER = "two_tower", "pre_ranker"
@@ -78,7 +77,7 @@ def _fit_towers(task: TrainingTask) -> FittedModel[TwoTower]:
     torch.manual_seed(task.seed)
     towers = build_towers(task.spec, settings)
     carried = CarriedWeights(task, TOWER, lambda spec, config: build_towers(spec, config.train))
-    fit = training_loop.fit_towers(
+    fit = fitting.fit_towers(
         towers, task.examples("train"), task.early_stopping(), settings, task.seed,
         start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, TOWER, settings.tower_epochs),
@@ -94,7 +93,7 @@ def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRank
     pre_ranker = PreRanker(settings.tower_dim, task.config.prerank.hidden)
     carried = CarriedWeights(task, PRE_RANKER,
                              lambda _, config: PreRanker(config.train.tower_dim, config.prerank.hidden))
-    fit = training_loop.fit_pre_ranker(
+    fit = fitting.fit_pre_ranker(
         pre_ranker, towers, task.examples("train"), task.early_stopping(), settings, task.seed,
         positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.tower_epochs),
@@ -147,7 +146,7 @@ def _calibrated(
     save_weights(task.out.model(name) / CALIBRATION, curve.arrays())
     test = task.examples("test")
     shown = position_logit(test, position_bias)
-    figures = evaluate(training_loop.predict(network, test), test.column(LABEL), None, curve, position_logit=shown,
+    figures = evaluate(fitting.predict(network, test), test.column(LABEL), None, curve, position_logit=shown,
                        log_draws=test.log_draws())
     return CalibratedFigures(**{name: getattr(figures, name) for name in CalibratedFigures.model_fields})
 

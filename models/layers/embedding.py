@@ -1,7 +1,8 @@
 """One table for all id slots, and the two input blocks read through it. Pair rates join the candidate's dense inputs.
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
-is zero and gets no gradient. The gradient is sparse: models/training/row_adam.py turns it into a step of the rows seen.
+is zero and gets no gradient. The gradient is sparse: models/optimisation/row_adam.py turns it into a step of the rows
+seen.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class FusedEmbedding(nn.Module):
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
         asked = torch.cat([r.flatten() for r in rows])
         if self.look_up is None:
-            # taking the padding out of a gradient waits for a GPU; there models/training/row_adam.py leaves it out
+            # taking the padding out of a gradient waits for a GPU; there models/optimisation/row_adam.py leaves it out
             padding = None if self.weight.is_cuda else PADDING
             flat = F.embedding(asked, self.weight, padding_idx=padding, sparse=True)
         else:

@@ -217,7 +217,7 @@ int64_t summed_rows(const int64_t *rows, const float *values, int64_t count, int
   return found;
 }
 
-// Adam of models/training/row_adam.py on distinct rows, in place; l2 and pace may be null. `moments` second moments a
+// Adam of models/optimisation/row_adam.py on distinct rows, in place; l2 and pace may be null. `moments` second moments a
 // row: its width, or one.
 void row_adam(float *weight, float *mean, float *square, float *seen, const float *l2, const float *pace,
               const int64_t *rows, const float *gradient, int64_t count, int64_t width, int64_t moments, float rate, float decay, float beta1, float beta2,

@@ -19,7 +19,7 @@ from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.graph import PairGraph
-from models.training import loop as training_loop
+from models.training import fitting
 
 BASELINES = ("none", "table", "factorisation", "two_tower", "pcf_gnn")
 # Where a baseline does better than with the graph network's settings. Pseudo-impressions, theirs as well as the graph
@@ -54,5 +54,5 @@ def downstream(
     pair_weights.load_into(network, spec, folder)
     train, test = (ExampleSet(out.examples(window), spec) for window in ("train", "test"))
     validation = ValidationHalf(out.examples("validation"), spec, 0)
-    training_loop.fit(network, train, validation, config.train, seed, positions=spec.positions)
-    return training_loop.predict(network, test)
+    fitting.fit(network, train, validation, config.train, seed, positions=spec.positions)
+    return fitting.predict(network, test)

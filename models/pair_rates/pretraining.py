@@ -22,10 +22,10 @@ from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.training import PairRates
 from contracts.errors import SluiceError
 from contracts.summaries.pair_rates import PretrainEpoch
+from models.optimisation.row_adam import RowAdam, row_gradient
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.loss import squared_sum, target
 from models.pair_rates.network import PairNetwork
-from models.training.row_adam import RowAdam, row_gradient
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384

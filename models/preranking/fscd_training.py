@@ -22,11 +22,11 @@ from models.examples.batches import Batch
 from models.examples.in_memory import ArrayExamples
 from models.layers.losses import as_drawn
 from models.layers.position_bias import PositionBias
+from models.optimisation.row_adam import RowAdam, row_gradient
 from models.preranking.candidate_batches import ListBatch, batch, drawn
 from models.preranking.concrete_gates import Gates
 from models.preranking.fscd import Fscd
 from models.preranking.losses import consistency, distillation
-from models.training.row_adam import RowAdam, row_gradient
 
 CLICKS_SHARE = 4  # an impression for every so many candidates of a step
 WEIGHT_DECAY = 1e-5

@@ -32,8 +32,7 @@ from models.preranking.fscd import Fscd
 from models.preranking.fscd_training import Sources
 from models.preranking.quality import evaluate
 from models.preranking.sweep import OnStep, Point, Task, choose, finish, sweep
-from models.training import checkpoint
-from models.training import loop as training_loop
+from models.training import checkpoint, fitting
 
 FSCD = "fscd"
 IMPRESSIONS, AUC_ROWS = 200_000, 10_000
@@ -92,7 +91,7 @@ def outcome_of(task: Task, config: Config, out: Artifacts, ranker: str) -> tuple
 
 
 def _frontier_point(point: Point, shown: ArrayExamples, chosen: Point) -> FrontierPoint:
-    logits, quality = training_loop.predict(point.network, shown), point.quality
+    logits, quality = fitting.predict(point.network, shown), point.quality
     return FrontierPoint(
         reg_scale=point.reg_scale, cost=point.cost, price=point.price, kept=tuple(point.kept),
         fields_kept=len(point.kept), recall=quality.recall, recall_error=quality.recall_error,
@@ -102,7 +101,7 @@ def _frontier_point(point: Point, shown: ArrayExamples, chosen: Point) -> Fronti
 
 def calibrated(config: Config, validation: ExampleSet, network: nn.Module) -> Calibration:
     """Fitted at position 1 on the half of the validation window that the rankers are calibrated on."""
-    logits, labels, half = training_loop.predict(network, validation), validation.column(LABEL), halves(validation) == 1
+    logits, labels, half = fitting.predict(network, validation), validation.column(LABEL), halves(validation) == 1
     draws = validation.log_draws()[half] if validation.drawn else None
     return calibration.fit(config.train.calibration, logits[half], labels[half], draws)
 
@@ -127,8 +126,8 @@ def compare(
         "full_ranker": test.teacher,
     }
     aucs = {
-        FSCD: auc(labels, training_loop.predict(network, examples)),
-        "dot_product": auc(labels, training_loop.predict(_towers(config, out, task.spec), examples)),
+        FSCD: auc(labels, fitting.predict(network, examples)),
+        "dot_product": auc(labels, fitting.predict(_towers(config, out, task.spec), examples)),
         "full_ranker": auc(labels, _ranker_logits(out, ranker, examples)),
     }
     curves = {FSCD: curve, **{name: Calibration.from_arrays(load_weights(out.model(model) / CALIBRATION))

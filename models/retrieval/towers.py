@@ -25,7 +25,7 @@ from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Holdout, Split
 from models.networks.two_tower import TwoTower
-from models.training import loop
+from models.training import fitting
 
 
 class TowerSettings(BaseModel):
@@ -62,7 +62,7 @@ class Towers:
             path = Path(folder)
             rows = ExampleSet(write(path / "train", training_rows(split.train, s.length)), spec)
             asked = ExampleSet(write(path / "validation", asked_rows(split.validation, s.length)), spec)
-            fit = loop.fit_towers(self.network, rows, asked, train, self.seed)
+            fit = fitting.fit_towers(self.network, rows, asked, train, self.seed)
         self.vectors = self._item_vectors(split.train.table)
         return Fitted(fit.seconds, fit.rows_per_second, fit.best_epoch)
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from models.distributed.kept_tensor import kept_copy
 from models.distributed.run_checkpoint import Progress, RunCheckpoint, State
 from models.distributed.world import World
-from models.training.optimisers import Optimisers
+from models.optimisation.optimisers import Optimisers
 
 BEST, BUFFER = "best.", "buffer."
 

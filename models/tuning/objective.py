@@ -28,7 +28,7 @@ from models.examples.validation_half import ValidationHalf
 from models.jobs.model_calibration import position_logit
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
-from models.training import loop as training_loop
+from models.training import fitting
 from models.training.monitor import Validated
 from models.tuning import search_space
 from models.tuning.search_space import Space
@@ -101,12 +101,12 @@ class Objective:
         network = registry.build(model, task.spec, settings)
         pair_weights.load_into(network, task.spec, task.out.pair_rates)
         watch = _Watch(trial, task)
-        fit = training_loop.fit(
+        fit = fitting.fit(
             network, self._train, self._stopping, settings, task.seed, positions=task.spec.positions,
             on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time())
         leader = best(trial.study)
         if CONFIGURED in trial.user_attrs or leader is None or watch.best > (leader.value or 0.0):
-            shown = training_loop.predict(network, self._unseen) + position_logit(self._unseen, fit.position_bias)
+            shown = fitting.predict(network, self._unseen) + position_logit(self._unseen, fit.position_bias)
             save_array(logits_file(task.folder, trial.number), shown.astype(np.float32))
         return watch.best
 

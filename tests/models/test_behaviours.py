@@ -16,8 +16,8 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models.examples.batches import Batch, FeatureBlock
 from models.networks import registry
-from models.training import checkpoint
-from models.training import loop as training_loop
+from models.training import checkpoint, fitting
+from models.training.loop import FitResult
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
 DEEP = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "wukong", "din")
@@ -25,12 +25,12 @@ TRAINED = ("logistic_regression", *DEEP)
 
 
 @pytest.fixture(scope="module")
-def fitted(item_world: Any, spec: FeatureSpec, settings: Train) -> dict[str, tuple[nn.Module, training_loop.FitResult]]:
-    def fit(name: str) -> tuple[nn.Module, training_loop.FitResult]:
+def fitted(item_world: Any, spec: FeatureSpec, settings: Train) -> dict[str, tuple[nn.Module, FitResult]]:
+    def fit(name: str) -> tuple[nn.Module, FitResult]:
         torch.set_num_threads(1)
         torch.manual_seed(1)
         network = registry.build(name, spec, settings)
-        return network, training_loop.fit(network, item_world.train, item_world.validation, settings, seed=1)
+        return network, fitting.fit(network, item_world.train, item_world.validation, settings, seed=1)
 
     return {name: fit(name) for name in registry.names()}
 
@@ -47,7 +47,7 @@ def network(fitted: dict[str, Any], name: str) -> nn.Module:
 
 def test_reaches_the_ceiling_of_a_signal_it_can_represent(network: nn.Module, item_world: Any, auc: Auc) -> None:
     labels = item_world.validation.column("_label")
-    logits = training_loop.predict(network, item_world.validation)
+    logits = fitting.predict(network, item_world.validation)
     assert logits.dtype == np.float64
     assert auc(labels, logits) > auc(labels, item_world.logits) - 0.015
 
@@ -61,7 +61,7 @@ def test_the_loss_falls(fitted: dict[str, Any], name: str) -> None:
 def test_the_best_epoch_is_the_one_kept(fitted: dict[str, Any], name: str, item_world: Any) -> None:
     network, result = fitted[name]
     labels = item_world.validation.column("_label")
-    logits = training_loop.predict(network, item_world.validation)
+    logits = fitting.predict(network, item_world.validation)
     loss = np.mean(np.logaddexp(0, logits) - labels * logits)
     best = max(result.history, key=lambda entry: entry.validation_auc or 0.0)
     assert best.epoch == result.best_epoch
@@ -74,7 +74,7 @@ def test_same_seed_same_weights(name: str, spec: FeatureSpec, settings: Train, i
     for _ in range(2):
         torch.manual_seed(3)
         network = registry.build(name, spec, short)
-        training_loop.fit(network, item_world.train, item_world.validation, short, seed=3, positions=4)
+        fitting.fit(network, item_world.train, item_world.validation, short, seed=3, positions=4)
         runs.append(network.state_dict())
     assert all(torch.equal(runs[0][key], runs[1][key]) for key in runs[0])
 
@@ -161,9 +161,9 @@ def test_a_cross_is_learned_by_the_deep_ones_alone(
 ) -> None:
     longer = settings.model_copy(update={"epochs": 8, "patience": 8})
     network = registry.build(name, spec, longer)
-    training_loop.fit(network, xor_world.train, xor_world.validation, longer, seed=2)
+    fitting.fit(network, xor_world.train, xor_world.validation, longer, seed=2)
     labels = xor_world.validation.column("_label")
-    reached, ceiling = auc(labels, training_loop.predict(network, xor_world.validation)), auc(labels, xor_world.logits)
+    reached, ceiling = auc(labels, fitting.predict(network, xor_world.validation)), auc(labels, xor_world.logits)
     assert reached > ceiling - 0.03 if name in DEEP else reached < 0.55
 
 
@@ -180,11 +180,11 @@ def test_the_position_tower_takes_the_effect_of_the_position(
     world = make_world(logit, seed=11)
     torch.manual_seed(1)
     network = registry.build(name, spec, settings)
-    result = training_loop.fit(network, world.train, world.validation, settings, seed=1, positions=4)
+    result = fitting.fit(network, world.train, world.validation, settings, seed=1, positions=4)
     assert result.position_bias[0] == 0.0
     assert result.position_bias[3] == pytest.approx(-1.5, abs=0.25)
     low = world.validation.column("item") % 2 == 0
-    logits = training_loop.predict(network, world.validation)
+    logits = fitting.predict(network, world.validation)
     assert abs(logits[low].mean() - logits[~low].mean()) < 0.25
     assert logits.mean() == pytest.approx(0.5, abs=0.2)
 
@@ -205,6 +205,6 @@ def test_what_a_list_says_is_heard(
     world = make_world(logit, seed=21)
     torch.manual_seed(4)
     network = registry.build(name, spec, settings)
-    training_loop.fit(network, world.train, world.validation, settings, seed=1)
+    fitting.fit(network, world.train, world.validation, settings, seed=1)
     labels = world.validation.column("_label")
-    assert auc(labels, training_loop.predict(network, world.validation)) > auc(labels, world.logits) - 0.05
+    assert auc(labels, fitting.predict(network, world.validation)) > auc(labels, world.logits) - 0.05

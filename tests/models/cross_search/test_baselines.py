@@ -11,7 +11,7 @@ from models.cross_search import baselines as cross_baselines
 from models.cross_search.columns import CrossColumns
 from models.examples.batches import ExampleSet
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, pair_logit, write_examples
 
 PLANTED = [frozenset({0, 3}), frozenset({1, 4})]
@@ -48,7 +48,7 @@ def test_taylor_scores_rank_the_interacting_pairs_first(columns: CrossColumns, t
     torch.manual_seed(0)
     settings = Train(embedding_dim=4, hidden=(16,), dropout=0.0, batch_size=256, epochs=4, learning_rate=5e-3)
     network = registry.build("dnn", spec, settings)
-    training_loop.fit(network, examples, examples, settings, seed=0)
+    fitting.fit(network, examples, examples, settings, seed=0)
     found = cross_baselines.taylor_crosses(network, examples, columns, ALLOWED, 4)
     assert len(found) == 4
     assert set(PLANTED) <= set(found)

@@ -19,7 +19,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.examples.batches import ExampleSet
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 
 EXACT = {"batch_norm": False, "unknown_ids": False, "epochs": 2}
 Start = Callable[[int], Path]
@@ -71,7 +71,7 @@ def left_in_the_middle(
     torch.manual_seed(1)
     network = registry.build("dnn", spec, settings)
     train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
-    training_loop.fit(network, train, validation, settings, 1, positions=4, on_batch=end,
+    fitting.fit(network, train, validation, settings, 1, positions=4, on_batch=end,
                       kept=RunCheckpoint(folder, 0.0 if how is None else 3600.0, "run"))
 
 
@@ -87,7 +87,7 @@ def alone(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> tuple[li
     torch.manual_seed(1)
     network = registry.build("dnn", spec, exact_settings)
     train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
-    result = training_loop.fit(network, train, validation, exact_settings, 1, positions=4)
+    result = fitting.fit(network, train, validation, exact_settings, 1, positions=4)
     losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
     return losses, {name: tensor.numpy() for name, tensor in network.state_dict().items()}
 

@@ -15,7 +15,7 @@ from models.distributed import data_parallel
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.examples.batches import ExampleSet
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 
 
 def main(folder: Path, train: Path, validation: Path) -> None:
@@ -30,7 +30,7 @@ def main(folder: Path, train: Path, validation: Path) -> None:
 
     torch.manual_seed(1)
     network = registry.build("dnn", spec, settings)
-    result = training_loop.fit(
+    result = fitting.fit(
         network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4, on_batch=note,
         kept=RunCheckpoint(folder / "kept", 0.0, "run", resume=True))
     losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]

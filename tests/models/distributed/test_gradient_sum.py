@@ -15,7 +15,7 @@ from models.distributed.gradient_sum import GradientSum
 from models.distributed.sharded_table import ShardedTable
 from models.distributed.world import ALONE
 from models.layers.embedding import FusedEmbedding
-from models.training.row_adam import summed_rows
+from models.optimisation.row_adam import summed_rows
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from models.distributed.run_checkpoint import KEPT, RunCheckpoint, deal
 from models.distributed.world import World
 from models.examples.batches import ExampleSet
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 
 Leave = Callable[..., None]
 Finish = Callable[..., tuple[dict[str, Any], list[int]]]
@@ -33,7 +33,7 @@ def finish(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> Finish:
         torch.manual_seed(1)
         network = registry.build("dnn", spec, exact_settings)
         train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
-        training_loop.fit(network, train, validation, exact_settings, 1, positions=4,
+        fitting.fit(network, train, validation, exact_settings, 1, positions=4,
                           on_batch=lambda batch, _: done.append(batch),
                           kept=RunCheckpoint(folder, 3600.0, digest, resume))
         return {name: tensor.numpy() for name, tensor in network.state_dict().items()}, done

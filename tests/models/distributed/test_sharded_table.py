@@ -15,7 +15,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.jobs.retrieval_training import build_towers
 from models.layers.losses import RetrievalLoss
-from models.training import loop as training_loop
+from models.training.loop import Loop
 
 LOSS_TOLERANCE, WEIGHT_TOLERANCE = 1e-4, 5e-3  # float32 sums in another order, some hundred updates of Adam
 
@@ -46,7 +46,7 @@ def test_a_process_without_a_click_neither_hangs_nor_counts(
     """The update is that of the other process's batch alone, in both."""
     torch.manual_seed(1)
     towers = build_towers(spec, exact_settings)
-    loop = training_loop.Loop(RetrievalLoss(towers), [towers], exact_settings, 1, 1)
+    loop = Loop(RetrievalLoss(towers), [towers], exact_settings, 1, 1)
     value, terms = loop.step(next(item_world.train.batches(200)))
     for rank in (0, 1):
         found = json.loads((of_two / f"towers{rank}.json").read_text())

@@ -16,8 +16,8 @@ from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
 from models.layers.losses import RetrievalLoss
 from models.networks import registry
-from models.training import checkpoint
-from models.training import loop as training_loop
+from models.training import checkpoint, fitting
+from models.training.loop import Loop
 
 
 def main(folder: Path, train: Path, validation: Path) -> None:
@@ -25,7 +25,7 @@ def main(folder: Path, train: Path, validation: Path) -> None:
     world = data_parallel.join(torch.device("cpu"))
     torch.manual_seed(1)
     network = registry.build("dnn", spec, settings)
-    result = training_loop.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
+    result = fitting.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
     losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
     checkpoint.save(network, folder / f"dnn{world.rank}of{world.size}.safetensors")
     (folder / f"losses{world.rank}of{world.size}.json").write_text(json.dumps(losses))
@@ -41,7 +41,7 @@ def taken_up(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet
     network = registry.build("dnn", spec, settings)
     kept = RunCheckpoint(folder / "kept", 3600.0, "run", resume=True)
     batches: list[int] = []
-    training_loop.fit(network, train, validation, settings, 1, positions=4, kept=kept,
+    fitting.fit(network, train, validation, settings, 1, positions=4, kept=kept,
                       on_batch=lambda done, _: batches.append(done))
     assert batches[0] > 1, "it began anew"
     checkpoint.save(network, folder / f"resumed{torch.distributed.get_rank()}.safetensors")
@@ -51,7 +51,7 @@ def towers_without_a_click(folder: Path, spec: FeatureSpec, settings: Train, tra
     """An update where process 1 has no click, then one where nobody has."""
     torch.manual_seed(1)
     towers = build_towers(spec, settings)
-    loop = training_loop.Loop(RetrievalLoss(towers), [towers], settings, 1, 1)
+    loop = Loop(RetrievalLoss(towers), [towers], settings, 1, 1)
     batch = next(train.batches(200))
     silent = batch._replace(label=torch.zeros_like(batch.label))
     value, terms = loop.step(silent if rank else batch)

@@ -6,7 +6,7 @@ import pytest
 from models.examples.validation_half import halves
 from models.jobs.model_calibration import calibrate, position_logit
 from models.networks.popularity import Popularity
-from models.training import loop as training_loop
+from models.training import fitting
 
 
 def test_what_a_slot_adds_to_a_logit(make_task) -> None:
@@ -23,7 +23,7 @@ def test_probabilities_of_the_calibration_half_add_up_to_its_clicks(make_task, a
     network = Popularity(task.spec)
     network.prepare(task.examples("train"))
     validation = task.examples("validation")
-    logits, labels, half = training_loop.predict(network, validation), validation.column("_label"), halves(validation)
+    logits, labels, half = fitting.predict(network, validation), validation.column("_label"), halves(validation)
     bias = (0.0, -0.5, -1.0, -1.0)
     curve, quality, kept = calibrate(task, network, bias)
     np.testing.assert_array_equal(kept, logits)

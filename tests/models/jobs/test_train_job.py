@@ -30,8 +30,7 @@ from models.jobs.train_job import train_models
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
-from models.training import checkpoint
-from models.training import loop as training_loop
+from models.training import checkpoint, fitting
 from models.training.warm_start import Parent
 
 POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
@@ -112,7 +111,7 @@ def test_stored_files_reproduce_the_figures(trained) -> None:
     test = ExampleSet(out.examples("test"), spec)
     network = registry.build("dnn", spec, config().train)
     checkpoint.load(network, out.model("dnn") / WEIGHTS)
-    logits = training_loop.predict(network, test)
+    logits = fitting.predict(network, test)
     np.testing.assert_allclose(load_array(out.model("dnn") / TEST_LOGITS), logits, atol=1e-5)
     assert found.models["dnn"].auc == pytest.approx(roc_auc_score(test.column("_label"), logits), abs=1e-5)
     assert (out.model("dnn") / "training.png").exists()
@@ -172,7 +171,7 @@ def test_the_pre_rankers_probabilities_are_those_of_position_one(trained) -> Non
         checkpoint.load(network, out.model(name) / WEIGHTS)
     test = ExampleSet(out.examples("test"), spec)
     stored = Calibration.from_arrays(load_weights(out.model("pre_ranker") / CALIBRATION))
-    probabilities = stored.apply(training_loop.predict(TowersPreRanker(towers, pre_ranker), test))
+    probabilities = stored.apply(fitting.predict(TowersPreRanker(towers, pre_ranker), test))
     truth = 1 / (1 + np.exp(-EFFECT[test.column("item")]))
     assert probabilities.mean() == pytest.approx(truth.mean(), abs=0.06)
     assert truth.mean() - test.column("_label").mean() > 0.1  # what the other positions cost

@@ -8,7 +8,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
-from models.training import loop as training_loop
+from models.training import fitting
 
 
 def test_one_user_vector_is_broadcast() -> None:
@@ -21,7 +21,7 @@ def test_training_leaves_the_towers_as_they_were(item_world: Any, spec: FeatureS
     towers, ranker = TwoTower(spec, 8, (16,), 8, 0.0, 0.2), PreRanker(8, (16,))
     before = {name: tensor.clone() for name, tensor in towers.state_dict().items()}
     train, validation = item_world.train, item_world.validation
-    result = training_loop.fit_pre_ranker(ranker, towers, train, validation, settings, 1, positions=4)
+    result = fitting.fit_pre_ranker(ranker, towers, train, validation, settings, 1, positions=4)
     assert result.history[-1].train_loss < result.history[0].train_loss
     assert all(torch.equal(before[name], tensor) for name, tensor in towers.state_dict().items())
     assert all(parameter.requires_grad for parameter in towers.parameters())

@@ -9,7 +9,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, FeatureBlock
 from models.networks.two_tower import TwoTower
-from models.training import loop as training_loop
+from models.training import fitting
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_clicked_items_come_first(make_world: Any, spec: FeatureSpec, settings: 
     world = make_world(lambda c: 3.0 * (c["user_group"] == c["item_group"]) - 3.0, rows=8000, seed=21)
     towers = TwoTower(spec, 8, (16,), 8, 0.0, 0.2)
     longer = settings.model_copy(update={"tower_epochs": 10, "patience": 10})
-    result = training_loop.fit_towers(towers, world.train, world.validation, longer, seed=1)
+    result = fitting.fit_towers(towers, world.train, world.validation, longer, seed=1)
     assert result.history[-1].train_loss < result.history[0].train_loss
-    labels, scores = world.validation.column("_label"), training_loop.predict(towers, world.validation)
+    labels, scores = world.validation.column("_label"), fitting.predict(towers, world.validation)
     assert auc(labels, scores) > auc(labels, world.logits) - 0.12  # of 0.80: over half of the way from chance

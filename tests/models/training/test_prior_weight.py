@@ -11,7 +11,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.layers.position_bias import PositionBias
 from models.networks import registry
-from models.training.loop import predict
+from models.training.fitting import predict
 from models.training.prior_weight import LEAST, borne_out, weigh_prior
 
 ROWS = 20_000

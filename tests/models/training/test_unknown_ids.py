@@ -11,7 +11,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models.examples.batches import Batch, ExampleSet
 from models.networks import registry
-from models.training import loop as training_loop
+from models.training import fitting
 from models.training.unknown_ids import FLOOR, UnknownIds
 
 
@@ -83,7 +83,7 @@ def test_where_all_users_are_new_a_network_ranks_as_well_as_popularity(
     for name in ("popularity", "dnn"):
         torch.manual_seed(1)
         network = registry.build(name, spec, settings)
-        training_loop.fit(network, sets[0], sets[1], settings, seed=1)
-        reached[name] = auc(sets[1].column("_label"), training_loop.predict(network, sets[1]))
+        fitting.fit(network, sets[0], sets[1], settings, seed=1)
+        reached[name] = auc(sets[1].column("_label"), fitting.predict(network, sets[1]))
     assert reached["dnn"] > reached["popularity"] - 0.01
     assert reached["popularity"] > 0.6

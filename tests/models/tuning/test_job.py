@@ -93,7 +93,7 @@ def test_why_the_configured_settings_failed_is_told(
     def fail(*_: object, **__: object) -> None:
         raise SluiceError("the loss is nan at batch 3")
 
-    monkeypatch.setattr("models.training.loop.fit", fail)
+    monkeypatch.setattr("models.training.fitting.fit", fail)
     with pytest.raises(SluiceError, match="came to its end: the loss is nan at batch 3"):
         run(examples, text)
 

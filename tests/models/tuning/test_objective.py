@@ -56,7 +56,7 @@ def test_why_a_trial_failed_is_kept(make_task: MakeTask, monkeypatch: pytest.Mon
     def fail(*_: object, **__: object) -> None:
         raise SluiceError("the loss is nan at batch 3")
 
-    monkeypatch.setattr(objective.training_loop, "fit", fail)
+    monkeypatch.setattr(objective.fitting, "fit", fail)
     trial = run(make_task()).trials[0]
     assert trial.state == TrialState.FAIL
     assert trial.user_attrs[ERROR] == "the loss is nan at batch 3"

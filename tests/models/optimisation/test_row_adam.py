@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from models.layers import kernels
-from models.training.row_adam import RowAdam, padded_rows, row_gradient, summed_rows
+from models.optimisation.row_adam import RowAdam, padded_rows, row_gradient, summed_rows
 
 
 @pytest.fixture(params=["compiled", "plain torch"], autouse=True)

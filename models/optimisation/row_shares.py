@@ -20,7 +20,7 @@ from torch import Tensor
 from contracts.features.feature_spec import PADDING
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
-from models.training.row_adam import BETA2
+from models.optimisation.row_adam import BETA2
 
 MEMORY = (1.0 - BETA2) ** -0.5  # a row that comes back after Adam has forgotten it moves no further
 

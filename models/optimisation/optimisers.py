@@ -13,8 +13,8 @@ from models.distributed.sharded_table import ShardedTable
 from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
-from models.training.row_adam import RowAdam, RowGradient
-from models.training.row_shares import batch_shares, paces, penalties
+from models.optimisation.row_adam import RowAdam, RowGradient
+from models.optimisation.row_shares import batch_shares, paces, penalties
 
 MANY_ROWS = 10_000_000  # from which a table's second moments are one a row
 

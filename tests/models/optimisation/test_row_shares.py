@@ -8,8 +8,8 @@ import torch
 
 from contracts.features.feature_spec import FeatureSpec
 from models.layers.embedding import FusedEmbedding
-from models.training.row_adam import RowAdam
-from models.training.row_shares import MEMORY, batch_shares, paces, penalties
+from models.optimisation.row_adam import RowAdam
+from models.optimisation.row_shares import MEMORY, batch_shares, paces, penalties
 
 
 def test_a_share_is_that_of_the_batches_which_have_the_value(item_world: Any, spec: FeatureSpec) -> None:

@@ -9,7 +9,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch
 from models.networks.dnn import Dnn
-from models.training.optimisers import Optimisers
+from models.optimisation.optimisers import Optimisers
 
 
 @pytest.fixture

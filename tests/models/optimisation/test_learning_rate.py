@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.training.learning_rate import FALL, LEAST_GAIN, MOST_FALLS, Patience, Schedule, rate
+from models.optimisation.learning_rate import FALL, LEAST_GAIN, MOST_FALLS, Patience, Schedule, rate
 
 
 def test_linear_starts_at_the_full_rate_and_ends_at_zero() -> None:

@@ -11,7 +11,7 @@ A row that the batch lacks keeps its weight, moments and count, so that a step c
 size of the table, and decay falls on ids as often as they are seen. `l2` is a Gaussian prior on the vectors: a row seen
 in a share p of the batches takes 1/p of the penalty in each of them, all of it over an epoch, so that a rare value,
 for which few rows speak, stays near zero (frequency-aware regularisation). `pace` makes up for the steps that a rare
-row does not take (models/training/row_shares.py). Equal rows are summed and all of a row's
+row does not take (models/optimisation/row_shares.py). Equal rows are summed and all of a row's
 update is made in two walks over the batch's ids (models/layers/kernels.py), or in plain torch after one sort of them:
 faster on a CPU than `coalesce`, and at a million rows than a dense gradient.
 """

@@ -1,0 +1,112 @@
+"""Rankers, towers and pre-rankers trained by the one loop of models/training/loop.py, and what they predict.
+
+What is minimised comes in as a module of models/layers/losses.py; what a network is made ready with before, and freed
+of after, is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from contracts.config.training import Train
+from models.distributed import data_parallel
+from models.distributed.run_checkpoint import RunCheckpoint
+from models.examples.batches import ExampleSet
+from models.layers import batch_norm
+from models.layers.item_prior import ItemPrior
+from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
+from models.layers.position_bias import PositionBias
+from models.training.loop import FitResult, Loop, OnBatch, OnEpoch
+from models.training.precision import half_precision
+from models.training.prior_weight import weigh_prior
+from models.training.unknown_ids import UnknownIds
+
+LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
+Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
+
+
+def fit(
+    network: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *, positions: int = 0,
+    start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    kept: RunCheckpoint | None = None,
+) -> FitResult:
+    """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
+
+    Popularity, unknown ids and batch normalisation come in here, by the settings; the last is folded away at the end,
+    and validation says how much popularity counts beside what was learned.
+    `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
+    """
+    _prepare(network, train)
+    if settings.item_prior:
+        _count_popularity(network, train)
+    if settings.batch_norm:
+        batch_norm.shrink_embeddings(network)
+    carried = start(network) if start else None
+    if settings.batch_norm and not carried:
+        batch_norm.insert(network)
+    trained = any(parameter.requires_grad for parameter in network.parameters())
+    bias = PositionBias(positions if trained else 0)
+    bias.start_at(train)
+    change = UnknownIds(train.spec, train, validation) if trained and settings.unknown_ids else None
+    loss = ClickLoss(network, bias, settings.label_smoothing)
+    half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
+    loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
+                change=change, half=half)
+    deep = batch_norm.hidden_layers(network)
+    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
+    result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
+    batch_norm.fold(network)
+    weigh_prior(network, bias, validation)
+    return result
+
+
+def fit_towers(
+    two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *,
+    start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    kept: RunCheckpoint | None = None,
+) -> FitResult:
+    """On the sampled softmax of clicks against the items shown, for `tower_epochs`; all else as `fit`."""
+    _prepare(two_tower, train, start)
+    loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
+    return loop.run(train, validation, on_epoch, on_batch, kept=kept)
+
+
+def fit_pre_ranker(
+    pre_ranker: nn.Module, two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int,
+    *, positions: int = 0, start: Start | None = None, on_epoch: OnEpoch | None = None,
+    on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None,
+) -> FitResult:
+    """As `fit_towers`, for the pre-ranker on frozen tower vectors and log loss."""
+    _prepare(pre_ranker, train, start)
+    bias = PositionBias(positions)
+    bias.start_at(train)
+    loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.tower_epochs)
+    return loop.run(train, validation, on_epoch, on_batch, bias, kept)
+
+
+def _prepare(network: nn.Module, train: ExampleSet, start: Start | None = None) -> None:
+    network.prepare(train)  # type: ignore[operator]
+    if start:
+        start(network)
+
+
+def _count_popularity(network: nn.Module, train: ExampleSet) -> None:
+    for module in network.modules():
+        if isinstance(module, ItemPrior):
+            module.start_at(train)
+
+
+@torch.inference_mode()
+def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) -> np.ndarray:
+    """Logits at position 1, float64 [N], in file order."""
+    network.eval()
+    device = next((tensor.device for tensor in network.state_dict().values()), torch.device("cpu"))
+    parts = []
+    for batch in examples.batches(batch_size):
+        batch = batch.to(device)
+        parts.append(network(batch.request, batch.candidate).double().cpu().numpy())
+    return np.concatenate(parts)

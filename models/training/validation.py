@@ -1,0 +1,56 @@
+"""A window's loss and ranking figures under the weights as they stand, its batches dealt to all processes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from models.distributed import data_parallel
+from models.distributed.world import World
+from models.examples.batches import Batch, ExampleSet
+from models.layers.losses import ClickLoss
+from models.training.monitor import Monitor, Validated, validated
+
+BATCH = 16_384
+
+
+def loss_of(loss: nn.Module, batch: Batch, half: bool) -> tuple[Tensor, int]:
+    """(sum, number of terms) by a module of models/layers/losses.py; `half`: its products in bf16."""
+    with torch.autocast(batch.label.device.type, torch.bfloat16, enabled=half):
+        return loss(batch)
+
+
+@torch.no_grad()
+def evaluated(
+    loss: nn.Module, examples: ExampleSet, monitor: Monitor, world: World, device: torch.device, half: bool,
+) -> Validated:
+    """The same in every process; AUC and GAUC where clicks are what is learned."""
+    loss.eval()
+    total = count = 0.0
+    seen: list[tuple[np.ndarray, ...]] = []
+    for batch, mine in _dealt(examples.batches(BATCH), world):
+        value, terms = loss_of(loss, batch.to(device), half)
+        if not mine:
+            continue
+        total, count = total + float(value), count + terms
+        if isinstance(loss, ClickLoss):
+            seen.append(tuple(part.cpu().numpy() for part in (batch.label, loss.logits, batch.user)))
+    total, count = data_parallel.total([total, count], device, world)
+    mean = total / max(count, 1.0)
+    if not isinstance(loss, ClickLoss):
+        return Validated(mean)
+    parts = zip(*data_parallel.gathered(seen, world), strict=True)
+    labels, logits, users = (np.concatenate(part) for part in parts)
+    return validated(mean, labels, logits, users, monitor)
+
+
+def _dealt(batches: Iterator[Batch], world: World) -> Iterator[tuple[Batch, bool]]:
+    """Each process its turn of the batches; in a last round that is short of them the others repeat the first of it,
+    not as theirs, because embeddings are looked up together."""
+    while turn := list(itertools.islice(batches, world.size)):
+        mine = world.rank < len(turn)
+        yield turn[world.rank if mine else 0], mine

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from contracts.config.training import Train
+from contracts.features.feature_spec import FeatureSpec
+from models.networks import registry
+from models.training import fitting
+
+
+def test_what_training_adds_is_gone_from_a_trained_network(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
+    """Batch normalisation is folded away; popularity stays, and is what was counted."""
+    names = set(registry.build("dcn_v2", spec, settings).state_dict())
+    network: Any = registry.build("dcn_v2", spec, settings)
+    fitting.fit(network, item_world.train, item_world.validation, settings, seed=0)
+    assert set(network.state_dict()) == names
+    assert network.prior.logit.any()
+    without = settings.model_copy(update={"item_prior": False, "epochs": 1})
+    network = registry.build("dcn_v2", spec, without)
+    fitting.fit(network, item_world.train, item_world.validation, without, seed=0)
+    assert not network.prior.logit.any()
+
+
+def test_smoothed_labels_keep_logits_small(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
+    sizes = []
+    for smoothing in (0.0, 0.3):
+        changed = settings.model_copy(update={"label_smoothing": smoothing, "item_prior": False})
+        torch.manual_seed(0)
+        network = registry.build("dnn", spec, changed)
+        fitting.fit(network, item_world.train, item_world.validation, changed, seed=0)
+        sizes.append(np.abs(fitting.predict(network, item_world.validation)).mean())
+    assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_bf16_learns_as_well(item_world: Any, spec: FeatureSpec, settings: Train, auc: Any) -> None:
+    half = settings.model_copy(update={"precision": "bf16"})
+    network = registry.build("dnn", spec, half)
+    fitting.fit(network, item_world.train, item_world.validation, half, seed=1)
+    labels = item_world.validation.column("_label")
+    assert auc(labels, fitting.predict(network, item_world.validation)) > auc(labels, item_world.logits) - 0.02
