@@ -63,8 +63,8 @@ class KeptCounts:
         most = self.history.most
         for names in groups_of(held, rows_at_once):
             moves = read_places(spark, [place / name for name in names])
-            few = most is None or sum(held[name] for name in names) <= most
-            heavy = None if few else keys_above(moves, group.keys, most)
+            rows = sum(held[name] for name in names)
+            heavy = keys_above(moves, group.keys, most) if most is not None and rows > most else None
             counts = counts_of(moves, group.keys, group.measures, heavy)
             days = F.date_format(F.timestamp_micros(MOMENT), "yyyy-MM-dd")
             counts.withColumn(DAY, days).write.mode("append").partitionBy(DAY).parquet(str(self._place(group, clock)))

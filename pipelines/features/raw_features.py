@@ -83,8 +83,8 @@ def _kept_history(spark: SparkSession, config: Config, out: Artifacts, prior: fl
             kept.clicks.write(found.impressions)
             yield kept
         finally:
-            for part in kept:
-                part.remove()
+            kept.counts.remove()
+            kept.clicks.remove()
 
 
 class _Sources(NamedTuple):

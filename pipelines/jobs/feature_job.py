@@ -10,7 +10,7 @@ With a day, exactly that day's partitions are made again, within the windows and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -166,7 +166,7 @@ def _encode(
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
-    parts = [rows] if day else windowed_parts(spark, config, out, ENCODED_ROWS)
+    parts: Iterable[DataFrame] = [rows] if day else windowed_parts(spark, config, out, ENCODED_ROWS)
 
     def sampled() -> int:
         return _parity(spark, config, out, day, spec, vocabularies)
