@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from functools import partial
 from itertools import chain, islice
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.requests import Asked, ChangeReader, Message
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.request.batch_turns import BatchTurns, TooManyBatches
 
 MOST_WAITING = 64  # batches that wait for the disk
 NOT_KEPT = "this server keeps no changes of items; start it with `sluice serve --fresh DIR`"
@@ -22,10 +24,10 @@ log = logging.getLogger("sluice.serving")
 
 
 class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
-    """`catalogue` is None where the server keeps none."""
+    """`catalogue` is None where the server keeps none. Batches are checked in their `turns`."""
 
-    def __init__(self, catalogue: Catalogue | None) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: Catalogue | None, turns: BatchTurns | None = None) -> None:
+        self._catalogue, self._turns = catalogue, turns or BatchTurns()
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
         self._waiting = 0
 
@@ -51,9 +53,11 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         if self._catalogue is None or self._reader is None:
             await _refuse(context)
         try:
-            asked = self._reader.read(request)
+            asked = await self._turns.take(partial(self._reader.read, request))
         except RequestError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except TooManyBatches as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         changes = list(chain.from_iterable(one.changes for one in asked))
         if self._waiting >= MOST_WAITING:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{self._waiting} batches wait for the disk; send "
@@ -68,7 +72,8 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
                                                              "send them again")
         finally:
             self._waiting -= 1
-        return _response(asked, applied, sequence)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._catalogue.writing, _response, asked, applied, sequence)
 
 
 async def _refuse(context: grpc.aio.ServicerContext) -> NoReturn:

@@ -16,6 +16,7 @@ from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, 
 from serving.events.event_store import EventStore
 from serving.events.event_users import EventUsers
 from serving.proto import sluice_pb2_grpc
+from serving.request.batch_turns import BatchTurns
 from serving.request.sized_server import SizedServer
 
 LOG = "log"
@@ -25,7 +26,9 @@ class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
     are answered from the bundle's tables. Raises DataError where the folder cannot be used."""
 
-    def __init__(self, folder: Path | None, features: EventFeatures | None, serve: Serve) -> None:
+    def __init__(
+        self, folder: Path | None, features: EventFeatures | None, serve: Serve, turns: BatchTurns | None = None
+    ) -> None:
         self.users: EventUsers | None = None
         self._recorder: EventRecorder | None = None
         self._keeper: EventKeeper | None = None
@@ -36,7 +39,8 @@ class EventRoom:
             self._recorder = EventRecorder(opened, now_micros)
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)
             self.users = EventUsers(opened(), features, now_micros)
-        self._servicer = EventServicer(serve, features, self._recorder, NO_STORE if folder is None else NO_FEATURES)
+        self._servicer = EventServicer(
+            serve, features, self._recorder, NO_STORE if folder is None else NO_FEATURES, turns)
 
     def add_to(self, server: SizedServer) -> None:
         sluice_pb2_grpc.add_EventsServicer_to_server(self._servicer, server)

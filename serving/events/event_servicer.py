@@ -12,6 +12,7 @@ from serving.events.event_checks import check_events
 from serving.events.event_recorder import EventRecorder, NotKept, TooMany
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.request.batch_turns import BatchTurns, TooManyBatches
 from serving.request.message_bounds import OutOfBounds
 
 NO_STORE = "this server keeps no events; start it with `sluice serve --fresh FOLDER`"
@@ -29,9 +30,10 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
 
     def __init__(
         self, serve: Serve, features: EventFeatures | None = None, recorder: EventRecorder | None = None,
-        why: str = NO_STORE,
+        why: str = NO_STORE, turns: BatchTurns | None = None,
     ) -> None:
         self._serve, self._features, self._recorder, self._why = serve, features, recorder, why
+        self._turns = turns or BatchTurns()
 
     async def RecordEvents(
         self, request: pb.RecordEventsRequest, context: grpc.aio.ServicerContext
@@ -42,11 +44,11 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, self._why)
             raise AssertionError("abort raises")
         try:
-            checked = check_events(request, features, self._serve, now_micros())
+            checked = await self._turns.take(lambda: check_events(request, features, self._serve, now_micros()))
             recorded = await recorder.record(checked.events, request.ByteSize())
         except OutOfBounds as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        except TooMany as error:
+        except (TooMany, TooManyBatches) as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except NotKept as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))

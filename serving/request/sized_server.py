@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from serving.request.batch_turns import BatchTurns, TooManyBatches
 from serving.request.message_bounds import NO_REQUEST, too_large
 
 Answering = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Any]]
 
 
-class Refused(NamedTuple):
-    """In place of a request."""
-
-    code: grpc.StatusCode
-    why: str
-
-
 class SizedServer:
     """Stands for `server` where generated code adds a service of calls with one request and one answer; a message of
     more than `largest` bytes is RESOURCE_EXHAUSTED, as gRPC has it for those beyond its own limit, and is not parsed.
+    All others are parsed in their turns.
     """
 
-    def __init__(self, server: grpc.aio.Server, largest: int) -> None:
-        self._server, self._largest = server, largest
+    def __init__(self, server: grpc.aio.Server, largest: int, turns: BatchTurns | None = None) -> None:
+        self._server, self._largest, self._turns = server, largest, turns or BatchTurns()
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Generated code gives the same handlers once more by name; those are taken."""
@@ -40,17 +36,15 @@ class SizedServer:
     def _sized(self, handler: grpc.RpcMethodHandler) -> grpc.RpcMethodHandler:
         parse, answer = handler.request_deserializer, handler.unary_unary
 
-        async def handle(request: Any, context: grpc.aio.ServicerContext) -> Any:
-            if isinstance(request, Refused):
-                await context.abort(request.code, request.why)
+        async def handle(sent: bytes, context: grpc.aio.ServicerContext) -> Any:
+            if len(sent) > self._largest:
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, too_large(len(sent), self._largest))
+            try:
+                request = await self._turns.take(partial(parse, sent))
+            except DecodeError:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, NO_REQUEST)
+            except TooManyBatches as error:
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
             return await answer(request, context)
 
-        def read(sent: bytes) -> Any:
-            if len(sent) > self._largest:
-                return Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, too_large(len(sent), self._largest))
-            try:
-                return parse(sent)
-            except DecodeError:
-                return Refused(grpc.StatusCode.INVALID_ARGUMENT, NO_REQUEST)
-
-        return grpc.unary_unary_rpc_method_handler(handle, read, handler.response_serializer)
+        return grpc.unary_unary_rpc_method_handler(handle, None, handler.response_serializer)

@@ -37,6 +37,7 @@ from serving.events.event_room import EventRoom
 from serving.metrics.request_observer import observer_of_process, watch
 from serving.proto import sluice_pb2_grpc
 from serving.request import message_bounds
+from serving.request.batch_turns import BatchTurns
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.sized_server import SizedServer
@@ -138,7 +139,8 @@ class Server:
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(bundle.version), answers, bundle.manifest
-        self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve)
+        self._turns = BatchTurns()
+        self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve, self._turns)
         self._servicer = RankingServicer(
             funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer, self._events.users)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
@@ -161,9 +163,9 @@ class Server:
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
-        sized = SizedServer(self._server, self._servicer.largest)
+        sized = SizedServer(self._server, self._servicer.largest, self._turns)
         self._events.add_to(sized)
-        sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue), sized)
+        sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue, self._turns), sized)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         if self._settings.doors.reflects(self._settings.host):
             names = (SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -195,6 +197,7 @@ class Server:
         self._servicer.refusing = True
         await self._take_in()
         await self._server.stop(GRACE_SECONDS)
+        self._turns.close()
         self._servicer.close()
         self._events.close()
 
