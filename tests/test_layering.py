@@ -99,7 +99,7 @@ ROOMS = {
     "serving.console": "gateway metrics",
     "serving.embedded_store": "",
     "serving.events": "embedded_store request",
-    "serving.gateway": "server",
+    "serving.gateway": "metrics server",
     "serving.metrics": "request response_log stages",
     "serving.replay": "assembly bundle request response_log stages",
     "serving.request": "bundle",

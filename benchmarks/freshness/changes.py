@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.serving.funnel import VALUES
 from serving.proto import sluice_pb2 as pb
 from serving.server.catalog_client import CatalogClient, ItemChange
-from serving.server.client import RankingFailed
+from serving.server.connection import RankingFailed
 
 KINDS = ("bid", "stock", "withdraw", "upsert")
 SHARES = (0.75, 0.15, 0.05, 0.05)

@@ -10,7 +10,8 @@ import numpy as np
 
 from serving.proto import sluice_pb2 as pb
 from serving.server.catalog_client import CatalogClient, ItemChange
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from sluice.demo.server_process import ServerProcess
 
 LONGEST_SECONDS = 0.5  # before a kill

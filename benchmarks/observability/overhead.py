@@ -1,9 +1,11 @@
-"""What it costs to be seen: the same requests to a server with side port, scrapes and traces, and to one without.
+"""What it costs to be seen: the same requests to a server with side port, scrapes, traces and a line of the log a call,
+and to one without.
 
-    sluice bench overhead BUNDLE [--rounds 10] [--requests 300] [--ratio 0.1] [--json]
+    sluice bench overhead BUNDLE [--rounds 10] [--requests 300] [--ratio 0.1] [--only traces|metrics|logs] [--json]
 
 Two servers of one process each, asked in turns, one request after the other; `on` sends a share `ratio` of its traces
-by OTLP to a receiver beside it and is scraped after every round. Ratios are on over off, of all rounds together.
+by OTLP to a receiver beside it, is scraped after every round, and writes JSON lines. Ratios are on over off, of all
+rounds together; `--only` switches one of the three on.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from serving.server.client import RankingClient
 from sluice.demo.server_process import ServerProcess
 from sluice.stack.trace_receiver import TraceReceiver
 
-VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")
+VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "SLUICE_LOG_FORMAT",
+             "SLUICE_LOG_CALLS")
+PARTS = ("traces", "metrics", "logs")
 SIDE = "console and metrics on "
 
 
@@ -88,7 +92,16 @@ def variables(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def measure(bundle: Path, rounds: int, requests: int, ratio: float) -> OverheadFigures:
+def switched_on(parts: Sequence[str], collector: str, ratio: float) -> dict[str, str]:
+    """The environment of a server that is seen by these parts."""
+    traces = dict(zip(VARIABLES[:3], (collector, "parentbased_traceidratio", str(ratio)), strict=True))
+    logs = {"SLUICE_LOG_FORMAT": "json", "SLUICE_LOG_CALLS": "all"}
+    return {**(traces if "traces" in parts else {}), **(logs if "logs" in parts else {})}
+
+
+def measure(
+    bundle: Path, rounds: int, requests: int, ratio: float, parts: Sequence[str] = PARTS
+) -> OverheadFigures:
     """The first round of each is not counted."""
     store = FeatureStore.load(bundle / "tables", "users")
     users = [store.key(place % len(store)) for place in range(requests)]
@@ -97,11 +110,11 @@ def measure(bundle: Path, rounds: int, requests: int, ratio: float) -> OverheadF
         with variables({}):
             without = ServerProcess(bundle, off_log, options=("--workers", "1"))
         try:
-            with variables(dict(zip(VARIABLES, (receiver.address, "parentbased_traceidratio", str(ratio)),
-                                    strict=True))):
-                with_all = ServerProcess(bundle, on_log, options=("--workers", "1", "--metrics-port", "0"))
+            counted = ("--metrics-port", "0") if "metrics" in parts else ()
+            with variables(switched_on(parts, receiver.address, ratio)):
+                with_all = ServerProcess(bundle, on_log, options=("--workers", "1", *counted))
             try:
-                side = on_log.read_text().partition(SIDE)[2].split()[0]
+                side = on_log.read_text().partition(SIDE)[2].split()[0] if counted else ""
                 return figures(*_rounds(Target(without), Target(with_all, side), users, rounds))
             finally:
                 with_all.stop()
@@ -133,9 +146,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--ratio", type=float, default=0.1)
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = measure(given.bundle, given.rounds, given.requests, given.ratio)
+    found = measure(given.bundle, given.rounds, given.requests, given.ratio, (given.only,) if given.only else PARTS)
     for name, ratio in found.ratios.items():
         print(f"{name:4} {getattr(found, f'{name}_off'):8.3f} ms off {getattr(found, f'{name}_on'):8.3f} ms on   "
               f"{ratio:.3f} times")

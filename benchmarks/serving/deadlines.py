@@ -28,7 +28,8 @@ from torch import Tensor, nn
 from models.examples.batches import FeatureBlock
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.server import Server, ServerSettings
 
 USERS, WARM_UP = 500, 100

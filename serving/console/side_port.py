@@ -80,7 +80,8 @@ def side_app(folder: Path, lookup: Lookup | None = None) -> Starlette:
 def side_port(app: Starlette, address: Address) -> Iterator[int]:
     """The port, on which `app` is served by a thread. Raises SluiceError where it is taken."""
     with listening(address, "--metrics-port") as listener:
-        config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False, ws="none",
+                                timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="side port", daemon=True)
         thread.start()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,10 +30,12 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from contracts.errors import RequestError
+from contracts.logs import trace_id
 from contracts.shown import short
 from serving.gateway import call_options, failures, openapi
 from serving.gateway.json_messages import to_json, to_message
 from serving.gateway.page import page
+from serving.metrics.call_log import call_log_of_process
 from serving.proto import sluice_pb2 as pb
 
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
@@ -80,27 +83,36 @@ def gateway(upstream: Upstream) -> Starlette:
 
 
 def _forward(method: MethodDescriptor, most: int) -> Callable[[Request], Awaitable[Response]]:
-    asked, answered = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    full = f"/{method.containing_service.full_name}/{method.name}"
+    taken, given = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    calls, full = call_log_of_process(), f"/{method.containing_service.full_name}/{method.name}"
 
-    async def forward(request: Request) -> Response:
+    async def answered(request: Request) -> Response:
         try:
-            message = to_message(_parsed(await _body(request, most)), asked())
+            message = to_message(_parsed(await _body(request, most)), taken())
             seconds = call_options.seconds(request.headers)
         except RequestError as error:
             return failures.refused("INVALID_ARGUMENT", str(error), {error.field: error.problem})
         except TooLarge as error:
             return failures.refused("INVALID_ARGUMENT", str(error), http=413)
         call = request.app.state.channel.unary_unary(
-            full, request_serializer=asked.SerializeToString, response_deserializer=answered.FromString)
+            full, request_serializer=taken.SerializeToString, response_deserializer=given.FromString)
+        request.state.request_id = getattr(message, "request_id", "")
         return await _answer(call(message, timeout=seconds, metadata=call_options.metadata(request.headers)), request)
+
+    async def forward(request: Request) -> Response:
+        begun, request.state.request_id = time.perf_counter(), ""
+        answer = await answered(request)
+        if calls is not None:
+            calls.ended(request.url.path, str(answer.status_code), time.perf_counter() - begun,
+                        short(request.state.request_id), trace_id(request.headers.get("traceparent", "")))
+        return answer
 
     return forward
 
 
 async def _answer(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request) -> Response:
     """What the server answers; a caller who hangs up before, cancels it."""
-    answer = asyncio.ensure_future(_awaited(call))
+    answer = asyncio.ensure_future(_awaited(call, request))
     gone = asyncio.ensure_future(_hung_up(request))
     try:
         await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -111,9 +123,11 @@ async def _answer(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Requ
         gone.cancel()
 
 
-async def _awaited(call: grpc.aio.UnaryUnaryCall[Message, Message]) -> Response:
+async def _awaited(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request) -> Response:
     try:
-        return JSONResponse(to_json(await call))
+        answer = await call
+        request.state.request_id = getattr(answer, "request_id", "")
+        return JSONResponse(to_json(answer))
     except grpc.aio.AioRpcError as error:
         return failures.of_call(error)
     except asyncio.CancelledError:

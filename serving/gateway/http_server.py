@@ -25,7 +25,7 @@ class Address:
 def run(upstream: Upstream, address: Address, on_ready: Callable[[int], None]) -> None:
     """Raises SluiceError where the port is taken."""
     with listening(address) as listener:
-        config = uvicorn.Config(gateway(upstream), log_level="warning", access_log=False, ws="none",
+        config = uvicorn.Config(gateway(upstream), log_config=None, log_level="warning", access_log=False, ws="none",
                                 timeout_graceful_shutdown=GRACE_SECONDS)
         on_ready(listener.getsockname()[1])
         uvicorn.Server(config).run(sockets=[listener])

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.bundle.bundle import Manifest
+from contracts.logs import trace_id
+from serving.metrics.call_log import CallLog, call_log_of_process
 from serving.metrics.metrics_folder import is_on
 from serving.request.query import PageAnswer, RankAnswer
 from serving.response_log.response_log import ResponseLog
@@ -42,21 +44,25 @@ class Call(Protocol):
 
 
 class RequestObserver:
-    """Counts calls where there are `metrics`, and makes spans of them where there are `traces`."""
+    """Counts calls where there are `metrics`, makes spans of them where there are `traces`, and lines of the log where
+    there are `calls`."""
 
-    def __init__(self, metrics: ServingMetrics | None = None, traces: RequestTraces | None = None) -> None:
-        self.metrics, self.traces = metrics, traces
+    def __init__(
+        self, metrics: ServingMetrics | None = None, traces: RequestTraces | None = None, calls: CallLog | None = None
+    ) -> None:
+        self.metrics, self.traces, self.calls = metrics, traces, calls
 
     def caller(self, call: Call) -> Caller:
         """What is kept of a call until it has ended."""
-        return UNKNOWN if self.traces is None else _carried(call.invocation_metadata() or ())
+        return UNKNOWN if self.traces is None and self.calls is None else _carried(call.invocation_metadata() or ())
 
     def ended(self, call: EndedCall) -> None:
         """Once per call, whatever came of it."""
         if self.metrics is not None:
             self.metrics.ended(call.method, call.status, call.seconds, call.answer)
-        if self.traces is not None:
-            self.traces.ended(*call)
+        trace = "" if self.traces is None else self.traces.ended(*call)
+        if self.calls is not None:
+            self.calls.ended(call.method, call.status, call.seconds, call.request_id, trace or trace_of(call.caller))
 
     def close(self) -> None:
         """This process serves no more."""
@@ -64,6 +70,11 @@ class RequestObserver:
             self.metrics.stopped()
         if self.traces is not None:
             self.traces.close()
+
+
+def trace_of(caller: Caller) -> str:
+    """The id of the trace that a call is part of, by its own words."""
+    return trace_id(caller.get("traceparent", ""))
 
 
 NOBODY = RequestObserver()
@@ -75,8 +86,8 @@ def _carried(metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
 
 def observer_of_process(version: str) -> RequestObserver:
     """As the environment says; `version` of the bundle. Raises ConfigError where it says what cannot be."""
-    metrics, traces = _metrics(), _traces(version)
-    return RequestObserver(metrics, traces) if metrics or traces else NOBODY
+    metrics, traces, calls = _metrics(), _traces(version), call_log_of_process()
+    return RequestObserver(metrics, traces, calls) if metrics or traces or calls else NOBODY
 
 
 def _metrics() -> ServingMetrics | None:

@@ -41,8 +41,8 @@ class RequestTraces:
     def ended(
         self, method: str, status: str, seconds: float, answer: RankAnswer | PageAnswer | None, request_id: str,
         caller: Mapping[str, str],
-    ) -> None:
-        """A call, once it has ended."""
+    ) -> str:
+        """A call, once it has ended. Returns the id of its trace."""
         end = time.time_ns()
         parent = PROPAGATOR.extract(caller)
         span = self._tracer.start_span(f"sluice.v1.Ranking/{method}", context=parent, kind=SpanKind.SERVER,
@@ -54,6 +54,7 @@ class RequestTraces:
                 span.set_status(StatusCode.ERROR, status)
             self._stages(_stages(answer), trace.set_span_in_context(span), end)
         span.end(end)
+        return trace.format_trace_id(span.get_span_context().trace_id)
 
     def _stages(self, stages: list[StageReport], parent: Context, end: int) -> None:
         begun = end - sum(1000 * stage.microseconds for stage in stages)

@@ -1,25 +1,21 @@
-"""Changes of items, sent to a server: one blocking call a batch."""
+"""Clients of changes of items: one call a batch, blocking or asynchronous."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import TypeVar
-
-import grpc
-from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
+from typing import Any
 
 from serving.access.client_credentials import ClientCredentials
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.query import ContextValue
-from serving.request.wire_values import to_value
-from serving.server.client import failure
+from serving.server.client import moment, sent
+from serving.server.connection import AsyncConnection, Connection
+from serving.server.delivery import ONCE, Delivery
 
-Answer = TypeVar("Answer", bound=Message)
+SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,56 +32,81 @@ class ItemChange:
 
     def head(self) -> pb.Change:
         """What every change says, as it is sent."""
-        change = pb.Change(item_id=self.item, version=self.version)
-        if self.event_time is not None:
-            moment = Timestamp()
-            moment.FromDatetime(self.event_time)
-            change.event_time.CopyFrom(moment)
-        return change
+        return pb.Change(item_id=self.item, version=self.version, event_time=moment(self.event_time))
 
 
-class CatalogClient:
-    """`with CatalogClient("localhost:50051") as client: client.withdraw([ItemChange(item="i", version=1)])`. Every call
-    raises RankingFailed with gRPC's status."""
+Items = Sequence[ItemChange]
 
-    def __init__(self, target: str, credentials: ClientCredentials | None = None) -> None:
-        self._credentials = credentials or ClientCredentials()
-        self._channel = self._credentials.channel(target)
-        self._stub = sluice_pb2_grpc.CatalogStub(self._channel)
 
-    def __enter__(self) -> CatalogClient:
-        return self
+class CatalogClient(Connection):
+    """`with CatalogClient("localhost:50051") as client: client.withdraw([ItemChange(item="i", version=1)])`.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    Every call raises RankingFailed with gRPC's status. A batch that is sent again, by a `delivery` of several attempts
+    too, changes nothing more: what the first had applied is answered as superseded.
+    """
+
+    def __init__(
+        self, target: str, credentials: ClientCredentials | None = None, delivery: Delivery = ONCE
     ) -> None:
-        self._channel.close()
+        super().__init__(target, credentials, delivery)
+        self._stub = sluice_pb2_grpc.CatalogStub(self.channel)
 
-    def upsert(self, items: Sequence[ItemChange], seconds: float = 10.0) -> pb.ChangeResponse:
+    def upsert(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
         """Items as they are from now on."""
-        return self._asked(self._stub.Upsert, pb.UpsertRequest(items=[
-            pb.ItemUpsert(change=one.head(), bid=one.bid, stock=one.stock,
-                          values={name: to_value(value) for name, value in (one.values or {}).items()})
-            for one in items]), seconds)
+        return self.call(self._stub.Upsert, _upserts(items), seconds)
 
-    def withdraw(self, items: Sequence[ItemChange], seconds: float = 10.0) -> pb.ChangeResponse:
+    def withdraw(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
         """Not shown again until they are upserted."""
-        return self._asked(self._stub.Withdraw, pb.WithdrawRequest(items=[one.head() for one in items]), seconds)
+        return self.call(self._stub.Withdraw, _withdrawals(items), seconds)
 
-    def set_bids(self, items: Sequence[ItemChange], seconds: float = 10.0) -> pb.ChangeResponse:
-        return self._asked(self._stub.SetBids, pb.SetBidsRequest(items=[
-            pb.ItemBid(change=one.head(), bid=one.bid or 0.0) for one in items]), seconds)
+    def set_bids(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
+        return self.call(self._stub.SetBids, _bids(items), seconds)
 
-    def set_stock(self, items: Sequence[ItemChange], seconds: float = 10.0) -> pb.ChangeResponse:
-        return self._asked(self._stub.SetStock, pb.SetStockRequest(items=[
-            pb.ItemStock(change=one.head(), stock=one.stock or 0.0) for one in items]), seconds)
+    def set_stock(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
+        return self.call(self._stub.SetStock, _stock(items), seconds)
 
-    def status(self, seconds: float = 10.0) -> pb.CatalogStatus:
+    def status(self, seconds: float = SECONDS) -> pb.CatalogStatus:
         """Of the process that answers."""
-        return self._asked(self._stub.Status, pb.CatalogStatusRequest(), seconds)
+        return self.call(self._stub.Status, pb.CatalogStatusRequest(), seconds)
 
-    def _asked(self, method: Callable[..., Answer], request: Message, seconds: float) -> Answer:
-        try:
-            return method(request, timeout=seconds, metadata=self._credentials.metadata)
-        except grpc.RpcError as error:
-            raise failure(error) from None
+
+class AsyncCatalogClient(AsyncConnection):
+    """The same, awaited."""
+
+    def __init__(
+        self, target: str, credentials: ClientCredentials | None = None, delivery: Delivery = ONCE
+    ) -> None:
+        super().__init__(target, credentials, delivery)
+        self._stub: Any = sluice_pb2_grpc.CatalogStub(self.channel)
+
+    async def upsert(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
+        return await self.call(self._stub.Upsert, _upserts(items), seconds)
+
+    async def withdraw(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
+        return await self.call(self._stub.Withdraw, _withdrawals(items), seconds)
+
+    async def set_bids(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
+        return await self.call(self._stub.SetBids, _bids(items), seconds)
+
+    async def set_stock(self, items: Items, seconds: float = SECONDS) -> pb.ChangeResponse:
+        return await self.call(self._stub.SetStock, _stock(items), seconds)
+
+    async def status(self, seconds: float = SECONDS) -> pb.CatalogStatus:
+        return await self.call(self._stub.Status, pb.CatalogStatusRequest(), seconds)
+
+
+def _upserts(items: Items) -> pb.UpsertRequest:
+    return pb.UpsertRequest(items=[
+        pb.ItemUpsert(change=one.head(), bid=one.bid, stock=one.stock, values=sent(one.values)) for one in items])
+
+
+def _withdrawals(items: Items) -> pb.WithdrawRequest:
+    return pb.WithdrawRequest(items=[one.head() for one in items])
+
+
+def _bids(items: Items) -> pb.SetBidsRequest:
+    return pb.SetBidsRequest(items=[pb.ItemBid(change=one.head(), bid=one.bid or 0.0) for one in items])
+
+
+def _stock(items: Items) -> pb.SetStockRequest:
+    return pb.SetStockRequest(items=[pb.ItemStock(change=one.head(), stock=one.stock or 0.0) for one in items])

@@ -3,8 +3,8 @@
 Addresses take turns, and calls are sent again, by gRPC's own means (round_robin, retryPolicy of its service
 configuration): after a status of `again`, at most `attempts` times in all, within the call's deadline. A call that is
 hedged is sent once more, to the next address, when no answer has come for `hedge_seconds`; the first answer counts and
-the other call is cancelled. Nothing here changes a server, so that every call may be sent twice; with a response log,
-what is asked twice is logged twice.
+the other call is cancelled. Every call may be sent twice: a ranking changes nothing (but with a response log, what is
+asked twice is logged twice), events and changes of items are known again by their ids and versions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import grpc
 from google.protobuf.message import Message
 
 from contracts.errors import ConfigError
+from serving.proto import sluice_pb2 as pb
 
 Metadata = Sequence[tuple[str, str]]
 LISTED = "ipv4:"
@@ -63,7 +64,8 @@ class Delivery:
             return []
         policy = {"maxAttempts": self.attempts, "initialBackoff": f"{self.backoff_seconds}s", "maxBackoff": "1s",
                   "backoffMultiplier": 2, "retryableStatusCodes": list(self.again)}
-        method: dict[str, Any] = {"name": [{"service": "sluice.v1.Ranking"}]}
+        names = [{"service": one.full_name} for one in pb.DESCRIPTOR.services_by_name.values()]
+        method: dict[str, Any] = {"name": names}
         if self.attempts > 1:
             method["retryPolicy"] = policy
         config = {"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [method]}

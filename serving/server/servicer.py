@@ -20,11 +20,12 @@ from grpc_status import rpc_status
 from contracts.bundle.bundle import Manifest
 from contracts.config.stages import Serve
 from contracts.errors import RequestError, SluiceError
+from contracts.logs import fields
 from contracts.shown import short, shown
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.events.event_users import EventUsers
-from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
+from serving.metrics.request_observer import NOBODY, Caller, EndedCall, RequestObserver, trace_of
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
@@ -35,7 +36,7 @@ from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
 from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
-from serving.server.client import TENANT
+from serving.server.connection import TENANT
 from serving.server.engine import Answer, Engine, Run
 from serving.server.page_run import PageRun
 from serving.server.translation import (
@@ -130,7 +131,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             context.set_details(str(error))
             return pb.RankResponse()
         except Exception as error:
-            status = _status(error, request_id)
+            status = _status(error, request_id, caller)
             request = _outline(request) if isinstance(error, OutOfBounds) else request
             call.refused(code_pb2.Code.Name(status.code), request, short(request_id))
             await context.abort_with_status(rpc_status.to_status(status))
@@ -182,7 +183,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             answer = await self._engine.submit(await begin(), self._tenant(context))
             said = OK
         except Exception as error:
-            status = _status(error, request_id)
+            status = _status(error, request_id, self._observer.caller(context))
             said = code_pb2.Code.Name(status.code)
             await context.abort_with_status(rpc_status.to_status(status))
         finally:
@@ -241,7 +242,7 @@ def _outline(request: pb.RankRequest) -> pb.RankRequest:
     return pb.RankRequest(user_id=short(request.user_id))
 
 
-def _status(error: Exception, request_id: str) -> status_pb2.Status:
+def _status(error: Exception, request_id: str, caller: Caller) -> status_pb2.Status:
     """What the caller is told."""
     if isinstance(error, RequestError):
         return _invalid(error)
@@ -251,7 +252,8 @@ def _status(error: Exception, request_id: str) -> status_pb2.Status:
         return status_pb2.Status(code=code_pb2.RESOURCE_EXHAUSTED, message=str(error))
     if isinstance(error, Stopping):
         return status_pb2.Status(code=code_pb2.UNAVAILABLE, message=str(error))
-    log.error("request %s failed", shown(request_id), exc_info=error)
+    about = fields(request_id=short(request_id), trace_id=trace_of(caller))
+    log.error("request %s failed", shown(request_id), exc_info=error, extra=about)
     return status_pb2.Status(code=code_pb2.INTERNAL, message="the ranking failed; the server's log has the cause")
 
 

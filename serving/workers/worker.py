@@ -22,16 +22,10 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
+from contracts.logs import log_to_stderr
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(message)s"
 log = logging.getLogger("sluice.serving")
-
-
-def log_to_stderr() -> None:
-    """Our own lines from INFO on, those of libraries from WARNING on."""
-    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT)
-    logging.getLogger("sluice").setLevel(logging.INFO)
 
 
 class Reports:

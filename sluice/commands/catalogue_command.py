@@ -68,7 +68,7 @@ def catalogue(
     from contracts.errors import SluiceError
     from serving.access.client_credentials import ClientCredentials, token_of
     from serving.server.catalog_client import CatalogClient
-    from serving.server.client import RankingFailed
+    from serving.server.connection import RankingFailed
     from sluice.commands.rank_command import parse_context
 
     version = time.time_ns() // 1_000_000 if item_version is None else item_version

@@ -27,11 +27,13 @@ def gateway(
 
     Example: sluice gateway --target 127.0.0.1:50051 --port 8080
     """
+    from contracts.logs import log_to_stderr
     from serving.access.client_credentials import ClientCredentials
     from serving.access.doors import is_loopback
     from serving.gateway.app import Upstream
     from serving.gateway.http_server import Address, run
 
+    log_to_stderr()
     credentials = ClientCredentials(tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key)
     if not is_loopback(host):
         typer.echo(f"LISTENING ON {host} WITHOUT TLS: requests, answers and tokens can be read and changed on the way; "

@@ -52,7 +52,8 @@ def rank(
     """
     from contracts.errors import SluiceError
     from serving.access.client_credentials import ClientCredentials, token_of
-    from serving.server.client import RankingClient, RankingFailed
+    from serving.server.client import RankingClient
+    from serving.server.connection import RankingFailed
 
     values = parse_context(context or [])
     credentials = ClientCredentials(

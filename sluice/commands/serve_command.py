@@ -65,8 +65,8 @@ def serve(
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
     os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
+    from contracts.logs import log_to_stderr
     from serving.workers.supervisor import SupervisorSettings
-    from serving.workers.worker import log_to_stderr
 
     log_to_stderr()
     doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)

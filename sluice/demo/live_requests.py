@@ -13,7 +13,8 @@ from contracts.artifacts import USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.demo import ServingFigures
 from serving.request.query import ContextValue
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
-"""What long work shows: a bar, rate and remaining time on a terminal, plain lines elsewhere (logs, CI, schedulers)."""
+"""What long work shows: a bar, rate and remaining time on a terminal, plain lines elsewhere (logs, CI, schedulers), or
+lines of JSON on standard error (contracts/logs.py)."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +21,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from contracts.logs import are_json, fields, log_to_stderr
+
+log = logging.getLogger("sluice.jobs")
 EVERY = 10.0  # seconds between two lines on one piece of work
 
 
@@ -67,13 +72,19 @@ class JobProgress:
         self._last = text
 
     def _line(self, text: str) -> None:
-        self._console.print(f"  {self._name}: {text}", highlight=False, markup=False)
+        if are_json():
+            log.info("%s: %s", self._name, text, extra=fields(job=self._name))
+        else:
+            self._console.print(f"  {self._name}: {text}", highlight=False, markup=False)
 
 
 @contextmanager
 def show_progress(console: Console, name: str) -> Iterator[JobProgress]:
     """Shows what the work in its block says, and in the end its seconds."""
     started = time.perf_counter()
+    if are_json():
+        yield from _logged(console, name)
+        return
     if console.is_terminal:
         columns = (TextColumn("{task.description}"), BarColumn(), Rate(), TimeElapsedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as bar:
@@ -82,3 +93,15 @@ def show_progress(console: Console, name: str) -> Iterator[JobProgress]:
         console.print(f"{name} ...", highlight=False)
         yield JobProgress(console, name, None)
     console.print(f"{name}: {time.perf_counter() - started:.1f} s", highlight=False)
+
+
+def _logged(console: Console, name: str) -> Iterator[JobProgress]:
+    log_to_stderr()
+    begun = time.perf_counter()
+    log.info("%s begins", name, extra=fields(job=name))
+    try:
+        yield JobProgress(console, name, None)
+    except BaseException as error:
+        log.error("%s failed: %s", name, error, extra=fields(job=name, seconds=round(time.perf_counter() - begun, 3)))
+        raise
+    log.info("%s is done", name, extra=fields(job=name, seconds=round(time.perf_counter() - begun, 3)))

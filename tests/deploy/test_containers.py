@@ -18,14 +18,15 @@ IMAGES = sorted(CONTAINERS.glob("*.Containerfile"))
 SERVICES: dict[str, Any] = yaml.safe_load((CONTAINERS / "compose.yml").read_text("utf-8"))["services"]
 OBJECTS: dict[str, Any] = {one["kind"]: one for one in yaml.safe_load_all(MANIFESTS.read_text("utf-8"))}
 POD = OBJECTS["Deployment"]["spec"]["template"]["spec"]
-OWN = {"sluice-serving", "sluice-jobs"}
+OWN = {"sluice-serving", "sluice-jobs", "sluice-scheduler"}
 
 
 @pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)
 def test_an_image_runs_as_nobody_from_a_fixed_base_and_copies_what_is_there(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert all(re.search(r":\d+\.\d+\.\d+-", base) for base in re.findall(r"^FROM (\S+)", text, re.M))
-    assert re.findall(r"^USER (\S+)", text, re.M) == ["10001:10001"]
+    bases = re.findall(r"^FROM (\S+)", text, re.M)
+    assert all(base in OWN or re.search(r":\d+\.\d+\.\d+-", base) for base in bases)
+    assert re.findall(r"^USER (\S+)", text, re.M)[-1] == "10001:10001"
     for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.M):
         assert all((ROOT / name).exists() for name in line.split()[:-1])
 
@@ -38,6 +39,24 @@ def test_services_are_tight_and_pinned_and_mount_what_is_there() -> None:
         assert all((CONTAINERS / mount).exists() for mount in mounts), name
     ours = [service for service in SERVICES.values() if service["image"] in OWN]
     assert all(one["read_only"] and one["cap_drop"] == ["ALL"] and one["user"] == "10001:10001" for one in ours)
+
+
+def test_the_schedulers_variables_are_those_of_the_dags() -> None:
+    told = (ROOT / "airflow_dags" / "settings.py").read_text("utf-8")
+    given = {*SERVICES["scheduler"]["environment"], *re.findall(
+        r"AIRFLOW_VAR_\w+", (CONTAINERS / "scheduler.Containerfile").read_text("utf-8"))}
+    named = {name.removeprefix("AIRFLOW_VAR_").lower() for name in given if name.startswith("AIRFLOW_VAR_")}
+    assert {name for name in named if not re.search(rf"^    {name}  ", told, re.M)} == set()
+    assert {"sluice", "sluice_config", "sluice_data", "sluice_registry"} <= named
+
+
+def test_what_is_named_among_services_and_volumes_is_there() -> None:
+    compose = yaml.safe_load((CONTAINERS / "compose.yml").read_text("utf-8"))
+    assert {"server", "gateway", "redis", "postgres", "mlflow", "scheduler", "prometheus", "grafana"} == set(SERVICES)
+    for service in SERVICES.values():
+        assert set(service.get("depends_on", ())) <= set(SERVICES)
+        volumes = {mount.split(":")[0] for mount in service.get("volumes", ()) if not mount.startswith((".", "$"))}
+        assert volumes <= set(compose["volumes"])
 
 
 def test_a_pod_is_nobody_with_a_read_only_root_and_probes_of_grpc() -> None:

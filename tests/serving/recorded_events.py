@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.features.event_features import EventFeatures
 from serving.events.event import Columns, Event, Kind
@@ -35,6 +37,15 @@ def recorded_config(publish_every: int = 0, **sections: Any) -> Config:
 def recorded_features(publish_every: int = 0, prior: float = 0.1) -> EventFeatures:
     return EventFeatures.of(recorded_config(publish_every), prior, None, {
         "place": "text", "age": "integer", "price": "number", "new": "flag", "hour": "integer"})
+
+
+def recordable(folder: Path, made: Path) -> Path:
+    """The bundle of `folder`, published again below `made` as one whose events can be recorded."""
+    draft = Path(shutil.copytree(folder, made / "draft"))
+    (draft / bundle.MANIFEST).unlink()
+    recorded_features().write(draft)
+    bundle.publish(draft, made / "bundle", "market")
+    return made / "bundle"
 
 
 def shown_event(request: str, at: int | None, user: str = "u", item: str = "i", name: str = "") -> Event:

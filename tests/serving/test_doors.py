@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from typer.testing import CliRunner
 from serving.access.client_credentials import ClientCredentials
 from serving.access.new_token import entry
 from serving.gateway.app import Upstream
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from sluice.cli import app
 from sluice.demo.server_process import ServerProcess
 from tests.serving.access.certificates import AUDIENCE, ISSUER, Authority, Issuer, Pair
@@ -77,9 +79,12 @@ def house(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         entry(SHOP, "shop", ["ranking"], None), entry(OPS, "ops", ["administration"], None),
         entry(BOOKS, "books", ["catalogue"], None), entry(LATE, "late", ["ranking"], PAST),
         f'[jwt]\nkey_file = "issuer.pem"\nalgorithms = ["ES256"]\nissuer = "{ISSUER}"\naudience = "{AUDIENCE}"\n']))
-    server = ServerProcess(bundle_folder, folder / "log", options=(
-        "--host", loopback(), "--workers", str(WORKERS), "--access", str(access),
-        "--tls-certificate", str(tls.certificate), "--tls-key", str(tls.key), "--tls-client-ca", str(authority.file)))
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SLUICE_LOG_FORMAT", "json")
+        environment.setenv("SLUICE_LOG_CALLS", "all")
+        server = ServerProcess(bundle_folder, folder / "log", options=(
+            "--host", loopback(), "--workers", str(WORKERS), "--access", str(access), "--tls-certificate",
+            str(tls.certificate), "--tls-key", str(tls.key), "--tls-client-ca", str(authority.file)))
     yield House(server, folder / "log", access, authority, issuer, Pair(tls.certificate, tls.key),
                 authority.pair("caller", "caller@example.com"))
     assert server.stop() == 0
@@ -134,6 +139,22 @@ def test_over_http_every_path_has_its_role(http: RunningGateway, house: House, p
     others = {"ranking", "events", "catalogue"} - {role}
     assert {status(house.issuer.token(roles=[other])) for other in others} == {403}
     assert status(house.issuer.token(roles=[role])) == 400
+
+
+def test_lines_of_the_log_are_json_with_both_ids_and_nothing_secret(http: RunningGateway, house: House) -> None:
+    trace, token = "0af7651916cd43dd8448eb211c80319c", house.issuer.token()
+    about = {"traceparent": f"00-{trace}-b7ad6b7169203331-00", "Authorization": f"Bearer {token}",
+             "Grpc-Timeout": "20S"}
+    asked = {"user_id": "user-of-the-log", "request_id": "request-of-the-log", "limit": 1}
+    assert http.post("/v1/rank", asked, **about).status == 200
+    assert until(lambda: trace in house.log.read_text())
+    text = house.log.read_text()
+    ours = [line for line in text.splitlines() if not re.match(r"serving |[IWEF]\d{4} |WARNING: All log", line)]
+    lines = [json.loads(line) for line in ours]  # besides, gRPC's core has its own
+    [call] = [line for line in lines if line.get("trace_id") == trace]
+    assert (call["request_id"], call["method"], call["status"]) == ("request-of-the-log", "Rank", "OK")
+    assert 0 < call["seconds"] < SECONDS
+    assert not [secret for secret in (SHOP, OPS, BOOKS, LATE, token, "user-of-the-log") if secret in text]
 
 
 def test_without_a_certificate_of_the_authority_nobody_is_heard(house: House) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from contracts.bundle.bundle import MANIFEST
 from serving.bundle.loaded_bundle import LoadedBundle
 from sluice.demo.server_process import ServerProcess
 from tests.docs_blocks import run
+from tests.serving.recorded_events import recordable
 
 
 def test_the_client_code_of_the_page_runs(
     bundle_folder: Path, loaded: LoadedBundle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = ServerProcess(bundle_folder, tmp_path / "server.log")
+    folder = recordable(bundle_folder, tmp_path)
+    server = ServerProcess(folder, tmp_path / "server.log",
+                           options=("--fresh", str(tmp_path / "fresh"), "--workers", "1"))
     try:
         run("reference/grpc.md", TARGET=server.target, USER=loaded.users.key(0))
     finally:
         assert server.stop() == 0
-    assert loaded.manifest.version in capsys.readouterr().out
+    assert json.loads((folder / MANIFEST).read_text())["content_hash"][:12] in capsys.readouterr().out

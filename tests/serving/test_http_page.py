@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,12 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contracts.bundle import bundle
 from serving.gateway.app import SERVICES, Upstream
 from serving.gateway.openapi import path_of
 from sluice.demo.server_process import ServerProcess
 from tests.serving.gateway.running_gateway import Heard, RunningGateway
-from tests.serving.recorded_events import recorded_features
+from tests.serving.recorded_events import recordable
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "reference" / "http.md"]
@@ -31,11 +29,7 @@ TIMEOUT = {"Grpc-Timeout": "20S"}
 def gateway(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
     """Before a server whose bundle can record events."""
     folder = tmp_path_factory.mktemp("http")
-    draft = Path(shutil.copytree(bundle_folder, folder / "draft"))
-    (draft / bundle.MANIFEST).unlink()
-    recorded_features().write(draft)
-    bundle.publish(draft, folder / "bundle", "market")
-    server = ServerProcess(folder / "bundle", folder / "server.log",
+    server = ServerProcess(recordable(bundle_folder, folder), folder / "server.log",
                            options=("--fresh", str(folder / "fresh"), "--workers", "1"))
     with RunningGateway(Upstream(server.target)) as running:
         yield running

@@ -23,7 +23,8 @@ from contracts.config.stages import Serve
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.response_log import response_recorder
 from serving.response_log.response_log import ResponseLog
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from sluice.cli import app

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from benchmarks.observability.overhead import OverheadFigures, variables
+from benchmarks.observability.overhead import VARIABLES, OverheadFigures, switched_on, variables
 
 
 def test_ratios_are_on_over_off() -> None:
@@ -21,3 +21,9 @@ def test_variables_hold_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
         assert os.environ["OTEL_TRACES_SAMPLER_ARG"] == "0.1"
     assert os.environ["OTEL_TRACES_SAMPLER"] == "always_on"
     assert "OTEL_TRACES_SAMPLER_ARG" not in os.environ
+
+
+def test_each_part_has_its_variables() -> None:
+    assert set(switched_on(("traces", "logs"), "http://c", 0.1)) == set(VARIABLES)
+    assert switched_on(("metrics",), "http://c", 0.1) == {}
+    assert switched_on(("traces",), "http://c", 0.1)["OTEL_TRACES_SAMPLER_ARG"] == "0.1"

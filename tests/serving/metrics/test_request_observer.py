@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.call_log import CallLog
 from serving.metrics.request_observer import (
     NOBODY,
     EndedCall,
@@ -18,7 +19,8 @@ from serving.metrics.request_observer import (
     watch,
 )
 from serving.metrics.serving_metrics import ServingMetrics
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.in_process_server import InProcessServer
@@ -55,6 +57,15 @@ def test_every_call_is_heard_of_once(target: str, registry: CollectorRegistry, l
     assert count(registry, "Score", "OK") == 1
     assert count(registry, "Rank", "INVALID_ARGUMENT") == count(registry, "Score", "INVALID_ARGUMENT") == 1
     assert (registry.get_sample_value("sluice_stage_candidates_out_total", {"stage": "rerank"}) or 0) >= 6
+
+
+def test_a_line_of_the_log_has_the_ids_of_request_and_trace(caplog: pytest.LogCaptureFixture) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    observer = RequestObserver(calls=CallLog(everything=False))
+    observer.ended(EndedCall("Rank", "INTERNAL", 0.5, None, "r1", {"traceparent": f"00-{trace}-00f067aa0ba902b7-00"}))
+    [record] = caplog.records
+    about = record.fields  # type: ignore[attr-defined]
+    assert (about["request_id"], about["trace_id"]) == ("r1", trace)
 
 
 def test_without_a_side_port_nobody_counts() -> None:

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from serving.server.catalog_client import CatalogClient, ItemChange
-from serving.server.client import RankingFailed
+from serving.server.connection import RankingFailed
 
 
 def test_what_every_change_says() -> None:

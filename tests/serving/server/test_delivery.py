@@ -12,7 +12,8 @@ import pytest
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.server.client import AsyncRankingClient, RankingClient, RankingFailed
+from serving.server.client import AsyncRankingClient, RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.delivery import Delivery
 from tests.serving.in_process_server import InProcessServer
 

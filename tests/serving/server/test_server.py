@@ -23,7 +23,8 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.server import LOADING_PRIORITY, behind_others, collect_in_pieces
 from sluice.demo.server_process import ServerProcess
 from tests.serving.silent_caller import SilentCaller

@@ -26,7 +26,8 @@ from serving.replay import response_history
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
 from serving.response_log.response_log import ResponseLog
-from serving.server.client import Placement, RankingClient, RankingFailed
+from serving.server.client import Placement, RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from serving.stages.request_run import RequestRun

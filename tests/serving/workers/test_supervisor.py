@@ -23,7 +23,8 @@ from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.replay import response_history
-from serving.server.client import RankingClient, RankingFailed
+from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
 

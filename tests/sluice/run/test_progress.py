@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import logging
 
+import pytest
 from rich.console import Console
 from rich.progress import Progress, TimeRemainingColumn
 
@@ -50,3 +52,18 @@ def test_a_bar_has_a_rate_and_the_remaining_time() -> None:
         bar.refresh()
     assert "/s" in sink.getvalue()
     assert "0:00:" in sink.getvalue()
+
+
+def test_jobs_write_lines_of_json_where_the_environment_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SLUICE_LOG_FORMAT", "json")
+    caplog.set_level(logging.INFO, "sluice")
+    assert output(terminal=True) == ""
+    with pytest.raises(ValueError, match="no rows"), show_progress(Console(file=io.StringIO()), "features"):
+        raise ValueError("no rows")
+    assert [record.getMessage() for record in caplog.records] == [
+        "train begins", "train: dnn", "train is done", "features begins", "features failed: no rows"]
+    about = [record.fields for record in caplog.records]  # type: ignore[attr-defined]
+    assert [one["job"] for one in about] == ["train"] * 3 + ["features"] * 2
+    assert about[2]["seconds"] >= 0
