@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 
+from contracts.config.section import Side
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField, FeatureSpec
@@ -84,25 +85,29 @@ def check_score(query: ScoreQuery, spec: FeatureSpec) -> None:
 def _check_described(
     described: Mapping[str, Mapping[str, ContextValue]], items: Collection[str], where_items: str, spec: FeatureSpec
 ) -> None:
-    fields, listed = {field.name: field for field in spec.of_side("item")}, set(items)
+    listed = set(items) if described else set()
     for item, features in described.items():
         if item not in listed:
             raise RequestError(f"features[{short(item)}]", f"describes an item that is not among `{where_items}`; name "
                                                            "it there as well")
         for name, value in features.items():
             where = f"features[{short(item)}][{short(name)}]"
-            if name not in fields:
-                raise RequestError(where, f"is no item field of this bundle{_nearest(name, fields)}")
-            check_value(fields[name], value, where)
+            check_value(_field(name, "item", spec, where), value, where)
 
 
 def _check_context(context: Mapping[str, ContextValue], spec: FeatureSpec) -> None:
-    fields = {field.name: field for field in spec.of_side("context")}
     for name, value in context.items():
         where = f"context[{short(name)}]"
-        if name not in fields:
-            raise RequestError(where, f"is no context field of this bundle{_nearest(name, fields)}")
-        check_value(fields[name], value, where)
+        check_value(_field(name, "context", spec, where), value, where)
+
+
+def _field(name: str, side: Side, spec: FeatureSpec, where: str) -> FeatureField:
+    """Raises RequestError where that side has none of this name."""
+    found = spec.by_name.get(name)
+    if found is None or found.side != side:
+        near = _nearest(name, [field.name for field in spec.of_side(side)])
+        raise RequestError(where, f"is no {side} field of this bundle{near}")
+    return found
 
 
 def check_value(field: FeatureField, value: ContextValue, where: str) -> None:

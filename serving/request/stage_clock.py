@@ -20,11 +20,13 @@ TRY_AGAIN_SECONDS = {True: 1.0, False: 30.0}  # watched: another one answers whe
 
 
 class RunningQuantile:
-    """Of the last WINDOW seconds told; refreshed every REFRESH of them, or at once where the stage slows down."""
+    """`value` of the last WINDOW seconds told, 0 before; refreshed every REFRESH of them, or at once where the stage
+    slows down."""
 
     def __init__(self, quantile: float = QUANTILE) -> None:
         self._times: deque[float] = deque(maxlen=WINDOW)
-        self._quantile, self._value, self._count = quantile, 0.0, 0
+        self._quantile, self._of_window, self._count = quantile, 0.0, 0
+        self.value = 0.0
         self.told_at = time.monotonic()
 
     def tell(self, seconds: float) -> None:
@@ -33,13 +35,9 @@ class RunningQuantile:
         self.told_at = time.monotonic()
         if self._count % REFRESH == 1 or len(self._times) < REFRESH:
             ordered = sorted(self._times)
-            self._value = ordered[min(len(ordered) - 1, int(self._quantile * len(ordered)))]
-
-    @property
-    def value(self) -> float:
-        """Seconds; 0 before anything was told."""
+            self._of_window = ordered[min(len(ordered) - 1, int(self._quantile * len(ordered)))]
         recent = min(self._times[-1], self._times[-2]) if len(self._times) > 1 else 0.0
-        return max(self._value, recent)
+        self.value = max(self._of_window, recent)
 
 
 class StageClock:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class SteadyLoad:
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="steady-load")
 
-    def __enter__(self) -> SteadyLoad:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -158,14 +158,23 @@ def test_two_workers_are_changed_together(platform):
     shutil.rmtree(platform.answers)
 
 
-def test_a_start_needs_no_registry_when_something_was_served_before(platform):
+def test_a_supervisor_killed_under_load_is_followed_by_one_that_needs_no_registry(platform):
+    """Its workers end with it; callers who go on asking are answered whole again by the next on its port."""
     first = platform.start()
     version = version_of(first)
-    first.process.kill()
-    first.process.wait()
-    second = platform.start(uri="http://127.0.0.1:9")
-    assert version_of(second) == version
+    with WholeAnswers(first.target, USERS, PER_SECOND) as load:
+        until(lambda: load.whole > 10)
+        first.process.kill()
+        first.process.wait()
+        until(lambda: refused(first.port), 30)
+        second = platform.start(first.port, uri="http://127.0.0.1:9")
+        before = load.whole
+        until(lambda: load.whole > before + 10)
     assert "is served, as before" in platform.log.read_text()
+    assert {outcome.version for outcome in load.outcomes if outcome.code == "OK"} == {version}
+    assert {outcome.code.partition(":")[0] for outcome in load.failed} <= {"UNAVAILABLE", "CANCELLED"}
+    assert len(load.failed) + load.whole == len(load.outcomes)
+    assert load.degraded == 0
     assert second.stop() == 0
     shutil.rmtree(platform.answers)
 
@@ -177,7 +186,7 @@ def test_ten_changes_under_load_without_a_failed_request(platform, server):
 
 def test_a_bad_bundle_is_refused_while_the_old_one_keeps_serving(platform, server):
     """Also a damaged one; and health tells which one is served."""
-    with SteadyLoad(server.target, USERS, PER_SECOND) as load:
+    with WholeAnswers(server.target, USERS, PER_SECOND) as load:
         platform.registry.point(platform.bad, CHAMPION)
         until(lambda: f"refused {platform.bad.version}" in platform.log.read_text())
         platform.registry.point(platform.corrupt, CHAMPION)
@@ -185,7 +194,7 @@ def test_a_bad_bundle_is_refused_while_the_old_one_keeps_serving(platform, serve
         time.sleep(1)
     assert "parity rows differ" in platform.log.read_text()
     assert "rank/weights.safetensors" in platform.log.read_text()
-    assert load.failed == []
+    assert (load.failed, load.degraded) == ([], 0)
     assert {outcome.version for outcome in load.outcomes} == {platform.good[0].version}
     with grpc.insecure_channel(server.target) as channel:
         _, call = health_pb2_grpc.HealthStub(channel).Check.with_call(health_pb2.HealthCheckRequest(), timeout=20)
@@ -211,12 +220,13 @@ def test_a_registry_that_fails_under_load_costs_no_request(platform, server):
 
 
 class WholeAnswers(SteadyLoad):
-    """Counts answers that are not."""
+    """Counts answers, and those that are not whole."""
 
-    degraded = 0
+    whole = degraded = 0
 
     def answered(self, request, answer):
         self.degraded += answer.degraded
+        self.whole += not answer.degraded
 
 
 def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platform, server):
