@@ -32,7 +32,7 @@ kill-test: $(READY) java
 	$(BIN)/python -m tests.sluice.random_kills --times 10
 
 cluster-test: $(READY) java
-	SLUICE_CLUSTER_EXAMPLES=all $(BIN)/pytest -q tests/sluice/test_engines_agree.py
+	SLUICE_CLUSTER_EXAMPLES=all $(BIN)/pytest -q tests/sluice/test_engines_agree.py tests/pipelines/test_cluster.py
 
 check: $(READY) types
 	$(BIN)/ruff check .

@@ -8,11 +8,8 @@ files; what a join keeps has to fit, or the step fails and says so.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
-from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -29,7 +26,6 @@ _SERVER_DEFAULTS = {
     "sail.parquet.file_statistics_cache.type": "none",
 }
 _ALLOCATOR = "MIMALLOC_ARENA_EAGER_COMMIT"  # without it, huge pages: a third of the time went into clearing them
-T = TypeVar("T")
 _SERVERS: list[object] = []  # a server ends when nothing refers to it
 
 
@@ -52,18 +48,6 @@ def stop(spark: SparkSession) -> None:
 def is_embedded(spark: SparkSession) -> bool:
     """Whether the session runs on this process's own server."""
     return CONNECT_MODE in os.environ and spark.conf.get(MARK, "") == EMBEDDED
-
-
-@contextmanager
-def beside(spark: SparkSession, work: Callable[[], T], room: bool = True) -> Iterator[Callable[[], T]]:
-    """What waits for the result of `work`, which the embedded engine does beside the body; a session of Apache Spark
-    belongs to its thread, and does it when it is asked for. `room`: whether memory has room for both.
-    """
-    if not (room and is_embedded(spark)):
-        yield work
-        return
-    with ThreadPoolExecutor(1) as thread:
-        yield thread.submit(work).result
 
 
 @cache

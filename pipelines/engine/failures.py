@@ -25,6 +25,7 @@ _UNREADABLE = (
 )
 _NO_COLUMN = (r"with name (`[^ ]+`) cannot be resolved", r"attribute ObjectName\(\[(.+)\]\) is missing")
 _NO_SYNTAX = ("PARSE_SYNTAX_ERROR", "invalid argument: found ")
+_WORKER_MEMORY = re.compile(r"^ *(?:[\w.]+\.)?(?:Arrow|_Array)?MemoryError\b", re.MULTILINE)
 _NO_MEMORY = "remain available for the total memory pool"
 _NO_VALUE = (
     "CAST_INVALID_INPUT", "ANSI", "try_", "Cast error", "invalid timestamp", "invalid date", "Division by zero",
@@ -78,7 +79,14 @@ def said_by_workers(error: Exception) -> SluiceError | None:
 
 
 def out_of_memory(error: Exception) -> SluiceError | None:
-    """What the embedded engine's memory was not enough for; None of another error."""
+    """What the embedded engine's memory, or that of Apache Spark's Python workers, was not enough for; None of another
+    error.
+    """
+    if _WORKER_MEMORY.search(str(error)):
+        return SluiceError(
+            "a Python worker has not enough memory for the rows of its task; lower features.max_key_rows, raise "
+            "spark.sql.shuffle.partitions, or give workers more (spark.executor.pyspark.memory, or what the cluster's "
+            "manager allows; docs/how-to/clusters.md)")
     if _NO_MEMORY not in str(error):
         return None
     return SluiceError(

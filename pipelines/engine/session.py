@@ -13,10 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -52,11 +54,12 @@ LOCAL_DEFAULTS = {
     "spark.driver.memory": "4g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
+    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),
     "spark.ui.enabled": "false",
 }
 # Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
 LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+T = TypeVar("T")
 
 
 @contextmanager
@@ -78,6 +81,18 @@ def session(settings: SparkSettings, name: str) -> Iterator[SparkSession]:
     finally:
         if active is None:
             embedded.stop(spark)
+
+
+@contextmanager
+def beside(work: Callable[[], T], room: bool = True) -> Iterator[Callable[[], T]]:
+    """What waits for the result of `work`, which a session does beside the body. `room`: whether memory has room for
+    both; else it is done when it is asked for.
+    """
+    if not room:
+        yield work
+        return
+    with ThreadPoolExecutor(1) as thread:
+        yield thread.submit(work).result
 
 
 def open_session(settings: SparkSettings, name: str) -> SparkSession:

@@ -26,7 +26,6 @@ from contracts.features.event_clock import SECOND, Measure
 from contracts.features.event_features import RECENT
 from contracts.summaries.features import OnlineTables
 from pipelines.engine.day_partitions import rows_in, write_whole
-from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, read_tables
 from pipelines.features.latest_attributes import latest_attributes
@@ -53,20 +52,15 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
     events = rows_in(out.events)
     sides = [_SideTable(config, columns, prior, events, side) for side in ("user", "item")
              if _key(side) in columns.log.names]
-    needed = [located for side in sides for located in side.sources()]
-    impressions = tables.impressions(of_log(needed) if is_embedded(spark) else needed, config.label_window).persist()
+    needed = of_log([located for side in sides for located in side.sources()])
+    impressions = tables.impressions(needed, config.label_window)
+    moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
+    known = Impressions(tables, impressions.where(F.col(ENTER) <= moment))
     rows: dict[str, int] = {}
-    try:
-        moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
-        known = Impressions(tables, impressions.where(F.col(ENTER) <= moment))
-        for side in sides:
-            table, folder = (
-                (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
-            )
-            write_whole(side.rows(known, table, moment, clock), folder)
-            rows[folder.name] = rows_in(folder)
-    finally:
-        impressions.unpersist()
+    for side in sides:
+        table, folder = (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
+        write_whole(side.rows(known, table, moment, clock), folder)
+        rows[folder.name] = rows_in(folder)
     return OnlineTables(published_at=from_micros(moment).isoformat(), users=rows.get("users"), items=rows.get("items"))
 
 

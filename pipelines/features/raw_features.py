@@ -74,17 +74,17 @@ class _Kept(NamedTuple):
 @contextmanager
 def _kept_history(spark: SparkSession, config: Config, out: Artifacts, prior: float) -> Iterator[_Kept]:
     """Of all days, for as long as passes read it."""
-    with _sources(spark, config, out, prior, None) as found:
-        kept = _Kept(KeptCounts(out.features.with_name(f".{out.features.name}.counts"), found.history),
-                     KeptClicks(out.features.with_name(f".{out.features.name}.clicks"), found.history))
-        try:
-            shown = {day: rows_in(out.events / f"{DAY}={day}") for day in days_in(out.events)}
-            kept.counts.write(found.impressions, found.rows if found.chosen is None else found.chosen, shown)
-            kept.clicks.write(found.impressions)
-            yield kept
-        finally:
-            kept.counts.remove()
-            kept.clicks.remove()
+    found = _sources(spark, config, out, prior, None)
+    kept = _Kept(KeptCounts(out.features.with_name(f".{out.features.name}.counts"), found.history),
+                 KeptClicks(out.features.with_name(f".{out.features.name}.clicks"), found.history))
+    try:
+        shown = {day: rows_in(out.events / f"{DAY}={day}") for day in days_in(out.events)}
+        kept.counts.write(found.impressions, found.rows if found.chosen is None else found.chosen, shown)
+        kept.clicks.write(found.impressions)
+        yield kept
+    finally:
+        kept.counts.remove()
+        kept.clicks.remove()
 
 
 class _Sources(NamedTuple):
@@ -97,29 +97,26 @@ class _Sources(NamedTuple):
     chosen: Column | None
 
 
-@contextmanager
 def _sources(
     spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None,
     kept: bool = False,
-) -> Iterator[_Sources]:
-    """Of all days without `days`; `kept`: the history of these is known."""
+) -> _Sources:
+    """Of all days without `days`; `kept`: the history of these is known.
+
+    Nothing is cached between queries: each reads the few columns that it needs, which takes less than to keep them all.
+    """
     tables = read_tables(spark, config, out, days or (), kept)
     columns = tables.columns(config)
     history = HistoryFeatures(config, columns, prior, events=rows_in(out.events))
     needed = [*history.sources(), *of_log(static_sources(config, columns))]
-    held = tables.impressions(of_log(needed) if is_embedded(spark) else needed, config.label_window).persist()
-    impressions = Impressions(tables, held)
-    try:
-        if config.label.positives_only:
-            drawn = read_days(spark, out.drawn, days or days_in(out.drawn))
-            rows = tables.timed(drawn, needed, config.label_window)
-            yield _Sources(tables, history, impressions, rows, None)
-        else:
-            chosen = F.col(DAY).isin(list(days)) if days else F.lit(True)
-            rows = (impressions.where(chosen) if days else impressions).of(needed)
-            yield _Sources(tables, history, impressions, rows, chosen)
-    finally:
-        held.unpersist()
+    impressions = Impressions(tables, tables.impressions(of_log(needed), config.label_window))
+    if config.label.positives_only:
+        drawn = read_days(spark, out.drawn, days or days_in(out.drawn))
+        rows = tables.timed(drawn, needed, config.label_window)
+        return _Sources(tables, history, impressions, rows, None)
+    chosen = F.col(DAY).isin(list(days)) if days else F.lit(True)
+    rows = (impressions.where(chosen) if days else impressions).of(needed)
+    return _Sources(tables, history, impressions, rows, chosen)
 
 
 def _write(
@@ -127,8 +124,8 @@ def _write(
     kept: _Kept | None = None,
 ) -> list[str]:
     """One pass over what matters to these days, or over everything; the days that changed."""
-    with _sources(spark, config, out, prior, days, kept=kept is not None) as found:
-        return write_days(_point_in_time(found, kept, days or ()), out.features, only=days)
+    found = _sources(spark, config, out, prior, days, kept=kept is not None)
+    return write_days(_point_in_time(found, kept, days or ()), out.features, only=days)
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:

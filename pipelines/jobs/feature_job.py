@@ -32,8 +32,7 @@ from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed, windowed_parts
 from pipelines.engine.day_partitions import rows_in
-from pipelines.engine.embedded import beside
-from pipelines.engine.session import session
+from pipelines.engine.session import beside, session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
@@ -113,7 +112,7 @@ def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Itera
     if not (config.log.user_id or config.log.item_id):
         yield lambda: None
     else:
-        with beside(spark, lambda: write_online(spark, config, out), rows_in(out.events) <= BESIDE_ROWS) as written:
+        with beside(lambda: write_online(spark, config, out), rows_in(out.events) <= BESIDE_ROWS) as written:
             yield written
 
 
@@ -172,7 +171,7 @@ def _encode(
         return _parity(spark, config, out, day, spec, vocabularies)
 
     read = out.features if day is None else out.features / f"day={day}"
-    with beside(spark, sampled, rows_in(read) <= BESIDE_ROWS) as parity:
+    with beside(sampled, rows_in(read) <= BESIDE_ROWS) as parity:
         changed = times.run("examples", lambda: examples.write(parts, spec, vocabularies, config, out, day))
         described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
         parity_rows = times.run("parity", parity)

@@ -35,11 +35,13 @@ EMBEDDED_ROWS = 6_000_000  # of a pass, which reads the takes of all older days
 def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str] | None = None) -> DrawnRows:
     """Writes the partitions of `days` (all when None); the embedded engine takes a long log some days at a time.
 
+    Of a day's rows all older takes may be told, those of later days never: these are not read.
+
     Raises DataError where nothing can be drawn for any positive, or for none of a day that was asked for.
     """
     there = days_in(out.events)
     negatives, folder = config.label.negatives, out.drawn / CATALOGUE
-    takes = with_times(read_days(spark, out.events, there), 0)
+    takes = with_times(read_days(spark, out.events, _up_to(there, days or there)), 0)
     catalogue = Catalogue.of(tickets(takes, negatives.popularity).toArrow())
     catalogue.write(folder)
     drawing = Drawing(folder=folder, seed=config.seed, per_positive=negatives.per_positive, power=negatives.popularity,
@@ -65,16 +67,20 @@ def _write(
     spark: SparkSession, config: Config, out: Artifacts, drawing: Drawing, days: Sequence[str], counts: Counter[int]
 ) -> list[str]:
     """One pass; adds up what became of the takes by PICK, drawn rows as 1. Returns the days that changed."""
-    events = read_days(spark, out.events, [day for day in days_in(out.events) if day <= max(days)])
+    events = read_days(spark, out.events, _up_to(days_in(out.events), days))
     takes = with_times(events, 0).withColumn(WANTED, F.col(DAY).isin(list(days)))
     found = picks(takes, drawing).persist()
     try:
         kinds = found.groupBy(F.least(PICK, F.lit(1)).alias(PICK)).count().collect()
         counts.update({row[PICK]: row["count"] for row in kinds})
-        rows = _rows(found, takes, _item_columns(spark, config, out)).select(*events.columns, DRAWS)
+        rows = _rows(found, takes, _item_columns(spark, config, out, days)).select(*events.columns, DRAWS)
         return write_days(rows, out.drawn, only=days)
     finally:
         found.unpersist()
+
+
+def _up_to(known: Sequence[str], days: Sequence[str]) -> list[str]:
+    return [day for day in known if day <= max(days)]
 
 
 def _rows(found: DataFrame, takes: DataFrame, item_columns: Sequence[str]) -> DataFrame:
@@ -85,9 +91,9 @@ def _rows(found: DataFrame, takes: DataFrame, item_columns: Sequence[str]) -> Da
     return rows.join(latest_values(rows, takes, item_columns), ROW, "left") if item_columns else rows
 
 
-def _item_columns(spark: SparkSession, config: Config, out: Artifacts) -> list[str]:
+def _item_columns(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str]) -> list[str]:
     """Columns of the log that describe the item, its key aside."""
-    columns: SourceColumns = read_tables(spark, config, out).columns(config)
+    columns: SourceColumns = read_tables(spark, config, out, days).columns(config)
     located = [columns.of_field(field) for field in config.fields if field.side == "item" and field.kind in STATIC]
     located += [key for field in config.fields if field.side == "item" and field.kind == "counter"
                 for key in columns.keys_of(field)]

@@ -260,6 +260,10 @@ EQUAL: dict[str, tuple[str, ...]] = {
     "from_json": ("from_json(js, 'a STRING')", "from_json(js, 'MAP<STRING,STRING>')", "from_json(js, 'a INT')",
         "from_json(js, 'a DOUBLE')"),
     "json_object_keys": ("json_object_keys(js)",),
+    # a row for each element
+    "explode": ("explode(a)", "explode(s)", "explode(split(t, ','))", "explode(arrays_zip(a, h))",
+        "explode(map_entries(m))", "explode(filter(r, v -> v > 1))"),
+    "explode_outer": ("explode_outer(a)", "explode_outer(s)", "explode_outer(filter(a, v -> v > 0))"),
     # hashes
     "hash": ("hash(i)", "hash(t)", "hash(i, t, x)"),
     "xxhash64": ("xxhash64(i)", "xxhash64(l)", "xxhash64(t)", "xxhash64(x)", "xxhash64(y)", "xxhash64(f)",

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +11,6 @@ from pipelines.engine.embedded import (
     CONNECT_MODE,
     EMBEDDED,
     MARK,
-    beside,
     embedded_session,
     is_embedded,
     stop,
@@ -36,32 +34,6 @@ def test_a_second_session_has_its_own_settings_and_ends_alone(spark: SparkSessio
     assert CONNECT_MODE not in os.environ
     os.environ[CONNECT_MODE] = "1"
     assert spark.range(3).count() == 3
-
-
-def test_work_beside_goes_on_meanwhile_and_fails_where_it_is_waited_for(spark: SparkSession) -> None:
-    going, told = threading.Event(), threading.Event()
-
-    def work() -> int:
-        going.set()
-        assert told.wait(60)
-        return spark.range(3).count()
-
-    with beside(spark, work) as done:
-        assert going.wait(60)
-        told.set()
-        assert done() == 3
-    with beside(spark, lambda: 1 // 0) as failed, pytest.raises(ZeroDivisionError):
-        failed()
-
-
-def test_a_session_of_apache_spark_and_one_without_room_work_where_they_are_waited_for(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with beside(spark, threading.get_ident, room=False) as done:
-        assert done() == threading.get_ident()
-    monkeypatch.delenv(CONNECT_MODE)
-    with beside(spark, threading.get_ident) as done:
-        assert done() == threading.get_ident()
 
 
 SMALL_MEMORY = """

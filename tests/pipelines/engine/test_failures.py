@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.errors import DataError
-from pipelines.engine.failures import explained, said_by_workers
+from pipelines.engine.failures import explained, out_of_memory, said_by_workers
 
 
 def test_a_failed_cast_says_what_to_use_instead(spark: SparkSession) -> None:
@@ -40,3 +40,14 @@ def test_what_the_platforms_code_says_in_a_worker_is_the_sentence(spark: SparkSe
     lacking = said_by_workers(RuntimeError("ModuleNotFoundError: No module named 'pipelines.encoding'"))
     assert "install the same wheel" in str(lacking)
     assert said_by_workers(RuntimeError("No module named 'mine'")) is None
+
+
+@pytest.mark.parametrize(("line", "bounded"), [
+    ("MemoryError", True),
+    ("pyarrow.lib.ArrowMemoryError: malloc of size 262144 failed", True),
+    ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1. MiB", True),
+    ("java.lang.OutOfMemoryError: Java heap space", False),
+])
+def test_a_worker_without_memory_is_told_what_to_lower(line: str, bounded: bool) -> None:
+    found = out_of_memory(RuntimeError(f"Job aborted\nTraceback (most recent call last):\n  File x\n{line}\n\n at"))
+    assert ("lower features.max_key_rows" in str(found)) == bounded

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from pipelines.engine.session import (
     FIXED,
     LOCAL_DEFAULTS,
     LOCAL_JAVA,
+    beside,
     check_java,
     java_version,
     reached,
@@ -24,6 +26,29 @@ def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> 
     assert spark.sql("select timestamp'2026-01-05 00:00:00' = timestamp'2026-01-05T00:00:00Z'").collect()[0][0]
     with pytest.raises(Exception, match=r"CAST_INVALID_INPUT|Cannot cast"):
         spark.sql("select cast('x' as int)").collect()
+
+
+def test_work_beside_goes_on_meanwhile_and_fails_where_it_is_waited_for(spark: SparkSession) -> None:
+    going, told = threading.Event(), threading.Event()
+
+    def work() -> int:
+        going.set()
+        assert told.wait(60)
+        return spark.range(3).count()
+
+    with beside(work) as done:
+        assert going.wait(60)
+        told.set()
+        assert done() == 3
+    with beside(lambda: 1 // 0) as failed, pytest.raises(ZeroDivisionError):
+        failed()
+
+
+def test_work_without_room_beside_is_done_where_it_is_waited_for() -> None:
+    with beside(threading.get_ident, room=False) as done:
+        assert done() == threading.get_ident()
+    with beside(threading.get_ident) as done:
+        assert done() != threading.get_ident()
 
 
 def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.summaries.features import FeaturesSummary
 from pipelines.jobs.feature_job import make_features
+from pipelines.negatives.drawn_rows import draw_rows
 
 START, DAYS, ROWS = datetime(2026, 1, 5, tzinfo=UTC), 8, 700
 COUNT = 3
@@ -79,6 +82,18 @@ def digests(folder: Path) -> dict[str, str]:
     for row in rows(folder):
         found[str(row["day"])] += str(row)
     return {day: hashlib.sha256(text.encode()).hexdigest() for day, text in found.items()}
+
+
+@contextmanager
+def unreadable(folder: Path, after: str) -> Iterator[None]:
+    """No file of a later day is Parquet inside."""
+    later = {file: file.read_bytes() for file in folder.glob("day=*/*.parquet") if file.parent.name > f"day={after}"}
+    assert later
+    for file, content in later.items():
+        file.write_bytes(b"-" * len(content))
+    yield
+    for file, content in later.items():
+        file.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +160,14 @@ def test_a_second_run_touches_nothing_and_a_day_comes_out_as_in_the_whole(
     assert digests(out.features) == before
     assert {name: window.content_hash for name, window in whole.examples.items()} == {
         name: window.content_hash for name, window in first.examples.items()}
+
+
+def test_a_day_opens_no_later_day(spark: SparkSession, made: tuple[Artifacts, FeaturesSummary]) -> None:
+    out = made[0]
+    with unreadable(out.events, after="2026-01-09"):
+        drawn = draw_rows(spark, config(), out, ["2026-01-09"])
+    assert drawn.negatives == COUNT * drawn.positives > 0
+    assert drawn.written == ()
 
 
 def test_late_rows_change_their_day_and_what_could_know_of_them(

@@ -32,15 +32,32 @@ def cases() -> list[str]:
 def values(spark: Any, table: Path, expressions: Sequence[str]) -> list[tuple[str, list[str]]]:
     """(type, the values as text in the order of `id`) of each expression; -0.0 counts as 0.0, which it equals."""
     frame = spark.read.parquet(str(table))
-    found: list[tuple[str, list[str]]] = []
-    for at in range(0, len(expressions), A_QUERY):
-        some = expressions[at:at + A_QUERY]
-        made = frame.selectExpr("id AS __id", *[f"{text} AS `c{k}`" for k, text in enumerate(some)])
-        kinds = [field.dataType.simpleString() for field in made.schema.fields]
-        rows = made.toArrow().sort_by("__id")
-        for k in range(1, len(kinds)):
-            found.append((kinds[k], [_MINUS_ZERO.sub("0.0", repr(value)) for value in rows.column(k).to_pylist()]))
-    return found
+    plain = [text for text in expressions if not _explodes(text)]
+    found: dict[str, tuple[str, list[str]]] = {}
+    for at in range(0, len(plain), A_QUERY):
+        some = plain[at:at + A_QUERY]
+        rows, kinds = _asked(frame, some)
+        found |= {text: (kinds[k], _texts(rows.column(k))) for k, text in enumerate(some, 1)}
+    for text in set(expressions) - set(plain):
+        rows, kinds = _asked(frame, [text])
+        of_rows = zip(rows.column(0).to_pylist(), _texts(rows.column(1)), strict=True)
+        found[text] = kinds[1], sorted(f"{row} {value}" for row, value in of_rows)
+    return [found[text] for text in expressions]
+
+
+def _explodes(text: str) -> bool:
+    """Whether it makes rows of its own, in an order that means nothing."""
+    return text.startswith("explode")
+
+
+def _asked(frame: Any, expressions: Sequence[str]) -> tuple[Any, list[str]]:
+    """(an Arrow table of `id` and the expressions, in the order of `id`, and the types of its columns)."""
+    made = frame.selectExpr("id AS __id", *[f"{text} AS `c{k}`" for k, text in enumerate(expressions)])
+    return made.toArrow().sort_by("__id"), [field.dataType.simpleString() for field in made.schema.fields]
+
+
+def _texts(column: Any) -> list[str]:
+    return [_MINUS_ZERO.sub("0.0", repr(value)) for value in column.to_pylist()]
 
 
 def answers(spark: Any, table: Path, expressions: Sequence[str]) -> list[list[str]]:
