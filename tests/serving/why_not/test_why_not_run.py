@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.deadline import Deadline
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline, StageDeadline
 from serving.request.query import RankQuery
+from serving.request.request_features import Requester
 from serving.stages.funnel import Funnel
+from serving.stages.rank import RankStage
 from serving.stages.request_run import Trace
+from serving.stages.scoring_stage import Stage
 from serving.why_not.why_not_run import ECPM, INNER_PRODUCT, LOGIT, PROBABILITY, RELEVANCE, Fate, WhyNotRun
 
 FOREVER = Deadline(None)
@@ -57,6 +61,31 @@ def test_every_item_is_lost_where_the_trace_says(
             assert fate.score <= fate.needed + 1e-5 * abs(fate.needed)
     measures = {"prerank": ECPM if by_value else LOGIT, "rerank": ECPM if by_value else PROBABILITY}
     assert {fate.measure for fate in fates if fate.stage in measures} == set(measures.values())
+
+
+def test_an_item_that_the_ranker_had_no_time_for_is_lost_there(
+    funnel: Funnel, loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first five of the pre-ranker's twenty are ranked before the time is up."""
+    work = RankStage.run
+
+    def run(
+        self: RankStage, candidates: Candidates, requester: Requester, by_value: bool, limit: int, deadline: Deadline
+    ) -> Stage:
+        late = Deadline(0.0) if isinstance(deadline, StageDeadline) else deadline
+        return work(self, candidates, requester, by_value, limit, late)
+
+    monkeypatch.setattr(RankStage, "run", run)
+    monkeypatch.setattr("serving.stages.rank.CHUNK", 5)
+    query, trace = RankQuery("u07", 3), Trace()
+    funnel.rank(query, FOREVER, trace)
+    keys = [loaded.items.key(row) for row in range(len(loaded.items))]
+    fates = ask(funnel, query, *keys)
+    assert [fate.stage for fate in fates] == [lost_in(trace, row) for row in range(len(keys))]
+    lost = [fate for fate in fates if fate.stage == "rank"]
+    assert len(lost) == 15
+    assert {(fate.cause, fate.score) for fate in lost} == {("the deadline passed after 5 of 20 candidates", None)}
+    assert {fate.stage for fate in fates} == {"retrieve", "prerank", "rank", "rerank", ""}
 
 
 def test_the_score_of_a_lost_ad_is_its_revenue_and_it_needed_the_last_ones(
