@@ -23,14 +23,19 @@ from sluice.commands.command import app, command
 
 
 @command()
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="the --out folder of a run or demo")]) -> None:
-    """One self-contained HTML page with the run's figures and plots.
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the --out folder of a run or demo")],
+    since: Annotated[
+        Path | None, typer.Option(help="a run to compare with; the last that was reported of DIR unless given")
+    ] = None,
+) -> None:
+    """One self-contained HTML page with the run's figures and plots, and what changed since the last run.
 
     Example: sluice report out/demo
     """
     from sluice.report.report import write_report
 
-    typer.echo(write_report(folder))
+    typer.echo(write_report(folder, since))
 
 
 @command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, ACCENT, SOFT, ALARM = "#1f2933", "#0f766e", "#cbd5e1", "#b91c1c"
+INK, ACCENT, SOFT, ALARM = "#1f2933", "#0072b2", "#cbd5e1", "#d55e00"
+LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000")  # Okabe and Ito (2008)
+MARKS, DASHES = tuple("osD^vPX"), ("-", "--", "-.", ":", "-", "--", "-.")
 
 
 def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Figure, Axes]:
@@ -27,6 +29,7 @@ def _canvas(width: float = 6.4, height: float = 3.0) -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
+    axes.set_prop_cycle(color=LINES, marker=MARKS, linestyle=DASHES)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
@@ -86,8 +89,8 @@ def reliability(curve: ReliabilityCurve | None) -> str:
     predicted, observed = curve.predicted, curve.observed
     figure, axes = _canvas(4.2, 3.6)
     top = max(*predicted, *observed) * 1.05
-    axes.plot([0, top], [0, top], color=SOFT, linewidth=1)
-    axes.plot(predicted, observed, "o-", color=ACCENT)
+    axes.plot([0, top], [0, top], color=SOFT, linewidth=1, marker="", linestyle="-")
+    axes.plot(predicted, observed, color=ACCENT, marker="o", linestyle="-")
     axes.set_xlabel("predicted click rate")
     axes.set_ylabel("observed click rate")
     return _svg(figure)
@@ -100,7 +103,7 @@ def training_curves(models: Mapping[str, RankerSummary]) -> str:
         return ""
     figure, axes = _canvas()
     for name, history in histories.items():
-        axes.plot([epoch.epoch for epoch in history], [epoch.validation_loss for epoch in history], "o-", label=name)
+        axes.plot([epoch.epoch for epoch in history], [epoch.validation_loss for epoch in history], label=name)
     axes.set_xlabel("epoch")
     axes.set_xticks(range(1, 1 + max(len(history) for history in histories.values())))
     axes.set_ylabel("validation log loss")
@@ -118,7 +121,7 @@ def federated_curves(settings: Mapping[str, SettingFigures]) -> str:
         return ""
     figure, axes = _canvas()
     for name, points in curves.items():
-        axes.plot([at for at, _ in points], [auc for _, auc in points], "o-", label=name, markersize=3)
+        axes.plot([at for at, _ in points], [auc for _, auc in points], label=name, markersize=3)
     axes.set_xlabel("round")
     axes.set_ylabel("AUC, test window")
     axes.legend(frameon=False)
@@ -133,7 +136,7 @@ def day_lines(days: Sequence[PlatformDay]) -> str:
     for platform in days[0].share_of_oracle:
         shares = [day.share_of_oracle[platform] for day in days]
         errors = [day.standard_error[platform] for day in days]
-        axes.errorbar([day.day for day in days], shares, errors, fmt="o-", markersize=3, capsize=2, label=platform)
+        axes.errorbar([day.day for day in days], shares, errors, markersize=3, capsize=2, label=platform)
     axes.set_xlabel("day")
     axes.set_ylabel("share of the oracle's clicks")
     axes.legend(frameon=False)
@@ -171,8 +174,10 @@ def field_bars(fields: Mapping[str, FieldFigures], suspected: Collection[str], m
     _bars(axes, {name: fields[name].auc for name in shown})
     for bar, name in zip(axes.patches, shown, strict=True):
         bar.set_color(ALARM if name in suspected else ACCENT)
+        bar.set_hatch("//" if name in suspected else "")
+        bar.set_edgecolor("white")
     axes.set_xlim(0.4, None)
-    axes.set_xlabel("AUC of one field alone, red where suspected")
+    axes.set_xlabel("AUC of one field alone, hatched where suspected")
     return _svg(figure)
 
 

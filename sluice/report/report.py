@@ -13,6 +13,7 @@ from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.run import EvaluatedCrosses, RunSummary
 from contracts.summaries.train import ReliabilityCurve
 from sluice.report import plots
+from sluice.report.changes import changes
 from sluice.report.gathered import gathered, missing, reliability_of
 from sluice.report.positives_alone import meaning
 from sluice.report.tables import MODEL_COLUMNS, figure, novelty_slices
@@ -20,8 +21,9 @@ from sluice.report.tables import MODEL_COLUMNS, figure, novelty_slices
 PAGE = "report.html"
 
 
-def write_report(folder: Path) -> Path:
-    """Writes DIR/report.html. Raises DataError where DIR holds no run, or a summary that is damaged."""
+def write_report(folder: Path, since: Path | None = None) -> Path:
+    """Writes DIR/report.html; `since` is the run that it is compared with, None: the last one reported of this folder.
+    Raises DataError where a folder holds no run, or a summary that is damaged."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     run = gathered(folder)
@@ -32,6 +34,7 @@ def write_report(folder: Path) -> Path:
     environment.filters["figure"] = figure
     page = environment.get_template(PAGE).render(
         run=run,
+        changes=changes(folder, run, since),
         columns=MODEL_COLUMNS,
         slices=novelty_slices(run.models or {}),
         missing=missing(run),

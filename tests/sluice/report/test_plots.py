@@ -71,4 +71,5 @@ def test_only_the_fields_that_say_most_are_shown_and_the_suspected_come_first() 
     assert plots.ALARM in first
     assert plots.ACCENT not in first
     assert three.count(plots.ALARM) == first.count(plots.ALARM)
-    assert three.count(plots.ACCENT) == 2 * first.count(plots.ALARM)
+    assert three.count(plots.ACCENT) == 2
+    assert 'fill="url(#' in first or "fill: url(#" in first  # hatched: not told by its colour alone
