@@ -145,6 +145,14 @@ class BundleRegistry:
     def by_number(self, name: str, number: str) -> RegisteredBundle:
         return _registered(self._client.get_model_version(name, number))
 
+    def all_versions(self) -> list[tuple[RegisteredBundle, list[str]]]:
+        """Every version of every bundle with its aliases, the newest first."""
+        made = sorted(self._client.search_model_versions(""), key=lambda one: -one.creation_timestamp)
+        found = [_registered(version) for version in made if HASH in version.tags]
+        aliases = {model.name: dict(model.aliases) for model in self._client.search_registered_models()}
+        return [(one, sorted(alias for alias, number in aliases.get(one.name, {}).items() if str(number) == one.number))
+                for one in found]
+
     def point(self, version: RegisteredBundle, alias: str) -> None:
         self._client.set_registered_model_alias(version.name, alias, version.number)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
@@ -22,6 +23,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from serving.console.lookup import Lookup
+from serving.console.records import Records
 from serving.gateway.http_server import Address, listening
 from serving.metrics.metrics_folder import forget_the_gone
 
@@ -55,9 +57,18 @@ class Figures:
         return registry
 
 
-def side_app(folder: Path, lookup: Lookup | None = None) -> Starlette:
-    """An ASGI application; `lookup` asks the server for slates."""
-    figures = Figures(folder)
+@dataclass(frozen=True)
+class Console:
+    """`lookup` asks the server for slates, `other` another one, to compare; `records` are of past days."""
+
+    lookup: Lookup = field(default_factory=Lookup)
+    other: Lookup = field(default_factory=Lookup)
+    records: Records = field(default_factory=Records)
+
+
+def side_app(folder: Path, console: Console | None = None) -> Starlette:
+    """An ASGI application of the figures in `folder`."""
+    figures, console = Figures(folder), console or Console()
 
     def metrics(request: Request) -> Response:
         return Response(figures.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
@@ -70,9 +81,14 @@ def side_app(folder: Path, lookup: Lookup | None = None) -> Starlette:
         status = "SERVING" if workers else "NOT_SERVING"
         return JSONResponse({"status": status, "workers": workers}, 200 if workers else 503)
 
+    def known(request: Request) -> Response:
+        return JSONResponse({"other": console.other.target})
+
     routes = [Route("/metrics", metrics), Route("/healthz", healthy), Route("/readyz", ready),
               Route("/", lambda _: HTMLResponse(PAGE.read_text("utf-8"), headers=ONLY_OURS)),
-              Route("/v1/why-not", (lookup or Lookup()).why_not, methods=["POST"])]
+              Route("/v1/console", known), Route("/v1/records", console.records.show),
+              Route("/v1/why-not", console.lookup.why_not, methods=["POST"]),
+              Route("/v1/other/why-not", console.other.why_not, methods=["POST"])]
     return Starlette(routes=routes)
 
 

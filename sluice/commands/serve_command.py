@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +16,7 @@ from sluice.commands.command import command
 
 if TYPE_CHECKING:
     from serving.access.doors import Doors
-    from serving.console.lookup import Lookup
+    from serving.console.side_port import Console
     from serving.workers.supervisor import SupervisorSettings
 
 Ready = Callable[[str, str, int], None]  # version, host, port
@@ -56,6 +58,12 @@ def serve(
         int | None, typer.Option(min=0, max=65535, help="a side port: console, /metrics, /readyz; 0 picks one")
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="where it listens; it asks for no token")] = "127.0.0.1",
+    records: Annotated[
+        Path | None, typer.Option(help="a run's folder, or one of a run a day: the console shows what it says")
+    ] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="the console asks another bundle too: its folder, or HOST:PORT that serves it")
+    ] = None,
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, Events and Catalog, health, reflection) until SIGTERM or Ctrl-C.
 
@@ -79,14 +87,42 @@ def serve(
         return
     from serving.access.doors import is_loopback
 
-    with side_door(metrics_host, metrics_port) as lookup:
+    open_to_all = doors.access is None and not is_loopback(metrics_host)
+    with (compared(compare) as other,
+          side_door(metrics_host, metrics_port, records_command(records, registry)) as console):
 
         def announced(version: str, host: str, port: int) -> None:
-            open_to_all = doors.access is None and not is_loopback(metrics_host)
-            lookup.target = "" if doors.tls or open_to_all else near(host, port)
+            console.lookup.target = "" if doors.tls or open_to_all else near(host, port)
+            console.other.target = "" if open_to_all else other
             announce(version, host, port)
 
         serve_as_told(bundle, settings, registry, cache, announced)
+
+
+@contextmanager
+def compared(bundle: str | None) -> Iterator[str]:
+    """HOST:PORT of who serves what is compared with, "" for none; a folder is served as long, by a process of its own.
+    Raises SluiceError where that does not start."""
+    if bundle is None or not Path(bundle).exists():
+        yield bundle or ""
+        return
+    from sluice.demo.server_process import ServerProcess
+
+    with TemporaryDirectory(prefix="sluice-compare-") as folder:
+        server = ServerProcess(bundle, Path(folder) / "server.log", options=("--workers", "1"))
+        try:
+            yield server.target
+        finally:
+            server.stop()
+
+
+def records_command(folder: Path | None, registry: str | None) -> tuple[str, ...]:
+    """What prints the console's records; empty where there are none."""
+    if folder is None:
+        return ()
+    given = registry or os.environ.get("MLFLOW_TRACKING_URI")
+    return (sys.executable, "-m", "sluice.report.console_records", str(folder),
+            *(("--registry", given) if given else ()))
 
 
 def serve_as_told(
@@ -104,8 +140,9 @@ def serve_as_told(
 
 
 @contextmanager
-def side_door(host: str, port: int) -> Iterator[Lookup]:
-    """The side port, and the folder through which the serving processes tell it their figures."""
+def side_door(host: str, port: int, records: tuple[str, ...] = ()) -> Iterator[Console]:
+    """The side port, and the folder through which the serving processes tell it their figures; `records` is a
+    command."""
     import logging
 
     from serving.access.doors import address, is_loopback
@@ -116,14 +153,14 @@ def side_door(host: str, port: int) -> Iterator[Lookup]:
             "THE SIDE PORT LISTENS ON %s: metrics are open to everybody, tokens of the console go there in plain text, "
             "and without --access the console asks nothing of the server; listen on loopback behind a proxy", host)
     with metrics_folder() as folder:
-        from serving.console.lookup import Lookup
-        from serving.console.side_port import side_app, side_port
+        from serving.console.records import Records
+        from serving.console.side_port import Console, side_app, side_port
         from serving.gateway.http_server import Address
 
-        lookup = Lookup()
-        with side_port(side_app(folder, lookup), Address(host, port)) as bound:
+        console = Console(records=Records(records))
+        with side_port(side_app(folder, console), Address(host, port)) as bound:
             typer.echo(f"console and metrics on http://{address(host, bound)}/")
-            yield lookup
+            yield console
 
 
 def near(host: str, port: int) -> str:

@@ -65,7 +65,8 @@ class Stack:
         ports, sluice = self.ports, (sys.executable, "-m", "sluice.cli")
         with_traces = {**os.environ, **({"OTEL_EXPORTER_OTLP_ENDPOINT": traces} if traces else {})}
         self._processes.start("server", [*sluice, "serve", str(self.bundle), "--port", str(ports.server), "--workers",
-                                         "1", "--metrics-port", str(ports.side)], with_traces)
+                                         "1", "--metrics-port", str(ports.side), "--records", str(self.bundle.parent)],
+                              with_traces)
         self._processes.start("gateway", [*sluice, "gateway", "--target", f"127.0.0.1:{ports.server}", "--port",
                                           str(ports.gateway)])
         self._beside()

@@ -13,7 +13,7 @@ import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.console.lookup import Lookup
-from serving.console.side_port import side_app, side_port
+from serving.console.side_port import Console, side_app, side_port
 from serving.gateway.http_server import Address
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
@@ -26,7 +26,7 @@ LOOKUP = Lookup()
 def port(loaded: LoadedBundle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
     folder = tmp_path_factory.mktemp("figures")
-    with InProcessServer(servicer) as server, side_port(side_app(folder, LOOKUP), Address(port=0)) as port:
+    with InProcessServer(servicer) as server, side_port(side_app(folder, Console(LOOKUP)), Address(port=0)) as port:
         LOOKUP.target = server.target
         yield port
     servicer.close()

@@ -1,0 +1,47 @@
+"""What the console shows of past days: the output of a command that reads the records, kept for a while."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from contracts.shown import short
+
+KEPT_SECONDS, MOST_SECONDS = 30.0, 120.0
+NONE = {"sections": []}
+
+
+class Records:
+    """`command` prints {"sections": [...]} or {"error": why}; without one there is nothing to show."""
+
+    def __init__(self, command: Sequence[str] = ()) -> None:
+        self._command, self._lock = tuple(command), threading.Lock()
+        self._known: object = NONE
+        self._until = 0.0
+
+    async def show(self, request: Request) -> Response:
+        """GET; made anew at most twice a minute, however many ask."""
+        return JSONResponse(await run_in_threadpool(self.read))
+
+    def read(self) -> object:
+        """Never raises."""
+        with self._lock:
+            if self._command and time.monotonic() > self._until:
+                self._known = self._made()
+                self._until = time.monotonic() + KEPT_SECONDS
+            return self._known
+
+    def _made(self) -> object:
+        try:
+            done = subprocess.run(self._command, capture_output=True, text=True, timeout=MOST_SECONDS)
+            return json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {
+                "error": short((done.stderr.strip().splitlines() or ["it printed nothing"])[-1], 300)}
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            return {"error": short(str(error), 300)}

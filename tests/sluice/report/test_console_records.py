@@ -1,0 +1,77 @@
+"""What past days left behind becomes tables: each from its own summary, and nothing from what is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contracts.config.days import Watch
+from contracts.release import gate, watch
+from contracts.release.gate import Estimate, GateSummary, MedianMilliseconds, RankingGain
+from contracts.release.registration import RollbackResult
+from contracts.release.watch import WatchSummary
+from contracts.summaries import summary
+from contracts.summaries.quality import Finding, QualitySummary
+from sluice.report.console_records import Section, main, sections
+from tests.sluice import run_records as records
+
+
+def by_title(folder: Path) -> dict[str, Section]:
+    return {section.title.partition(":")[0]: section for section in sections(folder)}
+
+
+def write_day(run: Path, *, refused: bool = False) -> None:
+    figures = (Finding(figure="psi.device", value=0.4, high=0.2), Finding(figure="psi.hour", value=0.01, high=0.2))
+    summary.write(run / "quality" / "day=2026-01-07", QualitySummary(
+        day="2026-01-07", history=("2026-01-06",), judged=2, refused=("column 'device': the drift",),
+        columns=("device",), figures=figures))
+    about = {"value": 1.1, "standard_error": 0.1, "low": 0.9, "high": 1.3}
+    summary.write(run / gate.FOLDER, GateSummary(
+        challenger="shop-2", champion="shop-1", calibration=Estimate(**about),
+        difference=RankingGain(figure="GAUC", value=0.01, standard_error=0.002, low=0.006, high=0.014),
+        milliseconds=MedianMilliseconds(challenger=2.5, champion=2.25), reasons=("calibration",) if refused else ()))
+    summary.write(run / watch.FOLDER, WatchSummary(
+        bundle="shop-2", since="a", until="b", answers=900, figures=(), not_judged=(), reasons=("error rate",),
+        settings=Watch(), roll_back=RollbackResult(rolled_back=True, champion="shop-1", number="1", left="shop-2")))
+
+
+def test_days_are_told_with_the_figures_of_gate_and_watch(tmp_path: Path) -> None:
+    write_day(tmp_path / "runs" / "day-1", refused=True)
+    write_day(tmp_path / "runs" / "day-2")
+    newest, before = by_title(tmp_path / "runs")["Days"].rows
+    assert (newest[0], before[0]) == ("day-2", "day-1")
+    assert newest[1:6] == ("shop-2", "2026-01-07: column 'device': the drift", "+0.0100 (+0.0060 to +0.0140)",
+                           "1.100 (0.900 to 1.300)", "2.50 / 2.25")
+    assert newest[6:] == ("promoted", "rolled back to shop-1: error rate")
+    assert before[6] == "refused: calibration"
+
+
+def test_the_drift_of_the_log_goes_by_its_size(tmp_path: Path) -> None:
+    write_day(tmp_path)
+    drift = by_title(tmp_path)["Drift of the log on 2026-01-07"]
+    assert drift.rows == (("device", 0.4, 0.2, "refused"), ("hour", 0.01, 0.2, None))
+
+
+def test_a_run_tells_crosses_frontier_costs_and_rounds(tmp_path: Path) -> None:
+    records.write_jobs(tmp_path, "crosses", "prerank", "bundle")
+    summary.write(tmp_path / "federated", records.federated())
+    found = by_title(tmp_path)
+    crosses, prerank = records.crosses(), records.prerank()
+    assert [row[0] for row in found["Found crosses"].rows] == [" x ".join(one.parts) for one in crosses.crosses]
+    frontier = found["The pre-ranker's frontier"]
+    assert len(frontier.rows) == len(prerank.frontier)
+    assert frontier.curve is not None
+    assert {row[0] for row in found["Field costs"].rows} == set(prerank.costs)
+    assert [row[0] for row in found["Federated rounds"].rows] == list(records.federated().settings)
+
+
+def test_an_empty_folder_has_nothing_and_a_damaged_summary_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sections(tmp_path) == []
+    (tmp_path / "bundle_job").mkdir()
+    (tmp_path / "bundle_job" / "summary.json").write_text("{")
+    main([str(tmp_path)])
+    assert "is damaged" in json.loads(capsys.readouterr().out)["error"]
