@@ -4,6 +4,7 @@
     feature_spec.json, vocabularies/  the input contract
     tables/                           user and item tables, row-major, sorted by key
     retrieval/ prerank/ rank/         weights (safetensors), vectors, index, calibration
+    reference.json                    what drift in serving is held against
     parity/                           sampled raw rows with the ids and scores computed offline
 
 Nothing is pickled. Publishing writes aside, checks what was written, flushes it to disk and renames, so that a folder

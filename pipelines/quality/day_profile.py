@@ -12,30 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, NumericType
 
 from contracts.artifacts import LABEL
+from contracts.features.drift import QUANTILES, ColumnProfile
 
-QUANTILES = 201
 TOP_KEYS = 1000
-
-
-class ColumnProfile(BaseModel):
-    """`quantiles` of a numeric column, at equal steps from 0 to 1; or `keys`, most frequent first, and `other`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    null_rate: float
-    quantiles: tuple[float, ...] = ()
-    keys: dict[str, int] = {}
-    other: int = 0
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the column is a number; one of keys without a key counts as such."""
-        return not self.keys
-
-    @property
-    def values(self) -> int:
-        """Keys counted, with repetitions."""
-        return sum(self.keys.values()) + self.other
 
 
 class DayProfile(BaseModel):

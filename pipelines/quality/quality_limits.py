@@ -20,9 +20,9 @@ import numpy as np
 
 from contracts.config.days import Quality
 from contracts.errors import ConfigError
+from contracts.features.drift import ColumnProfile, churn, psi
 from contracts.summaries.quality import Finding
-from pipelines.quality.day_profile import ColumnProfile, DayProfile
-from pipelines.quality.drift import churn, psi
+from pipelines.quality.day_profile import DayProfile
 
 NORMAL = 1.4826  # the MAD of a normal distribution is its standard deviation over this
 BOTH_WAYS = ("rows", "label_rate")

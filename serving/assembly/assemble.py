@@ -37,6 +37,7 @@ from serving.assembly.item_to_item import neighbours
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.assembly.online_stores import encode_store, write_users
 from serving.assembly.popularity import popularity_order
+from serving.assembly.reference import write_reference
 from serving.assembly.trained_parity import check_as_trained
 from serving.bundle import filter_column, item_index, parity
 from serving.bundle.bundle_settings import BundleSettings
@@ -89,6 +90,7 @@ def _with_items(
     recall = index_recall(index, users, encoder, towers, settings)
     bids = load_array(build / TABLES / "items_bid.npy") if spec.has_bid else None
     checked = write_channels(out, build / RETRIEVAL, build / PARITY, settings.retrieve, items, bids, seed)
+    write_reference(out, build, spec, seed)
     return metrics.model_copy(
         update={"users": len(users), "items": len(items), "index": recall, "channels": checked or None})
 

@@ -1,6 +1,7 @@
 """A bundle in memory: verified, memory-mapped, its networks rebuilt; refused when it scores otherwise than in training.
 
-    feature_spec.json, vocabularies/, settings.json; event_features.json where events can be recorded
+    feature_spec.json, vocabularies/, settings.json; event_features.json where events can be recorded, reference.json of
+                what drift is held against (contracts/bundle/reference.py) unless the bundle is of an earlier release
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
@@ -21,6 +22,7 @@ from torch import nn
 
 from contracts.artifacts import WEIGHTS
 from contracts.bundle.bundle import Manifest, load_array
+from contracts.bundle.reference import Reference
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoded
 from contracts.features.event_features import EventFeatures
@@ -84,6 +86,7 @@ class LoadedBundle(ScoringBundle):
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
     shown: Callable[[], ItemSet] | None = None
     changed: np.ndarray | None = None
+    reference: Reference | None = None
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -112,7 +115,7 @@ class LoadedBundle(ScoringBundle):
             pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
             channels=channels.load(retrieval, folder / PARITY, settings.retrieve, items, check_parity),
-            event_features=EventFeatures.read(folder),
+            event_features=EventFeatures.read(folder), reference=Reference.read(folder),
             rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )
 

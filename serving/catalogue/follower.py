@@ -32,7 +32,7 @@ class Follower:
 
     def __init__(self, fresh: FreshBundle, folder: Path) -> None:
         self._fresh, self._store = fresh, ChangeStore(folder)
-        self.applied, self.failure = 0, ""
+        self.applied, self.failure, self._current = 0, "", time.monotonic()
         self._recalls: deque[float] = deque(maxlen=QUERIES)
         self._delays: deque[float] = deque(maxlen=LATEST)
         self._stopping = threading.Event()
@@ -43,6 +43,11 @@ class Follower:
     def visible_p99(self) -> float:
         """Seconds from a change's arrival to its being shown."""
         return float(np.quantile(list(self._delays), 0.99)) if self._delays else 0.0
+
+    @property
+    def lag(self) -> float:
+        """Seconds since all that was stored was known to be shown."""
+        return time.monotonic() - self._current
 
     @property
     def recall(self) -> float | None:
@@ -94,11 +99,15 @@ class Follower:
 
     def _step(self) -> bool:
         """Whether there may be more."""
+        asked = time.monotonic()
         found: Sequence[tuple[int, Change]] = self._store.after(self.applied, AT_ONCE)
         if not found:
+            self._current = asked
             return False
         self._fresh.apply([change for _, change in found])
         self.applied = found[-1][0]
         now = time.time()
         self._delays.extend(now - change.arrived / 1e6 for _, change in found)
+        if len(found) < AT_ONCE:
+            self._current = asked
         return len(found) == AT_ONCE

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from contracts.shown import short
 
 KEPT_SECONDS, MOST_SECONDS = 30.0, 120.0
-NONE = {"sections": []}
+NONE: dict[str, list[object]] = {"sections": []}
 
 
 class Records:

@@ -12,7 +12,7 @@ from contracts.config.stages import Serve
 from contracts.features.event_features import EventFeatures
 from serving.events.event_keeper import EventKeeper
 from serving.events.event_recorder import EventRecorder
-from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, now_micros
+from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, Told, nobody, now_micros
 from serving.events.event_store import EventStore
 from serving.events.event_users import EventUsers
 from serving.proto import sluice_pb2_grpc
@@ -24,10 +24,12 @@ LOG = "log"
 
 class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
-    are answered from the bundle's tables. Raises DataError where the folder cannot be used."""
+    are answered from the bundle's tables. `told` hears of the kinds of new events. Raises DataError where the folder
+    cannot be used."""
 
     def __init__(
-        self, folder: Path | None, features: EventFeatures | None, serve: Serve, turns: BatchTurns | None = None
+        self, folder: Path | None, features: EventFeatures | None, serve: Serve, turns: BatchTurns | None = None,
+        told: Told = nobody,
     ) -> None:
         self.users: EventUsers | None = None
         self._recorder: EventRecorder | None = None
@@ -39,8 +41,8 @@ class EventRoom:
             self._recorder = EventRecorder(opened, now_micros)
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)
             self.users = EventUsers(opened(), features, now_micros)
-        self._servicer = EventServicer(
-            serve, features, self._recorder, NO_STORE if folder is None else NO_FEATURES, turns)
+        why = NO_STORE if folder is None else NO_FEATURES
+        self._servicer = EventServicer(serve, features, self._recorder, why, turns, told)
 
     def add_to(self, server: SizedServer) -> None:
         sluice_pb2_grpc.add_EventsServicer_to_server(self._servicer, server)

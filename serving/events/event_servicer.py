@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 import grpc
 
@@ -18,6 +19,11 @@ from serving.request.message_bounds import OutOfBounds
 NO_STORE = "this server keeps no events; start it with `sluice serve --fresh FOLDER`"
 NO_FEATURES = ("the bundle's log cannot be recorded event by event: it needs label.clicks, log.key within "
                "label.clicks.on, and known_time of both; set them, and assemble the bundle again")
+Told = Callable[[Sequence[str]], None]
+
+
+def nobody(kinds: Sequence[str]) -> None:
+    """Hears nothing."""
 
 
 def now_micros() -> int:
@@ -26,13 +32,13 @@ def now_micros() -> int:
 
 
 class EventServicer(sluice_pb2_grpc.EventsServicer):
-    """`recorder` None: nothing is kept, and every call is told `why`."""
+    """`recorder` None: nothing is kept, and every call is told `why`. `told` hears of the kinds of new events."""
 
     def __init__(
         self, serve: Serve, features: EventFeatures | None = None, recorder: EventRecorder | None = None,
-        why: str = NO_STORE, turns: BatchTurns | None = None,
+        why: str = NO_STORE, turns: BatchTurns | None = None, told: Told = nobody,
     ) -> None:
-        self._serve, self._features, self._recorder, self._why = serve, features, recorder, why
+        self._serve, self._features, self._recorder, self._why, self._told = serve, features, recorder, why, told
         self._turns = turns or BatchTurns()
 
     async def RecordEvents(
@@ -52,4 +58,5 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except NotKept as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        self._told([kind.name.lower() for kind in recorded.kinds])
         return pb.RecordEventsResponse(recorded=recorded.new, repeats=recorded.repeats, errors=checked.errors)

@@ -50,11 +50,13 @@ MARGIN = 50_000  # microseconds
 
 
 class Recorded(NamedTuple):
-    """How many events are new, and how many were there before. `known` is when the last of them is known."""
+    """How many events are new, and how many were there before. `known` is when the last of them is known, `kinds` is
+    what the new ones are."""
 
     new: int
     repeats: int
     known: int = 0
+    kinds: tuple[Kind, ...] = ()
 
 
 class EventStore:
@@ -97,8 +99,8 @@ class EventStore:
         return found
 
     def _batch(self, events: Sequence[Event]) -> Recorded:
-        new = sum(map(self._insert, events))
-        return Recorded(new, len(events) - new, self._next - 1)
+        kinds = tuple(event.kind for event in events if self._insert(event))
+        return Recorded(len(kinds), len(events) - len(kinds), self._next - 1, kinds)
 
     def _last_known(self) -> int:
         found = self.connection.execute("SELECT known FROM events ORDER BY seq DESC LIMIT 1").fetchone()

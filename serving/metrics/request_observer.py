@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.bundle.bundle import Manifest
 from contracts.logs import trace_id
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.metrics.call_log import CallLog, call_log_of_process
 from serving.metrics.metrics_folder import is_on
-from serving.request.query import PageAnswer, RankAnswer
+from serving.request.query import PageAnswer, RankAnswer, slates_of
 from serving.response_log.response_log import ResponseLog
 
 if TYPE_CHECKING:
     from serving.metrics.request_traces import RequestTraces
+    from serving.metrics.running_sample import RunningSample
     from serving.metrics.serving_metrics import ServingMetrics
 
 WATCH_SECONDS = 0.5
+DRIFT_EVERY = 20  # looks
 CARRIED = ("traceparent", "tracestate")
 Caller = Mapping[str, str]
 UNKNOWN: Caller = {}
@@ -44,13 +49,14 @@ class Call(Protocol):
 
 
 class RequestObserver:
-    """Counts calls where there are `metrics`, makes spans of them where there are `traces`, and lines of the log where
-    there are `calls`."""
+    """Counts calls where there are `metrics`, makes spans of them where there are `traces`, lines of the log where
+    there are `calls`, and keeps a `sample` of answers where the bundle says what to hold them against."""
 
     def __init__(
-        self, metrics: ServingMetrics | None = None, traces: RequestTraces | None = None, calls: CallLog | None = None
+        self, metrics: ServingMetrics | None = None, traces: RequestTraces | None = None, calls: CallLog | None = None,
+        sample: RunningSample | None = None,
     ) -> None:
-        self.metrics, self.traces, self.calls = metrics, traces, calls
+        self.metrics, self.traces, self.calls, self.sample = metrics, traces, calls, sample
 
     def caller(self, call: Call) -> Caller:
         """What is kept of a call until it has ended."""
@@ -63,6 +69,14 @@ class RequestObserver:
         trace = "" if self.traces is None else self.traces.ended(*call)
         if self.calls is not None:
             self.calls.ended(call.method, call.status, call.seconds, call.request_id, trace or trace_of(call.caller))
+        if self.sample is not None and call.answer is not None:
+            for slate in slates_of(call.answer):
+                self.sample.tell(slate)
+
+    def recorded(self, kinds: Sequence[str]) -> None:
+        """Of events that are new, once they are on the disk."""
+        if self.metrics is not None:
+            self.metrics.freshness.recorded(kinds)
 
     def close(self) -> None:
         """This process serves no more."""
@@ -84,10 +98,14 @@ def _carried(metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
     return {key: str(value) for key, value in metadata if key in CARRIED}
 
 
-def observer_of_process(version: str) -> RequestObserver:
-    """As the environment says; `version` of the bundle. Raises ConfigError where it says what cannot be."""
-    metrics, traces, calls = _metrics(), _traces(version), call_log_of_process()
-    return RequestObserver(metrics, traces, calls) if metrics or traces or calls else NOBODY
+def observer_of_process(bundle: LoadedBundle) -> RequestObserver:
+    """As the environment says; `bundle` is served. Raises ConfigError where it says what cannot be."""
+    metrics, traces, calls = _metrics(), _traces(bundle.version), call_log_of_process()
+    if metrics is None or bundle.reference is None:
+        return RequestObserver(metrics, traces, calls) if metrics or traces or calls else NOBODY
+    from serving.metrics.running_sample import RunningSample
+
+    return RequestObserver(metrics, traces, calls, RunningSample(bundle, bundle.reference))
 
 
 def _metrics() -> ServingMetrics | None:
@@ -118,18 +136,39 @@ def exporter_wanted() -> str:
     return "" if named == "none" else named or ("otlp" if has_address else "")
 
 
-async def watch(
-    observer: RequestObserver, manifest: Manifest, queue: Callable[[], tuple[int, float]], answers: ResponseLog | None
-) -> None:
+@dataclass(frozen=True)
+class Watched:
+    """What is asked how it stands: the `queue` for requests that wait and the seconds of the oldest, the log of
+    `answers` where there is one, `lag` for the seconds that the catalogue is behind where there is one."""
+
+    manifest: Manifest
+    queue: Callable[[], tuple[int, float]]
+    answers: ResponseLog | None = None
+    lag: Callable[[], float] | None = None
+
+
+async def watch(observer: RequestObserver, watched: Watched) -> None:
     """Keeps what changes without a call current, until cancelled."""
     metrics = observer.metrics
     if metrics is None:
         return
+    manifest = watched.manifest
     metrics.serving(manifest.version, manifest.created.timestamp())
+    metrics.freshness.serving(manifest)
+    if observer.sample is not None:
+        metrics.drift.reference(observer.sample.reference.calibration)
     with contextlib.suppress(asyncio.CancelledError):
-        while True:
-            metrics.queue(*queue())
-            if answers is not None:
-                state = answers.state
-                metrics.response_log(state.waiting, state.lost, bool(state.cause))
+        for number in itertools.count():
+            _look(metrics, watched)
+            if observer.sample is not None and number % DRIFT_EVERY == 0:
+                metrics.drift.drift(await asyncio.to_thread(observer.sample.drift))
             await asyncio.sleep(WATCH_SECONDS)
+
+
+def _look(metrics: ServingMetrics, watched: Watched) -> None:
+    metrics.queue(*watched.queue())
+    if watched.lag is not None:
+        metrics.freshness.catalogue(watched.lag())
+    if watched.answers is not None:
+        state = watched.answers.state
+        metrics.response_log(state.waiting, state.lost, bool(state.cause))

@@ -24,7 +24,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from contracts.errors import ConfigError
-from serving.request.query import PageAnswer, RankAnswer, StageReport
+from serving.request.query import PageAnswer, RankAnswer, StageReport, slates_of
 
 PROPAGATOR = TraceContextTextMapPropagator()
 
@@ -72,8 +72,7 @@ class RequestTraces:
 
 
 def _stages(answer: RankAnswer | PageAnswer | None) -> list[StageReport]:
-    slates = answer.slates if isinstance(answer, PageAnswer) else [answer] if answer else []
-    return [stage for slate in slates for stage in slate.stages if stage.microseconds]
+    return [stage for slate in (slates_of(answer) if answer else []) for stage in slate.stages if stage.microseconds]
 
 
 def exporter(kind: str) -> SpanExporter:

@@ -1,7 +1,7 @@
 """The metrics of a server, by the conventions of Prometheus; docs/reference/metrics.md says what each one is.
 
-Every label takes values of a fixed set: methods, gRPC's statuses, the funnel's stages and fallbacks, causes.CAUSES.
-Only `version` is free, and bundles that nobody serves any more are not shown.
+Every label takes values of a fixed set: methods, gRPC's statuses, the funnel's stages and fallbacks, causes.CAUSES, the
+bundle's fields, kinds of events. Only `version` is free, and bundles that nobody serves any more are not shown.
 
 Where PROMETHEUS_MULTIPROC_DIR is set before prometheus_client is imported, the figures lie in files of that folder, one
 process beside the other (serving/metrics/metrics_folder.py).
@@ -13,8 +13,10 @@ from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from serving.events.event_users import NAME as USER_STAGE
 from serving.metrics.causes import cause_of, is_degraded
-from serving.request.query import PageAnswer, RankAnswer, StageReport
+from serving.metrics.freshness_metrics import DriftMetrics, FreshnessMetrics
+from serving.request.query import PageAnswer, RankAnswer, StageReport, slates_of
 
 REQUEST_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2, 5)
 STAGE_SECONDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.5)
@@ -45,6 +47,7 @@ class ServingMetrics:
         self._shown = Histogram("sluice_shown_probability", "Calibrated probabilities of the items that were shown.",
                                 buckets=PROBABILITIES, registry=registry)
         self._state(registry)
+        self.freshness, self.drift = FreshnessMetrics(registry), DriftMetrics(registry)
 
     def _state(self, registry: CollectorRegistry) -> None:
         """What is read from time to time."""
@@ -69,7 +72,7 @@ class ServingMetrics:
         self._requests(method, status).inc()
         if status == "OK":
             self._seconds(method).observe(seconds)
-        slates = answer.slates if isinstance(answer, PageAnswer) else [answer] if answer else []
+        slates = slates_of(answer) if answer else []
         if any(slate.degraded for slate in slates):
             self._degraded.labels(method).inc()
         for slate in slates:
@@ -87,6 +90,8 @@ class ServingMetrics:
             self._stages(name).observe(stage.microseconds / 1e6)
             self._came(name).inc(stage.candidates_in)
             self._left(name).inc(stage.candidates_out)
+        if name == USER_STAGE and stage.age is not None:
+            self.freshness.user(stage.age)
         if is_degraded(stage):
             self._causes.labels(name, stage.fallback.value, cause_of(stage)).inc()
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureField
 
 Scalar = str | int | float | bool
@@ -168,13 +169,15 @@ class RankedItem:
 
 @dataclass
 class RankAnswer:
-    """`unknown_candidates` are explicit candidates the bundle does not know."""
+    """`unknown_candidates` are explicit candidates the bundle does not know; `inputs` [1, ...] is what the funnel read
+    of the requester."""
 
     items: list[RankedItem]
     stages: list[StageReport]
     bundle_version: str
     unknown_candidates: list[str]
     known_user: bool
+    inputs: Encoded | None = field(default=None, compare=False, repr=False)
 
     @property
     def degraded(self) -> bool:
@@ -189,3 +192,8 @@ class PageAnswer:
 
     names: tuple[str, ...]
     slates: list[RankAnswer]
+
+
+def slates_of(answer: RankAnswer | PageAnswer) -> list[RankAnswer]:
+    """All of a page's, or the one."""
+    return answer.slates if isinstance(answer, PageAnswer) else [answer]

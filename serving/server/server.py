@@ -34,7 +34,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
 from serving.events.event_room import EventRoom
-from serving.metrics.request_observer import observer_of_process, watch
+from serving.metrics.request_observer import Watched, observer_of_process, watch
 from serving.proto import sluice_pb2_grpc
 from serving.request import message_bounds
 from serving.request.batch_turns import BatchTurns
@@ -138,9 +138,10 @@ class Server:
                                        interceptors=[AccessInterceptor(gate)] if gate else None)
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
-        self._observer, self._answers, self._manifest = observer_of_process(bundle.version), answers, bundle.manifest
+        self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         self._turns = BatchTurns()
-        self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve, self._turns)
+        self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve, self._turns,
+                                 self._observer.recorded)
         self._servicer = RankingServicer(
             funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer, self._events.users)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
@@ -153,13 +154,18 @@ class Server:
         watched = asyncio.create_task(self._health.watch_answers())
         for service in ("", SERVICE):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
-        observed = asyncio.create_task(
-            watch(self._observer, self._manifest, lambda: self._servicer.queue, self._answers))
+        observed = asyncio.create_task(watch(self._observer, self._watched))
         on_ready(bound)
         await self._stopping.wait()
         for task in (watched, observed):
             task.cancel()
         await self._stop()
+
+    @property
+    def _watched(self) -> Watched:
+        follower = self._catalogue.follower if self._catalogue else None
+        return Watched(self._manifest, lambda: self._servicer.queue, self._answers,
+                       (lambda: follower.lag) if follower else None)
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)

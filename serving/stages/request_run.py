@@ -319,7 +319,8 @@ class RequestRun:
         begun = time.perf_counter()
         items = self._items(slate, reasons)
         bundle = self._stages.bundle
-        answer = RankAnswer(items, [*held.reports, explained], bundle.version, held.unknown, held.requester.known)
+        answer = RankAnswer(items, [*held.reports, explained], bundle.version, held.unknown, held.requester.known,
+                            held.requester.inputs)
         self._stages.clock.tell(ANSWER, time.perf_counter() - begun)
         return answer
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contracts.features.drift import ColumnProfile
 from contracts.summaries.quality import Finding
-from pipelines.quality.day_profile import ColumnProfile, DayProfile
+from pipelines.quality.day_profile import DayProfile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

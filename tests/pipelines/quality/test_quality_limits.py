@@ -5,7 +5,8 @@ import pytest
 
 from contracts.config.days import Quality
 from contracts.errors import ConfigError
-from pipelines.quality.day_profile import QUANTILES, ColumnProfile, DayProfile
+from contracts.features.drift import QUANTILES, ColumnProfile
+from pipelines.quality.day_profile import DayProfile
 from pipelines.quality.quality_limits import evaluate, sentence
 
 

@@ -14,6 +14,7 @@ from serving.metrics.request_observer import (
     NOBODY,
     EndedCall,
     RequestObserver,
+    Watched,
     exporter_wanted,
     observer_of_process,
     watch,
@@ -68,8 +69,8 @@ def test_a_line_of_the_log_has_the_ids_of_request_and_trace(caplog: pytest.LogCa
     assert (about["request_id"], about["trace_id"]) == ("r1", trace)
 
 
-def test_without_a_side_port_nobody_counts() -> None:
-    assert observer_of_process("v") is NOBODY
+def test_without_a_side_port_nobody_counts(loaded: LoadedBundle) -> None:
+    assert observer_of_process(loaded) is NOBODY
     NOBODY.ended(EndedCall("Rank", "OK"))
     NOBODY.close()
 
@@ -96,13 +97,14 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     observer = RequestObserver(ServingMetrics(registry))
 
     async def a_moment() -> None:
-        task = asyncio.create_task(watch(observer, loaded.manifest, lambda: (2, 0.5), None))
+        task = asyncio.create_task(watch(observer, Watched(loaded.manifest, lambda: (2, 0.5), lag=lambda: 7.0)))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
 
     asyncio.run(a_moment())
     assert registry.get_sample_value("sluice_queue_requests") == 2
+    assert registry.get_sample_value("sluice_catalogue_lag_seconds") == 7
     assert registry.get_sample_value("sluice_workers") == 1
     observer.close()
     assert registry.get_sample_value("sluice_workers") == 0

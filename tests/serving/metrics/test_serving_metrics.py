@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from contracts.summaries.bundle import BundleMetrics, ParityFigures
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.running_sample import Drift
 from serving.metrics.serving_metrics import ServingMetrics
 from serving.request.query import Fallback, PageAnswer, RankAnswer, RankedItem, StageReport, StageStatus
 from serving.stages.rerank import NO_TIME
@@ -112,6 +117,48 @@ def test_the_response_log_is_told_and_losses_add_up(seen: Seen) -> None:
     assert seen.value("sluice_response_log_waiting") == 0
     assert seen.value("sluice_response_log_failing") == 0
     assert seen.value("sluice_response_log_lost_total") == 5
+
+
+def test_the_age_of_the_newest_event_of_a_user_is_told(seen: Seen) -> None:
+    seen.metrics.ended("Rank", "OK", 0.01, an_answer(StageReport("user", 0, 0, 90, age=30.0), RANK))
+    seen.metrics.ended("Rank", "OK", 0.01, an_answer(StageReport("user", 0, 0, 90), RANK))
+    assert seen.value("sluice_user_age_seconds_count") == 1
+    assert seen.value("sluice_user_age_seconds_bucket", le="60.0") == 1
+    assert seen.value("sluice_user_age_seconds_bucket", le="10.0") == 0
+
+
+def test_the_data_of_a_bundle_have_an_end(seen: Seen, loaded: LoadedBundle) -> None:
+    until = datetime(2026, 1, 2, tzinfo=UTC)
+    parity = ParityFigures(rows=1, mismatches=0, max_logit_difference=0.0)
+    metrics = BundleMetrics(ranker="dnn", parity=parity, data_until=until)
+    seen.metrics.freshness.serving(loaded.manifest.model_copy(update={"metrics": metrics}))
+    assert seen.value("sluice_bundle_data_timestamp_seconds", version=loaded.version) == until.timestamp()
+
+
+def test_the_catalogues_lag_is_told(seen: Seen) -> None:
+    seen.metrics.freshness.catalogue(2.5)
+    assert seen.value("sluice_catalogue_lag_seconds") == 2.5
+
+
+def test_new_events_are_counted_by_kind(seen: Seen) -> None:
+    seen.metrics.freshness.recorded(["impression", "click", "impression"])
+    assert seen.value("sluice_events_recorded_total", kind="impression") == 2
+    assert seen.value("sluice_events_recorded_total", kind="click") == 1
+    assert seen.value("sluice_events_newest_timestamp_seconds") == pytest.approx(time.time(), abs=60)
+
+
+def test_drift_is_told_by_field_once_the_sample_is_large_enough(seen: Seen) -> None:
+    seen.metrics.drift.drift(Drift(499))
+    assert seen.value("sluice_drift_sample_requests") == 499
+    assert seen.registry.get_sample_value("sluice_field_drift_psi", {"field": "hour"}) is None
+    seen.metrics.drift.drift(Drift(500, {"hour": 0.3}, 0.2))
+    assert seen.value("sluice_field_drift_psi", field="hour") == 0.3
+    assert seen.value("sluice_score_drift_psi") == 0.2
+
+
+def test_the_validations_calibration_is_told(seen: Seen) -> None:
+    seen.metrics.drift.reference(1.25)
+    assert seen.value("sluice_validation_calibration") == 1.25
 
 
 def test_the_page_names_every_metric_and_no_other_and_each_has_its_test(seen: Seen) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from pipelines.quality.day_profile import ColumnProfile, DayProfile
+from contracts.features.drift import ColumnProfile
+from pipelines.quality.day_profile import DayProfile
 from sluice.run.quality_plot import MOST_PANELS, draw
 
 

@@ -1,6 +1,7 @@
-"""How far a day's column is from the days before it, from profiles alone.
+"""How far the values of a column are from earlier ones, from profiles alone: of a day and the days before it, or of
+what is served and what was trained on.
 
-    PSI = sum over bins b of (p_b - q_b) ln(p_b / q_b)       p: this day, q: the days before, pooled
+    PSI = sum over bins b of (p_b - q_b) ln(p_b / q_b)       p: now, q: before, pooled
 
 (Siddiqi 2006; below 0.1 nothing, above 0.25 much.) Bins are the pooled deciles of a numeric column and the pooled most
 frequent keys, with one bin for all others. Shares are smoothed by half an observation per bin, which keeps a bin that
@@ -13,10 +14,31 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
-from pipelines.quality.day_profile import ColumnProfile
-
+QUANTILES = 201
 NUMERIC_BINS, KEY_BINS = 10, 50
+
+
+class ColumnProfile(BaseModel):
+    """`quantiles` of a numeric column, at equal steps from 0 to 1; or `keys`, most frequent first, and `other`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    null_rate: float
+    quantiles: tuple[float, ...] = ()
+    keys: dict[str, int] = {}
+    other: int = 0
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column is a number; one of keys without a key counts as such."""
+        return not self.keys
+
+    @property
+    def values(self) -> int:
+        """Keys counted, with repetitions."""
+        return sum(self.keys.values()) + self.other
 
 
 def psi(now: ColumnProfile, rows: int, before: Sequence[tuple[ColumnProfile, int]]) -> float:

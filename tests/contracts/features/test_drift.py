@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.quality.day_profile import QUANTILES, ColumnProfile
-from pipelines.quality.drift import churn, psi
+from contracts.features.drift import QUANTILES, ColumnProfile, churn, psi
 
 
 def numbers(values: np.ndarray) -> ColumnProfile:

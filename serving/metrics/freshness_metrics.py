@@ -1,0 +1,78 @@
+"""How old the data are that requests are answered from, and how far they are from what the bundle was made from.
+
+`field` takes the names of the bundle's fields, `kind` those of the proto's events, `version` as everywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from contracts.bundle.bundle import Manifest
+from serving.metrics.running_sample import Drift
+
+AGES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400)
+
+
+class FreshnessMetrics:
+    """One per process, beside ServingMetrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._data = Gauge("sluice_bundle_data_timestamp_seconds", "Until when the data of a served bundle reach.",
+                           ["version"], registry=registry, multiprocess_mode="livemax")
+        self._lag = Gauge("sluice_catalogue_lag_seconds", "Since when changes of items may be stored and not shown, in "
+                          "any process.", registry=registry, multiprocess_mode="livemax")
+        self._events = Counter("sluice_events_recorded_total", "New events on the disk.", ["kind"], registry=registry)
+        self._newest = Gauge("sluice_events_newest_timestamp_seconds", "When the last event was recorded.",
+                             registry=registry, multiprocess_mode="max")
+        self._ages = Histogram("sluice_user_age_seconds", "How old the newest event known of a requester was, of those "
+                               "with any.", buckets=AGES, registry=registry)
+
+    def serving(self, manifest: Manifest) -> None:
+        """Says nothing of a bundle whose log has no times."""
+        if manifest.metrics and manifest.metrics.data_until:
+            self._data.labels(manifest.version).set(manifest.metrics.data_until.timestamp())
+
+    def catalogue(self, lag: float) -> None:
+        """In seconds."""
+        self._lag.set(lag)
+
+    def recorded(self, kinds: Sequence[str]) -> None:
+        """Of new events."""
+        for kind in kinds:
+            self._events.labels(kind).inc()
+        if kinds:
+            self._newest.set(time.time())
+
+    def user(self, age: float) -> None:
+        """In seconds."""
+        self._ages.observe(age)
+
+
+class DriftMetrics:
+    """One per process; of several the largest is shown."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._sampled = Gauge("sluice_drift_sample_requests", "Requests of the running samples.", registry=registry,
+                              multiprocess_mode="livesum")
+        self._fields = Gauge("sluice_field_drift_psi", "PSI of a field's values, served against trained on.",
+                             ["field"], registry=registry, multiprocess_mode="livemax")
+        self._scores = Gauge("sluice_score_drift_psi", "PSI of the shown probabilities, against those of the bundle's "
+                             "own slates for validation's requests.", registry=registry, multiprocess_mode="livemax")
+        self._validation = Gauge("sluice_validation_calibration", "Predicted over observed clicks of the bundle's "
+                                 "validation window.", registry=registry, multiprocess_mode="livemax")
+
+    def reference(self, calibration: float | None) -> None:
+        """Of the bundle."""
+        if calibration is not None:
+            self._validation.set(calibration)
+
+    def drift(self, found: Drift) -> None:
+        """As the sample is now."""
+        self._sampled.set(found.requests)
+        for name, value in (found.fields or {}).items():
+            self._fields.labels(name).set(value)
+        if found.scores is not None:
+            self._scores.set(found.scores)
