@@ -89,25 +89,28 @@ class KnownTrainer:
     """Sends an update drawn in advance: what is timed is the protocol and no training."""
 
     rows: np.ndarray
+    count: int = SAMPLES
 
     def held(self) -> np.ndarray:
         return self.rows
 
     def samples(self) -> int:
-        return SAMPLES
+        return self.count
 
     def train(
         self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
     ) -> LocalUpdate:
         return LocalUpdate(
-            0.01 * np.ones_like(rows), np.ones(len(places), dtype=np.int64), 0.01 * np.ones_like(dense), SAMPLES,
-            SAMPLES, 0.0,
+            0.01 * np.ones_like(rows), np.ones(len(places), dtype=np.int64), 0.01 * np.ones_like(dense),
+            self.count, self.count, 0.0,
         )
 
 
-def client_app(plan: Plan, sets: list[np.ndarray], identities: list[Identity], folder: Path) -> ClientApp:
+def client_app(
+    plan: Plan, sets: list[np.ndarray], identities: list[Identity], folder: Path, samples: int = SAMPLES
+) -> ClientApp:
     names = plan.private_places.astype(np.uint64)
-    clients = [RoundClient(plan, KnownTrainer(rows), FirstAnswers(folder / str(number), names),
+    clients = [RoundClient(plan, KnownTrainer(rows, samples), FirstAnswers(folder / str(number), names),
                            identity=identities[number]) for number, rows in enumerate(sets)]
     app = ClientApp()
     for phase in PHASES:

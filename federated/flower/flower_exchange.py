@@ -1,12 +1,14 @@
 """Phases over a Flower grid: one message to each node, the replies that come within the time limit, every byte counted.
 
 Our messages lie in Flower's as one ArrayRecord of named arrays. A node that does not reply, replies late (to another
-phase or round), with an error or with something unreadable is absent from what is returned.
+phase or round), with an error or with something unreadable is absent from what is returned. Whose a reply is follows
+from a number that no other node was told: the node id in a reply is the node's own word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from flwr.app import Message as FlowerMessage
 from flwr.common.serde import message_to_proto
@@ -14,11 +16,13 @@ from flwr.serverapp import Grid
 
 from contracts.errors import ProtocolError
 from federated.flower.array_records import from_records, to_records
+from federated.flower.seats import Seats
 from federated.flower.stragglers import Closing, gathered
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ROUND, Message, Phase, text
 
 TRAIN, QUERY, SETTING = "train", "query", "setting"
+SECRET_BYTES = 8
 Note = Callable[[str], None]
 
 
@@ -33,33 +37,34 @@ def wire_bytes(message: FlowerMessage) -> int:
 
 
 class FlowerExchange:
-    """Clients are Flower's node ids; the protocol numbers them from 0 in the order of `nodes`. `setting`: what messages
-    are about, where it is not the run's setting; `closing`: when a phase ends without the last (None: never)."""
+    """`nodes`: a client's number -> the id of its node. `setting`: what messages are about, where it is not the run's
+    setting; `closing`: when a phase ends without the last (None: never)."""
 
     def __init__(
-        self, grid: Grid, nodes: list[int], timeout: float | None, counted: ByteCount, note: Note = lambda text: None,
-        setting: str = "", closing: Closing | None = None,
+        self, grid: Grid, nodes: Sequence[int] | Seats, timeout: float | None, counted: ByteCount,
+        note: Note = lambda text: None, setting: str = "", closing: Closing | None = None,
     ) -> None:
         self._closing = closing
         self._named = {SETTING: text(setting.encode())} if setting else {}
         self.grid, self.nodes, self.timeout, self.counted, self.note = grid, nodes, timeout, counted, note
-        self._number = {node: number for number, node in enumerate(nodes)}
 
     def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
-        sent = []
+        sent, asked = [], dict[str, int]()
         for number, phase_message in messages.items():
             message = {**phase_message, **self._named}
+            group = f"{message[ROUND]} {secrets.token_hex(SECRET_BYTES)}"
+            asked[group] = number
             flower = FlowerMessage(
                 content=to_records(message), message_type=message_type(phase), dst_node_id=self.nodes[number],
-                group_id=str(message[ROUND]),
+                group_id=group,
             )
             self.counted.add(phase, "down", message, wire_bytes(flower))
             sent.append(flower)
         replies: dict[int, Message] = {}
         for reply in self._replies(sent):
-            number = self._number.get(reply.metadata.src_node_id, -1)
-            if number in messages and number not in replies and self._in_time(phase, number, messages[number], reply):
-                self._take(phase, number, reply, replies)
+            client = self._asked(phase, asked, reply)
+            if client is not None and client not in replies:
+                self._take(phase, client, reply, replies)
         return replies
 
     def _replies(self, sent: list[FlowerMessage]) -> Iterable[FlowerMessage]:
@@ -67,12 +72,13 @@ class FlowerExchange:
             return self.grid.send_and_receive(sent, timeout=self.timeout)
         return gathered(self.grid, sent, self.timeout, self._closing)
 
-    def _in_time(self, phase: Phase, number: int, message: Message, reply: FlowerMessage) -> bool:
-        expected = (message_type(phase), str(message[ROUND]))
-        received = (reply.metadata.message_type, reply.metadata.group_id)
-        if received != expected:
-            self.note(f"{phase}: client {number} replies to {received[0]} of round {received[1]}, too late; left out")
-        return received == expected
+    def _asked(self, phase: Phase, asked: Mapping[str, int], reply: FlowerMessage) -> int | None:
+        received, of = reply.metadata.message_type, reply.metadata.group_id
+        if of in asked and received == message_type(phase):
+            return asked[of]
+        self.note(f"{phase}: node {reply.metadata.src_node_id} replies to {received} of round {of.split(' ')[0]}, too "
+                  "late or to another's message; left out")
+        return None
 
     def _take(self, phase: Phase, number: int, reply: FlowerMessage, replies: dict[int, Message]) -> None:
         """Nothing that a client sends raises: what cannot be read, or holds more than its arrays, is an absent one."""

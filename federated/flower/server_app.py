@@ -1,7 +1,8 @@
 """The Flower ServerApp: rounds of one setting over whatever nodes the grid has, from a prepared folder.
 
 Run configuration: `folder` (made by `sluice federate`), `setting`, `rounds` (0: as configured), `nodes` (how many must
-be there before the first round; 0: as many as a round has clients). The model of each completed round lies in
+be there before the first round; 0: as many as a round has clients). Later rounds ask those that are there then
+(federated/flower/seats.py). The model of each completed round lies in
 FOLDER/runs/SETTING-flower; started again, the run goes on after it. Nodes evaluate it on rows that they do not
 train on; histograms of the best round lie beside it (`histograms.safetensors`), for `sluice federate CONFIG --out OUT
 --deployed SETTING`, which makes the bundle.
@@ -23,8 +24,11 @@ from contracts.bundle.bundle import load_weights, save_weights
 from contracts.errors import FederatedError, RoundAbandoned
 from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
-from federated.clients.availability import of_config
+from federated.clients import client_files
+from federated.clients.availability import Availability, of_config
 from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.reply_guard import guard
+from federated.flower.seats import Seats
 from federated.flower.stragglers import Closing
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.client_evaluation import count_scores, together
@@ -43,12 +47,14 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Raises FederatedError when too few nodes come, RoundAbandoned when rounds cannot be finished."""
+    guard()
     folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
     setup = public_setup(folder, setting)
-    nodes = wait_for_nodes(grid, int(context.run_config["nodes"]) or setup.plan.clients)
-    training = started(setup, grid, nodes, folder / "runs" / f"{setting}-flower")
+    seats = Seats(grid, client_files.identities(folder), Closing(setup.config.federated.enough), LOG.warning)
+    wait_for_clients(seats, int(context.run_config["nodes"]) or setup.plan.clients)
+    training = started(setup, seats, folder / "runs" / f"{setting}-flower")
     rounds = int(context.run_config["rounds"]) or setup.config.federated.of(setting).rounds
-    scores = ClientScores(public_setup(folder, HISTOGRAMS), grid, nodes)
+    scores = ClientScores(public_setup(folder, HISTOGRAMS), seats)
     training.run(rounds, scores.evaluate, setup.config.federated.evaluate_every,
                  lambda entry: LOG.info(round_line(entry)))
     sent, best = mean_of_rounds([entry.bytes for entry in training.history]), load_weights(training.folder / BEST)
@@ -65,21 +71,25 @@ def main(grid: Grid, context: Context) -> None:
 
 
 class ClientScores:
-    """Histograms of later rows over the nodes of a run. Empty where nothing but a ranker is trained: there is no bundle
-    to make."""
+    """Histograms of later rows over the nodes that are there. Empty where nothing but a ranker is trained: there is no
+    bundle to make."""
 
-    def __init__(self, setup: PublicSetup, grid: Grid, nodes: list[int]) -> None:
+    def __init__(self, setup: PublicSetup, seats: Seats) -> None:
         federated = setup.config.federated
-        self._setup, self._wanted, self._nodes = setup, federated.retrieval, range(len(nodes))
+        self._setup, self._wanted, self._seats = setup, federated.retrieval, seats
         self._exchange = FlowerExchange(
-            grid, nodes, federated.timeout, ByteCount(), LOG.warning, HISTOGRAMS, Closing(federated.enough))
+            seats.grid, seats, federated.timeout, ByteCount(), LOG.warning, HISTOGRAMS, seats.closing)
         self._numbers = count(1)
+        self._best: tuple[float, np.ndarray, np.ndarray, list[Histograms]] | None = None
 
     def of_model(self, rows: np.ndarray, dense: np.ndarray) -> list[Histograms]:
-        """One for each cohort. Raises RoundAbandoned when too few nodes are left."""
+        """One for each cohort; the model that was evaluated best is not counted again. Raises RoundAbandoned when too
+        few nodes are left."""
         if not self._wanted:
             return []
-        return count_scores(self._setup, self._exchange, self._nodes, rows, dense, next(self._numbers))
+        if self._best is not None and np.array_equal(self._best[1], rows) and np.array_equal(self._best[2], dense):
+            return self._best[3]
+        return count_scores(self._setup, self._exchange, self._seats.there(), rows, dense, next(self._numbers))
 
     def evaluate(self, rows: np.ndarray, dense: np.ndarray) -> dict[str, float]:
         """AUC over all nodes' later rows, nothing where it cannot be had this time."""
@@ -89,33 +99,47 @@ class ClientScores:
             LOG.warning("no evaluation: %s", error)
             return {}
         auc = together(counted).auc() if counted else None
+        if auc is not None and (self._best is None or auc > self._best[0]):
+            self._best = auc, rows.copy(), dense.copy(), counted
         return {} if auc is None else {"auc_validation": auc}
 
 
-def started(setup: PublicSetup, grid: Grid, nodes: list[int], folder: Path) -> FederatedRun:
-    """Before its first round: the holders of every row are counted, where the averaging needs them."""
+def started(setup: PublicSetup, seats: Seats, folder: Path) -> FederatedRun:
+    """Before its first round: the holders of every row are counted, where the averaging needs them. Its population is
+    the published list of clients, whoever of it is there."""
     federated, seed = setup.config.federated, setup.config.seed
     rows, dense = setup.networks.read()
     counted = ByteCount()
     training = FederatedRun(
         plan=setup.plan, exchange=FlowerExchange(
-            grid, nodes, federated.timeout, counted, LOG.warning, closing=Closing(federated.enough)),
-        population=len(nodes), folder=folder, seed=seed, rows=rows, dense=dense, largest_heat=federated.largest_heat,
-        cohorts=federated.cohorts, available=of_config(federated, list(range(len(nodes))), seed), counted=counted,
-        optimizer=server_optimizer(setup.setting, setup.config),
+            seats.grid, seats, federated.timeout, counted, LOG.warning, closing=seats.closing),
+        population=len(seats.published), folder=folder, seed=seed, rows=rows, dense=dense,
+        largest_heat=federated.largest_heat, cohorts=federated.cohorts, available=_available(setup, seats),
+        counted=counted, optimizer=server_optimizer(setup.setting, setup.config),
     )
-    training.count_population()
+    training.count_population(seats.there())
     return training
 
 
-def wait_for_nodes(grid: Grid, wanted: int, seconds: float = WAIT_SECONDS) -> list[int]:
-    """Sorted ids. Raises FederatedError when fewer than wanted are there in time."""
+def _available(setup: PublicSetup, seats: Seats) -> Availability:
+    """Who is there of those that the configured pattern names."""
+    pattern = of_config(setup.config.federated, list(range(len(seats.published))), setup.config.seed)
+
+    def available(number: int) -> list[int]:
+        there = set(wait_for_clients(seats, setup.plan.min_clients))
+        return [client for client in pattern(number) if client in there]
+
+    return available
+
+
+def wait_for_clients(seats: Seats, wanted: int, seconds: float = WAIT_SECONDS) -> list[int]:
+    """Sorted numbers. Raises FederatedError when fewer than wanted are there in time."""
     end = time.monotonic() + seconds
-    while len(nodes := sorted(grid.get_node_ids())) < wanted:
+    while len(there := seats.there()) < wanted:
         if time.monotonic() > end:
             raise FederatedError(
-                f"{len(nodes)} nodes are connected and {wanted} are wanted; start more SuperNodes, or lower "
+                f"nodes of {len(there)} clients are connected and {wanted} are wanted; start more SuperNodes, or lower "
                 "federated.clients"
             )
         time.sleep(0.2)
-    return nodes
+    return there

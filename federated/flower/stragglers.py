@@ -28,7 +28,7 @@ class Closing:
 def gathered(grid: Grid, messages: Sequence[Message], timeout: float | None, closing: Closing) -> list[Message]:
     """The replies that came in time."""
     started, replies = time.monotonic(), list[Message]()
-    missing, end = set(grid.push_messages(messages)), float("inf") if timeout is None else timeout
+    missing, end = {name for name in grid.push_messages(messages) if name}, float("inf") if timeout is None else timeout
     wanted = ceil(closing.enough * len(missing))
     while missing:
         come = list(grid.pull_messages(missing))

@@ -18,7 +18,8 @@ from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import pooled
 from federated.clients.row_space import RowSpace
-from federated.flower.client_app import UNMASKED, app, client_of
+from federated.device.own_client import client_of
+from federated.flower.client_app import UNMASKED, app
 from federated.flower.flower_exchange import FlowerExchange, Note
 from federated.flower.in_process_grid import InProcessGrid, Lose
 from federated.protocol.byte_count import ByteCount

@@ -2,7 +2,7 @@
 
 Each client's membership vector has non-zero random words where it holds something; the vectors are summed under masks,
 and a non-zero sum means that somebody held it. A single holder is never lost, because draws are never zero; the words
-of two or more cancel with probability 2^-16, which costs a row one round. Two codes, the smaller is taken:
+of two or more cancel with probability 2^-32, which costs a row one round. Two codes, the smaller is taken:
 
     direct  one word per row
     bloom   one word per cell of a Bloom filter, and one per partition of the rows so that the server need not try
@@ -22,11 +22,10 @@ from functools import cached_property
 
 import numpy as np
 
-WORD = np.uint16
+WORD = np.uint32
 FALSE_POSITIVES = 0.01
 PARTITION_ROWS = 256
-BASE, DIGITS = 16, 5  # numbers below 16^5 are added in words of 16 bits, digit by digit
-MOST_COUNTED, MOST_ADDED = 2**16 - 1, (2**16 - 1) // (BASE - 1)  # clients whose 1s, whose digits, fit in a word
+BASE, DIGITS = 16, 5  # numbers below 16^5 of up to 286 million clients are added in words of 32 bits, digit by digit
 
 
 @dataclass(frozen=True)
@@ -116,11 +115,11 @@ def membership(code: Code, held: np.ndarray, counted: bool = False) -> np.ndarra
 
 
 def nonzero_words(count: int) -> np.ndarray:
-    """Uniform over 1 .. 65535, from the operating system."""
-    drawn = np.frombuffer(secrets.token_bytes(2 * count), dtype=WORD).copy()
+    """Uniform over 1 .. 2^32 - 1, from the operating system."""
+    drawn = np.frombuffer(secrets.token_bytes(WORD().itemsize * count), dtype=WORD).copy()
     while not drawn.all():
         zero = np.flatnonzero(drawn == 0)
-        drawn[zero] = np.frombuffer(secrets.token_bytes(2 * len(zero)), dtype=WORD)
+        drawn[zero] = np.frombuffer(secrets.token_bytes(WORD().itemsize * len(zero)), dtype=WORD)
     return drawn
 
 

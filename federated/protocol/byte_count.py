@@ -4,7 +4,7 @@ Every array costs its payload and at most `FRAMING` bytes of headers; the formul
 
     keys          up 204                                         down 36
     shares        up 92 k                                        down 208 k + 20 n + 4, k neighbours, n clients
-    union         up 2 m                                         down 96 k, m words of 16 bits
+    union         up 4 m                                         down 96 k, m words of 32 bits
     agree_union   up 64                                          down n / 8
     open_union    up 16 k                                        down 68 q, q more than two thirds of n
     choose        up U / 8                                       down M / 8, U rows in the union of M private ones
@@ -94,7 +94,7 @@ def predicted(
     if masked:
         payload |= {"keys": (204, 36), "shares": (92 * k, 208 * k + 20 * clients + 4)}
     if choose:
-        payload |= {"union": (2 * code, boxes), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
+        payload |= {"union": (4 * code, boxes), "choose": (np.ceil(union / 8), np.ceil(private / 8))}
         boxes = 0
     if choose and masked:
         payload |= {"agree_union": (64, bits), "open_union": (16 * k, 68 * quorum(clients))}

@@ -24,6 +24,7 @@ from federated.secure_aggregation.masking import Layout
 Masking = Literal["none", "union", "per_row"]
 TAIL = 4  # words after the dense part: its weight, samples kept, samples held, loss
 LOSS_SCALE = 1024.0
+TOGETHER = 1000  # most clients that are counted in one round: its roster and signatures grow with it
 ATTEMPTS = 5  # a round of the protocol is numbered ATTEMPTS x round of the model + attempt, so that none comes twice
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from contracts.errors import FederatedError
-from federated.privacy.private_set_union import MOST_ADDED, MOST_COUNTED, from_digits
+from federated.privacy.private_set_union import from_digits
 from federated.protocol.key_agreement import KeyAgreement
 from federated.protocol.messages import RUN_BYTES, Exchange, Message
 from federated.protocol.plan import LOSS_SCALE, TAIL, Plan
@@ -54,6 +54,15 @@ class OpenedRound:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+class Holders(NamedTuple):
+    """`of_row` int64 per private row: how many of `clients` hold it; `samples` of all of them (0 where the rule needs
+    none)."""
+
+    of_row: np.ndarray
+    samples: int
+    clients: int
+
+
 class RoundServer:
     """One round. `tables` [space, width] and `dense` [D] are the model as it stands."""
 
@@ -80,16 +89,11 @@ class RoundServer:
         total, finished = self._update.run(places)
         return self._opened(total, union, in_union, places, finished)
 
-    def holders(self, clients: Iterable[int]) -> tuple[np.ndarray, float]:
-        """How many of these clients hold each private row, and the mean of their samples (0 where the rule needs none),
-        securely counted. Raises RoundAbandoned, and FederatedError where there are more than a word counts."""
-        alive, most = sorted(clients), MOST_ADDED if self.plan.counted_digits else MOST_COUNTED
-        if len(alive) > most:
-            raise FederatedError(f"holders of {len(alive)} clients do not fit in words of 16 bits, {most} do; lower "
-                                 "federated.population, or take an averaging that counts no holders")
-        secure, code = memberships(self._keys, self._with_keys(alive))
+    def holders(self, clients: Iterable[int]) -> Holders:
+        """Who of these clients holds each private row, securely counted. Raises RoundAbandoned."""
+        secure, code = memberships(self._keys, self._with_keys(clients))
         counts = open_sum(self._keys, secure, {})[0].common.astype(np.int64)
-        return counts[: code.size], from_digits(counts[code.size :]) / max(len(secure.layouts), 1)
+        return Holders(counts[: code.size], from_digits(counts[code.size :]), len(secure.layouts))
 
     def _with_keys(self, clients: Iterable[int]) -> list[int]:
         """The clients that are there once keys and shares are exchanged; all where there are no masks."""

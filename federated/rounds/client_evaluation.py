@@ -13,10 +13,10 @@ import numpy as np
 
 from contracts.errors import RoundAbandoned
 from federated.protocol.messages import Exchange
-from federated.protocol.plan import ATTEMPTS
+from federated.protocol.plan import ATTEMPTS, TOGETHER
 from federated.protocol.round_server import RoundServer
 from federated.rounds.public_setup import PublicSetup
-from federated.rounds.score_histograms import TOGETHER, Histograms, item_count, model_as_vector
+from federated.rounds.score_histograms import Histograms, item_count, model_as_vector
 
 
 def count_scores(

@@ -18,7 +18,7 @@ from contracts.features.feature_spec import FeatureSpec
 from federated.clients.networks import FederatedNetworks
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.local_update import LocalUpdate
-from federated.protocol.plan import Plan
+from federated.protocol.plan import TOGETHER, Plan
 from federated.secure_aggregation.fixed_point import FixedPoint
 from models.examples.batches import Batch
 from models.layers.embedding import item_slot
@@ -27,7 +27,6 @@ from models.networks.tower_pre_ranker import TowersPreRanker
 LIMIT, BINS = 10.0, 400
 SCORES = ("ranker", "pre_ranker")
 COUNTED = "histograms.safetensors"
-TOGETHER = 1000  # most clients of one round of counting
 
 
 def middles() -> np.ndarray:

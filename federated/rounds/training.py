@@ -15,7 +15,7 @@ import json
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.availability import Availability
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
-from federated.protocol.plan import ATTEMPTS, Plan
+from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
 from federated.protocol.round_server import OpenedRound, RoundServer
 from federated.secure_aggregation.roster_consistency import quorum
 
@@ -91,16 +91,14 @@ class FederatedRun:
                 draft.write_bytes(secrets.token_bytes(RUN_BYTES // 2))
         return (self.folder / RUN_NAME).read_bytes() + secrets.token_bytes(RUN_BYTES // 2)
 
-    def count_population(self) -> None:
-        """Who holds what, where the averaging needs it: one securely counted union of the whole population. Counted
-        once and kept: another count may lack other clients, and a running mean is divided by this one for ever."""
+    def count_population(self, clients: Sequence[int] | None = None) -> None:
+        """Who holds what, where the averaging needs it: securely counted unions of these clients (None: of all), in
+        groups of at most TOGETHER, for the population in proportion. Counted once and kept: another count may lack
+        other clients, and a running mean is divided by this one for ever."""
         if self.plan.rule not in BY_CLIENTS:
             return
         if not (self.folder / POPULATION).exists():
-            server = RoundServer(self.plan, 0, self.exchange, self.rows, self.dense, run=self._run)
-            holders, mean_samples = server.holders(range(self.population))
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _replace(self.folder / POPULATION, {"holders": holders, "mean_samples": np.array([mean_samples])})
+            self._count(range(self.population) if clients is None else clients)
         counted = load_weights(self.folder / POPULATION)
         self.mean_samples = float(counted["mean_samples"][0])
         of_row = np.full(self.plan.space, float(self.population))
@@ -111,6 +109,16 @@ class FederatedRun:
             self.latest = LatestAverage(
                 self.dense.astype(np.float64), self.rows.astype(np.float64), self.population, 1.0, of_row
             )
+
+    def _count(self, clients: Sequence[int]) -> None:
+        groups = np.array_split(np.asarray(clients), -(-len(clients) // TOGETHER))
+        counted = [RoundServer(self.plan, 0, self.exchange, self.rows, self.dense, run=self._run).holders(
+            group.tolist()) for group in groups]
+        number = sum(each.clients for each in counted)
+        holders = np.sum([each.of_row for each in counted], axis=0) * self.population // len(clients)
+        mean_samples = sum(each.samples for each in counted) / max(number, 1)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _replace(self.folder / POPULATION, {"holders": holders, "mean_samples": np.array([mean_samples])})
 
     def resume(self) -> int:
         """Takes up the model of the last completed round, if there is one; returns how many are done."""

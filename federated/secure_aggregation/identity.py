@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
@@ -64,11 +65,17 @@ def require_signed(
     """Raises ProtocolError unless the client of that number in the list signed this text for this round."""
     if not 0 <= signer < len(published):
         raise ProtocolError(f"client {signer} is said to sign, the list has {len(published)} clients; refused")
+    if not _verified(published[signer], signature, _signed(signer, what, text, context)):
+        raise ProtocolError(f"the {what.decode()} is not signed by client {signer}, whom it names; refused")
+
+
+@lru_cache(maxsize=2**14)  # one process may play a round's clients, who all check the same signatures
+def _verified(public: bytes, signature: bytes, text: bytes) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(published[signer]).verify(
-            signature, _signed(signer, what, text, context))
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, text)
     except InvalidSignature:
-        raise ProtocolError(f"the {what.decode()} is not signed by client {signer}, whom it names; refused") from None
+        return False
+    return True
 
 
 def _signed(number: int, what: bytes, text: bytes, context: bytes) -> bytes:

@@ -74,6 +74,15 @@ def flwr(home: Path, *arguments: str, seconds: float = 240) -> str:
     return done.stdout
 
 
+def register(home: Path, keys: list[Path]) -> None:
+    """`flwr supernode register KEY` for each of the keys, in one process: most of a `flwr` command is its start."""
+    lines = f"from flwr.cli.app import app\nfor key in {[str(key) for key in keys]}:\n" \
+            f"    app(['supernode', 'register', key, {NAME!r}], standalone_mode=False)\n"
+    done = subprocess.run([sys.executable, "-c", lines], env=environment(home), cwd=ROOT, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def name_superlink(home: Path, port: int, connection: str) -> None:
     (home / "config.toml").write_text(
         f'[superlink]\ndefault = "{NAME}"\n\n[superlink.{NAME}]\naddress = "127.0.0.1:{port}"\n{connection}\n'

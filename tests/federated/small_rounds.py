@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,6 @@ def run(of: Plan, exchange: LocalExchange, number: int = 1, name: bytes = bytes(
     tables = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
     server = RoundServer(of, number, exchange, tables, np.zeros(DENSE, dtype=np.float32), run=name)
     return server.run(exchange.clients)
-
-
-def of_one_union(
-    one: Callable[[Path], OpenedRound], other: Callable[[Path], OpenedRound], folder: Path
-) -> tuple[OpenedRound, OpenedRound]:
-    """Two rounds, each of clients in a folder of their own, made again where their unions differ: one sum in 65,535 of
-    random 16-bit words is 0, and a row that several hold is missed."""
-    for number in range(5):
-        found, expected = one(folder / f"{number}-one"), other(folder / f"{number}-other")
-        if np.array_equal(found.union, expected.union):
-            return found, expected
-    raise AssertionError(f"the unions differ: {found.union} and {expected.union}")
 
 
 def plaintext(of: Plan, exchange: LocalExchange, survivors: set[int]) -> tuple[np.ndarray, np.ndarray]:

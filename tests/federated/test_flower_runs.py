@@ -27,6 +27,7 @@ from tests.federated.flower_processes import (
     free_port,
     name_superlink,
     process,
+    register,
     wait_for_file,
     wait_for_port,
     write_certificate,
@@ -71,8 +72,8 @@ if os.environ.get("LIE_IN"):
 
     def lying(self, message, context):
         reply = honest(self, message, context)
-        phase, number = message.metadata.message_type.split(".")[-1], int(message.metadata.group_id)
-        if reply.has_content() and phase == phases[number // 5 % len(phases)]:
+        phase, number = message.metadata.message_type.split(".")[-1], int(message.metadata.group_id.split()[0])
+        if reply.has_content() and phase in phases and phase == phases[number // 5 % len(phases)]:
             for array in reply.content.array_records["arrays"].values():
                 array.data = array.data[:-1] + bytes([array.data[-1] ^ 1])
         return reply
@@ -107,10 +108,9 @@ def test_a_deployment_over_tls_with_a_dead_node_and_a_lying_one_ends_in_a_bundle
         stack.enter_context(process(
             home, "superlink", "flower-superlink", *tls, "--enable-supernode-auth", "--port", str(port)))
         wait_for_port(port, home / "superlink.log")
-        nodes = []
-        for number in range(NODES):
-            private, public = write_node_key(home, f"node{number}")
-            flwr(home, "supernode", "register", str(public), NAME)
+        keys, nodes = [write_node_key(home, f"node{number}") for number in range(NODES)], []
+        register(home, [public for _, public in keys])
+        for number, (private, _) in enumerate(keys):
             more = {"PYTHONPATH": f"{lies}{os.pathsep}{ROOT}", "LIE_IN": ",".join(LIE_IN)} if number == LIAR else {}
             nodes.append(stack.enter_context(process(
                 home, f"supernode{number}", "sluice", "supernode", f"--root-certificates={home / 'ca.pem'}",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from federated.clients import client_files, prepare
-from federated.flower.client_app import REFUSED, UNMASKED, app, client_of
+from federated.clients import prepare
+from federated.device.own_client import client_of
+from federated.flower.client_app import REFUSED, UNMASKED, app
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import Message
-from federated.rounds.score_histograms import HistogramTrainer
-from federated.rounds.settings import HISTOGRAMS
 from tests.federated import small_world
 
 
@@ -50,16 +49,3 @@ def test_what_goes_wrong_on_a_client_stays_there(tmp_path, caplog, monkeypatch):
                           "run": np.zeros(32, np.uint8)}})
     assert "item-007" in caplog.text
     assert "item-007" not in notes[0]
-
-
-def test_a_client_is_made_of_its_own_files_once(tmp_path):
-    folder = tmp_path / "federated"
-    prepare.prepare(small_world.config(settings=("cpp2", "fedlaavg")), small_world.write(tmp_path / "out"), folder)
-    client = client_of(folder, "cpp2", 3)
-    assert client is client_of(folder, "cpp2", 3)
-    assert client.trainer.samples() == len(client_files.read_client(folder, 3).label)
-    assert client.gradients is None
-    assert client_of(folder, "fedlaavg", 3).gradients is not None
-    counting = client_of(folder, HISTOGRAMS, 3)
-    assert isinstance(counting.trainer, HistogramTrainer)
-    assert counting.trainer.samples() == len(client_files.read_client(folder, 3, client_files.LATER).label)

@@ -16,7 +16,7 @@ from federated.protocol.messages import ROUND
 from federated.protocol.round_server import RoundServer
 from tests.federated.flower_clients import app_of
 from tests.federated.local_exchange import LocalExchange
-from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, of_one_union, plan, run
+from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
 
 TABLES = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
 
@@ -50,9 +50,8 @@ def flower_round(of, made, lose=lambda phase, node: False, grid_of=InProcessGrid
 @pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5"), ("none", "all")])
 def test_flower_carries_the_round_unchanged(tmp_path, masking, policy):
     of = plan(masking, policy)
-    found, expected = of_one_union(
-        lambda folder: flower_round(of, clients(of, folder))[0],
-        lambda folder: run(of, LocalExchange(clients(of, folder))), tmp_path)
+    found, _ = flower_round(of, clients(of, tmp_path / "one"))
+    expected = run(of, LocalExchange(clients(of, tmp_path / "other")))
     assert (found.rows == expected.rows).all()
     assert (found.dense == expected.dense).all()
 
@@ -74,9 +73,8 @@ def test_an_answer_that_comes_late_loses_the_client_and_is_never_taken_for_anoth
         pass
 
     Late.phase, Late.node = phase, 5004
-    found, expected = of_one_union(
-        lambda folder: flower_round(of, clients(of, folder), grid_of=Late, note=notes.append)[0],
-        lambda folder: run(of, LocalExchange(clients(of, folder), {phase: {104}})), tmp_path)
+    found, _ = flower_round(of, clients(of, tmp_path / "one"), grid_of=Late, note=notes.append)
+    expected = run(of, LocalExchange(clients(of, tmp_path / "other"), {phase: {104}}))
     assert found.lost[phase] == [4]
     assert (found.rows == expected.rows).all()
     assert (found.dense == expected.dense).all()
@@ -99,12 +97,32 @@ class TwiceGrid(InProcessGrid):
 
 def test_of_two_answers_the_first_counts(tmp_path):
     of = plan("union", "cpp5")
-    found, expected = of_one_union(
-        lambda folder: flower_round(of, clients(of, folder), grid_of=TwiceGrid)[0],
-        lambda folder: run(of, LocalExchange(clients(of, folder))), tmp_path)
+    found, _ = flower_round(of, clients(of, tmp_path / "one"), grid_of=TwiceGrid)
+    expected = run(of, LocalExchange(clients(of, tmp_path / "other")))
     assert (found.rows == expected.rows).all()
     assert (found.dense == expected.dense).all()
     assert len(found.finished) == CLIENTS
+
+
+class ImpostorGrid(InProcessGrid):
+    """Before its own answer, node 5003 sends one in node 5004's name."""
+
+    def pull_messages(self, message_ids):
+        found = list(super().pull_messages(message_ids))
+        own = [reply for reply in found if reply.metadata.src_node_id == 5003]
+        return [*map(self.posing, own), *found]
+
+    def posing(self, reply):
+        asked = Message(RecordDict(), 5004, reply.metadata.message_type, group_id=reply.metadata.group_id)
+        content = {name: np.zeros_like(value) for name, value in from_records(reply.content).items()}
+        return Message(to_records(content), reply_to=asked)
+
+
+def test_an_answer_in_anothers_name_is_its_senders(tmp_path):
+    of, notes = plan("union", "cpp5"), list[str]()
+    found, _ = flower_round(of, clients(of, tmp_path), grid_of=ImpostorGrid, note=notes.append)
+    assert 4 in found.finished
+    assert 3 not in found.finished
 
 
 def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_path, monkeypatch):
@@ -117,7 +135,7 @@ def test_a_late_answer_in_place_of_the_one_asked_for_is_noted_and_left_out(tmp_p
     keys: dict[str, np.ndarray] = {"round": np.array(1, np.int64), "clients": np.array(CLIENTS, np.int32),
                                    "run": np.zeros(32, np.uint8)}
     assert list(exchange("keys", {0: keys})) == [0]
-    late = Message(to_records({"a": np.zeros(1)}), nodes[0], "query.keys", group_id="1")
+    late = Message(to_records({"a": np.zeros(1)}), nodes[0], "query.keys", group_id="1 ab")
     monkeypatch.setattr(
         grid, "send_and_receive", lambda sent, timeout=None: [Message(to_records({"a": np.zeros(1)}), reply_to=late)])
     assert exchange("shares", {0: {"round": np.array(1, np.int64)}}) == {}

@@ -13,7 +13,9 @@ from contracts.summaries.federated import ServerAppSummary
 from federated.clients import client_files, prepare
 from federated.flower.client_app import app as client_app
 from federated.flower.in_process_grid import InProcessGrid
-from federated.flower.server_app import main, started, wait_for_nodes
+from federated.flower.seats import Seats
+from federated.flower.server_app import main, started, wait_for_clients
+from federated.flower.stragglers import Closing
 from federated.jobs.federate_job import deployed_parts
 from federated.rounds.public_setup import public_setup
 from tests.federated import small_world
@@ -30,6 +32,10 @@ def folder(tmp_path_factory):
 def grid_of(folder, setting):
     nodes = {node + 70: node for node in range(6)}
     return InProcessGrid(client_app, nodes, {"folder": str(folder), "setting": setting})
+
+
+def seats_of(folder, setting):
+    return Seats(grid_of(folder, setting), client_files.identities(folder), Closing())
 
 
 def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
@@ -61,15 +67,35 @@ def test_what_was_deployed_becomes_parts_of_a_bundle(folder):
 
 
 def test_holders_are_counted_before_the_first_round_where_the_averaging_divides_by_them(folder, tmp_path):
-    nodes = list(range(70, 76))
-    laavg = started(public_setup(folder, "fedlaavg"), grid_of(folder, "fedlaavg"), nodes, tmp_path)
+    laavg = started(public_setup(folder, "fedlaavg"), seats_of(folder, "fedlaavg"), tmp_path)
     assert laavg.latest is not None
     assert laavg.latest.holders.min() >= 1
     assert laavg.latest.holders.max() == 6
-    assert started(public_setup(folder, "cpp5"), grid_of(folder, "cpp5"), nodes, tmp_path).heat is None
+    assert started(public_setup(folder, "cpp5"), seats_of(folder, "cpp5"), tmp_path).heat is None
 
 
 def test_nodes_are_waited_for_and_too_few_are_refused(folder):
-    assert wait_for_nodes(grid_of(folder, "cpp5"), 6, seconds=0.0) == list(range(70, 76))
-    with pytest.raises(FederatedError, match="6 nodes are connected and 7 are wanted"):
-        wait_for_nodes(grid_of(folder, "cpp5"), 7, seconds=0.0)
+    assert wait_for_clients(seats_of(folder, "cpp5"), 6, seconds=0.0) == list(range(6))
+    with pytest.raises(FederatedError, match="nodes of 6 clients are connected and 7 are wanted"):
+        wait_for_clients(seats_of(folder, "cpp5"), 7, seconds=0.0)
+
+
+def test_nodes_start_anew_under_other_ids_join_and_leave_between_rounds(folder, tmp_path):
+    """Clients keep their numbers, so FedLaAvg knows whose upload it has, and cohorts stay what they are."""
+    seats = seats_of(folder, "fedlaavg")
+    grid = seats.grid
+    first = grid.contexts.pop(75)  # client 5 is not there yet
+    training = started(public_setup(folder, "fedlaavg"), seats, tmp_path)
+    training.run(2, lambda rows, dense: {}, 9, lambda entry: None)
+    assert training.latest is not None
+    seen = training.latest.accepted.copy()
+    assert (seen > 0).tolist() == [True] * 5 + [False]
+    left = grid.contexts.pop(70)
+    grid.contexts = {300 - node: context for node, context in grid.contexts.items()} | {40: first}
+    for node, context in grid.contexts.items():
+        context.node_id = node
+    training.run(5, lambda rows, dense: {}, 9, lambda entry: None)
+    assert [entry.lost for entry in training.history] == [{}] * 5
+    assert training.latest.accepted[0] == seen[0]
+    assert (training.latest.accepted[1:] > seen[1:]).all()
+    assert left.node_config["partition-id"] == 0

@@ -45,7 +45,7 @@ def test_the_formulas_by_hand():
     per_phase = predicted(**PAPER, per_row=True)
     assert per_phase["keys"] == (204, 36)
     assert per_phase["shares"] == (92 * 6, 208 * 6 + 20 * 16 + 4)
-    assert per_phase["union"] == (2 * 300, 96 * 6)
+    assert per_phase["union"] == (4 * 300, 96 * 6)
     assert per_phase["agree_union"] == per_phase["agree_update"] == (64, 2)
     assert per_phase["open_union"] == per_phase["open_update"] == (16 * 6, 68 * 11)  # 11 are more than two thirds of 16
     assert per_phase["choose"] == (10, 38)

@@ -10,19 +10,16 @@ from federated.protocol.direct_exchange import DirectExchange
 from federated.protocol.messages import ROUND, Message
 from federated.protocol.round_server import RoundServer
 from tests.federated.local_exchange import LocalExchange
-from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, of_one_union, plan, run
+from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run
 
 
 def test_a_round_opens_what_it_does_elsewhere(tmp_path):
     of = plan("union", "cpp5")
     tables = np.random.default_rng(0).normal(size=(SPACE, WIDTH)).astype(np.float32)
 
-    def directly(folder):
-        here = clients(of, folder)
-        server = RoundServer(of, 1, DirectExchange(here.__getitem__), tables, np.zeros(DENSE, dtype=np.float32))
-        return server.run(here)
-
-    opened, expected = of_one_union(directly, lambda folder: run(of, LocalExchange(clients(of, folder))), tmp_path)
+    here = clients(of, tmp_path / "one")
+    server = RoundServer(of, 1, DirectExchange(here.__getitem__), tables, np.zeros(DENSE, dtype=np.float32))
+    opened, expected = server.run(here), run(of, LocalExchange(clients(of, tmp_path / "other")))
     assert (opened.rows == expected.rows).all()
     assert (opened.dense == expected.dense).all()
     assert len(opened.finished) == CLIENTS

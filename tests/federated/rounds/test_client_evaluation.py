@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import RoundAbandoned
 from federated.clients import prepare
-from federated.flower.client_app import client_of
+from federated.device.own_client import client_of
 from federated.rounds import client_evaluation
 from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.public_setup import public_setup

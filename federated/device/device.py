@@ -1,0 +1,45 @@
+"""A client on a device of its own: its rows, answers, keys and what it remembers of a round lie in its folder, and it
+replies to the protocol's messages, over whatever channel brings them.
+
+    FOLDER/clients/N/round-SETTING.safetensors    what it remembers of the round (federated/protocol/round_client.py)
+
+Needs torch, numpy, pyarrow, pydantic, safetensors, cryptography and pycryptodome (`pip install 'sluice[device]'`):
+no Spark, no Flower, no torch-geometric.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load, save
+
+from contracts.atomic_write import durable
+from contracts.errors import ProtocolError
+from federated.clients import client_files
+from federated.device.own_client import client_of
+from federated.protocol.messages import Message, Phase
+
+
+class Device:
+    """Client `number` of a prepared folder, for one setting. `unmasked`: whether it trains where the setting has no
+    masks."""
+
+    def __init__(self, folder: Path, setting: str, number: int, unmasked: bool = False) -> None:
+        self._client = client_of(folder, setting, number)
+        self._memory = client_files.client(folder, number) / f"round-{setting}.safetensors"
+        if not self._client.plan.masked and not unmasked:
+            raise ProtocolError(f"setting {setting!r} has no masks, so that the server would see this client's update; "
+                                "refused")
+
+    def handle(self, phase: Phase, message: Message) -> Message:
+        """The reply; what the client remembers is on the disk before it leaves. Raises ProtocolError on a refusal."""
+        reply, memory = self._client.handle(phase, message, self._remembered())
+        with durable(self._memory) as draft:
+            draft.write_bytes(save({name: np.asarray(value, order="C") for name, value in memory.items()}))
+        return reply
+
+    def _remembered(self) -> Message:
+        if not self._memory.exists():
+            return {}
+        return dict(load(self._memory.read_bytes()))

@@ -1,0 +1,92 @@
+"""Which node speaks for which client: what nodes sign is believed, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flwr.app import Message
+from flwr.clientapp import ClientApp
+
+from federated.flower.array_records import from_records, to_records
+from federated.flower.in_process_grid import InProcessGrid
+from federated.flower.seats import SEAT, TRIES, Seats, seat_reply
+from federated.flower.stragglers import Closing
+from tests.federated.local_exchange import IDENTITIES, PUBLISHED
+
+CLIENTS = 4
+
+
+def app_of(changed=lambda number, reply: reply):
+    """Nodes that answer as the client of their partition; `changed` by one that lies."""
+    app = ClientApp()
+
+    @app.query(SEAT)
+    def seat(message, context):
+        number = int(context.node_config["partition-id"])
+        context.state["asked"] = to_records({"asked": np.ones(1)})["arrays"]
+        return Message(to_records(changed(number, seat_reply(from_records(message.content), IDENTITIES[number]))),
+                       reply_to=message)
+
+    return app
+
+
+def seats_of(app, notes, nodes=None):
+    grid = InProcessGrid(app, nodes or {number + 70: number for number in range(CLIENTS)}, {})
+    return Seats(grid, PUBLISHED[:CLIENTS], Closing(), notes.append), grid
+
+
+def test_a_client_is_found_by_its_signature_whatever_its_node_is_called():
+    notes = list[str]()
+    seats, grid = seats_of(app_of(), notes, {9: 2, 7: 0, 88: 3})
+    assert seats.there() == [0, 2, 3]
+    assert [seats[client] for client in (0, 2, 3)] == [7, 9, 88]
+    grid.contexts[5] = grid.contexts.pop(9)  # started anew
+    grid.contexts[5].node_id = 5
+    del grid.contexts[7]
+    assert seats.there() == [2, 3]
+    assert seats[2] == 5
+    assert not notes
+
+
+def posing(number, reply):
+    return reply | {"signer": np.array(0, np.int32)} if number == 1 else reply
+
+
+def garbage(number, reply):
+    return {"signer": np.array([1, 2])} if number == 1 else reply
+
+
+def stranger(number, reply):
+    return reply | {"signer": np.array(CLIENTS, np.int32)} if number == 1 else reply
+
+
+@pytest.mark.parametrize("changed", [posing, garbage, stranger])
+def test_a_node_that_lies_gets_no_seat_and_takes_nobodys(changed):
+    notes = list[str]()
+    seats, _ = seats_of(app_of(changed), notes)
+    assert seats.there() == [0, 2, 3]
+    assert seats[0] == 70
+    assert len(notes) == 1
+    for _ in range(5):
+        seats.there()
+    assert len(notes) == TRIES  # and is not asked for ever
+
+
+def test_of_two_nodes_of_one_client_the_later_one_is_asked():
+    notes = list[str]()
+    seats, grid = seats_of(app_of(), notes)
+    seats.there()
+    grid.contexts[99] = InProcessGrid(app_of(), {99: 2}, {}).contexts[99]
+    for _ in range(4):
+        assert seats.there() == [0, 1, 2, 3]
+        assert seats[2] == 99
+
+
+def test_what_one_run_was_told_is_of_no_use_in_another():
+    said = dict[int, dict[str, np.ndarray]]()
+    first, _ = seats_of(app_of(lambda number, reply: said.setdefault(number, reply)), [])
+    first.there()
+    notes = list[str]()
+    second, _ = seats_of(app_of(lambda number, reply: said[number]), notes)
+    assert second.there() == []
+    assert len(notes) == CLIENTS
