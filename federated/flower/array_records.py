@@ -1,15 +1,22 @@
 """Named arrays as one of Flower's records, and back: what came over the wire is measured before it is decoded.
 
-A record's array is a .npy file. Of these the plainest alone is read (numbers, C order, the header that numpy writes),
-and only where the bytes that follow are as many as the header declares: no archive, no pickle, no allocation that the
-sender did not send.
+A message is one array of Flower's, whose bytes are all of the message's: to Flower an array is an object with parts of
+its own, each of which is pushed and pulled by itself.
+
+    for each array: bytes of its name (u16), its name, bytes of its file (u32), its file
+
+A file is a .npy file. Of these the plainest alone is read (numbers, C order, the header that numpy writes), and only
+where the bytes that follow are as many as the header declares: no archive, no pickle, no allocation that the sender did
+not send.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from io import BytesIO
 from math import prod
+from struct import Struct
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, RecordDict
@@ -17,7 +24,8 @@ from flwr.app import Array, ArrayRecord, RecordDict
 from contracts.errors import ProtocolError
 from federated.protocol.messages import Message
 
-ARRAYS = "arrays"
+ARRAYS, PACKED = "arrays", "packed"
+NAME, FILE = Struct("<H"), Struct("<I")
 MOST_ARRAYS, MOST_AXES = 64, 4
 MAGIC, HEADER_BYTES = b"\x93NUMPY\x01\x00", 4096
 HEADER = re.compile(
@@ -27,18 +35,48 @@ HEADER = re.compile(
 
 def to_records(message: Mapping[str, np.ndarray]) -> RecordDict:
     """Named arrays as one ArrayRecord."""
-    arrays = {name: Array(np.asarray(value, order="C")) for name, value in message.items()}
-    return RecordDict({ARRAYS: ArrayRecord(arrays)})
+    return records_of({name: _file(value) for name, value in message.items()})
+
+
+def records_of(files: Mapping[str, bytes]) -> RecordDict:
+    """Named files as one ArrayRecord of one array."""
+    packed = b"".join(NAME.pack(len(name.encode())) + name.encode() + FILE.pack(len(file)) + file
+                      for name, file in files.items())
+    return RecordDict({ARRAYS: ArrayRecord({PACKED: Array("uint8", (len(packed),), "numpy.ndarray", packed)})})
 
 
 def from_records(records: RecordDict, name: str = ARRAYS) -> Message:
     """Raises ProtocolError when there are no arrays, or more than a message has, or one does not decode."""
-    if name not in records.array_records:
-        raise ProtocolError(f"a message has no record {name!r}; it has {sorted(records)[:MOST_ARRAYS]}")
-    arrays = records.array_records[name]
-    if len(arrays) > MOST_ARRAYS:
-        raise ProtocolError(f"a message has {len(arrays)} arrays, {MOST_ARRAYS} are the most; refused")
-    return {key: decoded(array.data) for key, array in arrays.items()}
+    return {key: decoded(file) for key, file in files_in(records, name).items()}
+
+
+def files_in(records: RecordDict, name: str = ARRAYS) -> dict[str, bytes]:
+    """The inverse of `records_of`. Raises ProtocolError on anything else."""
+    if name not in records.array_records or list(records.array_records[name]) != [PACKED]:
+        raise ProtocolError(f"a message has no record {name!r} of one array; it has {sorted(records)[:MOST_ARRAYS]}")
+    data, files, at = records.array_records[name][PACKED].data, dict[str, bytes](), 0
+    while at < len(data):
+        if len(files) == MOST_ARRAYS:
+            raise ProtocolError(f"a message has more than {MOST_ARRAYS} arrays; {MOST_ARRAYS} are the most; refused")
+        raw, at = _sized(data, at, NAME)
+        file, at = _sized(data, at, FILE)
+        files[raw.decode(errors="replace")] = file
+    return files
+
+
+def _sized(data: bytes, at: int, size: Struct) -> tuple[bytes, int]:
+    """The bytes after their number at this place, and where the next begin."""
+    start = at + size.size
+    end = start + size.unpack_from(data, at)[0] if start <= len(data) else len(data) + 1
+    if end > len(data):
+        raise ProtocolError(f"a message does not decode: it ends after {len(data)} bytes, within an array")
+    return data[start:end], end
+
+
+def _file(value: np.ndarray) -> bytes:
+    written = BytesIO()
+    np.save(written, np.asarray(value, order="C"), allow_pickle=False)
+    return written.getvalue()
 
 
 def decoded(data: bytes) -> np.ndarray:

@@ -12,7 +12,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from contracts.errors import ProtocolError, RoundAbandoned
-from federated.flower.array_records import ARRAYS, from_records
+from federated.flower.array_records import ARRAYS, PACKED, files_in, from_records, records_of, to_records
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount
@@ -27,16 +27,20 @@ CLIENTS, LIAR, LIES = 6, 2, 5_000
 Change = Callable[[dict[str, bytes], np.random.Generator], RecordDict]
 
 
-def records(files: dict[str, bytes]) -> RecordDict:
-    return RecordDict({ARRAYS: ArrayRecord({name: Array("", (), "numpy.ndarray", data)
-                                            for name, data in files.items()})})
+def packed(change: Callable[[bytes, np.random.Generator], bytes]) -> Change:
+    """Changes the bytes of the message as it is sent."""
+    def changed(files, drawn):
+        data = records_of(files).array_records[ARRAYS][PACKED].data
+        return RecordDict({ARRAYS: ArrayRecord({PACKED: Array("", (), "numpy.ndarray", change(data, drawn))})})
+
+    return changed
 
 
 def of_one(change: Callable[[bytes, np.random.Generator], bytes]) -> Change:
     """Changes one array's bytes."""
     def changed(files, drawn):
         name = sorted(files)[drawn.integers(len(files))]
-        return records(files | {name: change(files[name], drawn)})
+        return records_of(files | {name: change(files[name], drawn)})
 
     return changed
 
@@ -68,12 +72,14 @@ CHANGES: dict[str, Change] = {
     "cut": of_one(lambda data, drawn: data[: drawn.integers(len(data))]),
     "longer": of_one(lambda data, drawn: data + bytes(int(drawn.integers(1, 99)))),
     "archive": of_one(lambda data, drawn: b"PK\x03\x04" + data),
-    "without": lambda files, drawn: records(dict(sorted(files.items())[1:])),
+    "anywhere": packed(flipped),
+    "ends early": packed(lambda data, drawn: data[: drawn.integers(len(data))]),
+    "without": lambda files, drawn: records_of(dict(sorted(files.items())[1:])),
     "nothing": lambda files, drawn: RecordDict(),
-    "swapped": lambda files, drawn: records(dict(zip(files, reversed(files.values()), strict=True))),
-    "more": lambda files, drawn: records(files | {"x" * int(drawn.integers(1, 3000)): b""}),
+    "swapped": lambda files, drawn: records_of(dict(zip(files, reversed(files.values()), strict=True))),
+    "more": lambda files, drawn: records_of(files | {"x" * int(drawn.integers(1, 3000)): b""}),
     "padded": lambda files, drawn: RecordDict(
-        {**records(files), "more": ConfigRecord({"text": "x" * int(drawn.integers(1, 4000))})}),
+        {**records_of(files), "more": ConfigRecord({"text": "x" * int(drawn.integers(1, 4000))})}),
 }
 
 
@@ -89,8 +95,7 @@ class LyingGrid(InProcessGrid):
                 for reply in super().pull_messages(message_ids)]
 
     def _lied(self, reply):
-        files = {name: array.data for name, array in reply.content.array_records[ARRAYS].items()}
-        content = self.changes[0](files, self.drawn)
+        content = self.changes[0](files_in(reply.content), self.drawn)
         if self.phase == "train":
             self.said = difference(from_records(reply.content), content)
         asked = Message(RecordDict(), LIAR, reply.metadata.message_type, group_id=reply.metadata.group_id)
@@ -236,8 +241,7 @@ def test_ten_thousand_lies(tmp_path, masking, policy):
     exchange = FlowerExchange(grid, [LIAR], None, ByteCount())
     for number in range(LIES):
         phase, change = PHASES[number % len(PHASES)], sorted(CHANGES)[number // len(PHASES) % len(CHANGES)]
-        files = {name: Array(value).data for name, value in honest[phase].items()}
-        grid.content = CHANGES[change](files, drawn)
+        grid.content = CHANGES[change](files_in(to_records(honest[phase])), drawn)
         lie = exchange(phase, {0: {ROUND: np.array(1)}}).get(0)
         known = phase, None if lie is None else digest(lie)
         if known in played:

@@ -11,7 +11,17 @@ import pytest
 from flwr.app import Array, ArrayRecord, RecordDict
 
 from contracts.errors import ProtocolError
-from federated.flower.array_records import MAGIC, MOST_ARRAYS, decoded, from_records, to_records
+from federated.flower.array_records import (
+    ARRAYS,
+    MAGIC,
+    MOST_ARRAYS,
+    PACKED,
+    decoded,
+    files_in,
+    from_records,
+    records_of,
+    to_records,
+)
 
 
 def file_of(array):
@@ -71,12 +81,33 @@ def test_what_is_no_array_of_numbers_is_refused_before_anything_is_allocated(dat
 def test_records_that_hold_no_arrays_or_too_many_are_refused():
     with pytest.raises(ProtocolError, match="no record"):
         from_records(RecordDict())
-    bad = Array("float32", (3,), "numpy.ndarray", b"nonsense")
+    unpacked = Array("float32", (3,), "numpy.ndarray", b"nonsense")
+    with pytest.raises(ProtocolError, match="no record 'arrays' of one array"):
+        from_records(RecordDict({"arrays": ArrayRecord({"a": unpacked})}))
     with pytest.raises(ProtocolError, match="does not decode"):
-        from_records(RecordDict({"arrays": ArrayRecord({"a": bad})}))
+        from_records(records_of({"a": b"nonsense"}))
     many = to_records({f"a{number}": np.zeros(1) for number in range(MOST_ARRAYS + 1)})
     with pytest.raises(ProtocolError, match="64 are the most"):
         from_records(many)
+
+
+def test_a_message_is_one_of_flowers_arrays_whatever_it_holds():
+    records = to_records({"a": np.zeros(3), "b": np.array(1)})
+    assert list(records.array_records[ARRAYS]) == [PACKED]
+    assert sorted(files_in(records)) == ["a", "b"]
+    assert from_records(to_records({})) == {}
+
+
+def test_a_message_that_is_cut_anywhere_is_refused_or_shorter():
+    whole = records_of({"a": file_of(np.zeros(2)), "bc": file_of(np.array(3))}).array_records[ARRAYS][PACKED].data
+    first = len(records_of({"a": file_of(np.zeros(2))}).array_records[ARRAYS][PACKED].data)
+    for length in range(len(whole)):
+        records = RecordDict({ARRAYS: ArrayRecord({PACKED: Array("", (), "", whole[:length])})})
+        if length in (0, first):
+            assert len(from_records(records)) == bool(length)
+        else:
+            with pytest.raises(ProtocolError, match="within an array"):
+                from_records(records)
 
 
 def test_ten_thousand_mutations_are_arrays_or_refused():
