@@ -213,11 +213,22 @@ class FederatedRun:
             return chosen
         drawn = random.Random(self.seed * 1_000_003 + unique)
         if self.cohorts:
-            present = [[client for client in each if client in set(there)]
-                       for each in drawn.sample(self._cohorts, len(self._cohorts))]
-            enough = [each for each in present if 2 * len(each) >= self.plan.clients]
-            return enough[0] if enough else max(present, key=len)
+            groups = self._groups(set(there))
+            return drawn.sample(groups, len(groups))[0]
         return drawn.sample(there, min(self.plan.clients, len(there)))
+
+    def _groups(self, there: set[int]) -> list[list[int]]:
+        """Who is there of each cohort; cohorts of which too few are come together with the next ones, in an order that
+        stays the same, so that groups differ only as those who are there do."""
+        enough, groups, left = max(self.plan.min_clients, -(-self.plan.clients // 2)), [], list[int]()
+        for cohort in self._cohorts:
+            left += [client for client in cohort if client in there]
+            if len(left) >= enough:
+                groups.append(left)
+                left = []
+        if left:
+            groups = [*groups[:-1], [*groups[-1], *left]] if groups else [left]
+        return [sorted(group) for group in groups]
 
     @cached_property
     def _cohorts(self) -> list[list[int]]:

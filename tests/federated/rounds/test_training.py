@@ -179,8 +179,11 @@ def test_an_attempt_that_opened_nothing_is_void_for_all_that_were_in_it(tmp_path
     assert [(entry.clients, entry.abandoned) for entry in run.history] == [(CLIENTS - 1, 1), (CLIENTS - 1, 0)]
 
 
-def test_clients_of_cohorts_always_come_together(tmp_path):
-    """Twelve clients in rounds of at most five: three groups of four, each of which comes."""
+@pytest.mark.parametrize(("there", "groups"), [
+    (range(CLIENTS), {4}),  # twelve clients in rounds of at most five: three groups, each of which comes
+    ((0, 4, 7, 11), {4}),  # too few of each: they come together all the same
+])
+def test_clients_of_cohorts_always_come_together(tmp_path, there, groups):
     of = plan("union", "all", clients=5)
     sound = {n: RoundClient(of, c.trainer, None, identity=c.masks.identity)
              for n, c in made(replace(of, rule="latest"), tmp_path).items()}
@@ -188,10 +191,10 @@ def test_clients_of_cohorts_always_come_together(tmp_path):
     run = FederatedRun(
         plan=of, exchange=LocalExchange(sound), population=CLIENTS, folder=tmp_path / "run", seed=1, cohorts=True,
         rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32),
-        on_opened=lambda opened: seen.add(tuple(opened.finished)))
+        available=lambda number: list(there), on_opened=lambda opened: seen.add(tuple(opened.finished)))
     run.run(12, lambda rows, dense: {}, 99, lambda entry: None)
-    assert sorted(sum(seen, ())) == list(range(CLIENTS))
-    assert {len(each) for each in seen} == {4}
+    assert sorted(sum(seen, ())) == list(there)
+    assert {len(each) for each in seen} == groups
 
 
 def test_a_servers_optimiser_goes_on_after_a_restart_as_if_there_had_been_none(tmp_path):
