@@ -47,7 +47,7 @@ class Snapshot:
 
 
 class ChangingIndex:
-    """`vectors` [size, d] of all items, those of `base` first. One thread changes, one merges, all search."""
+    """`vectors` [size, d] of all items, those of `base` first. One thread changes, any may merge, all search."""
 
     def __init__(self, base: ItemIndex, vectors: np.ndarray) -> None:
         count, size = len(base), len(vectors)
@@ -59,7 +59,7 @@ class ChangingIndex:
         self._begun, self._count = 0, 0  # of all latest ever: how many were merged away, how many of the rest there are
         self._rows, self._latest = _latest_room(vectors.shape[1])
         self._slots = np.full(size, -1, dtype=np.int64)
-        self._lock = threading.Lock()
+        self._lock, self._merging = threading.Lock(), threading.Lock()
         self.asked: deque[np.ndarray] = deque(maxlen=QUERIES)
         self.snapshot = self._taken()
 
@@ -89,7 +89,11 @@ class ChangingIndex:
             self.snapshot = self._taken()
 
     def merge(self) -> None:
-        """Takes the latest into the merged index; searches go on meanwhile."""
+        """Takes the latest into the merged index; searches go on meanwhile, another merge waits for this one."""
+        with self._merging:
+            self._merge()
+
+    def _merge(self) -> None:
         with self._lock:
             count, rows = self._count, self._rows[: self._count].copy()
             vectors, kept = self._latest, self._in_merged.copy()

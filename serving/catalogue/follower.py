@@ -35,7 +35,7 @@ class Follower:
         self.applied, self.failure, self._current = 0, "", time.monotonic()
         self._recalls: deque[float] = deque(maxlen=QUERIES)
         self._delays: deque[float] = deque(maxlen=LATEST)
-        self._stopping = threading.Event()
+        self._measured, self._stopping = time.monotonic(), threading.Event()
         self._threads = [threading.Thread(target=work, name=name, daemon=True)
                          for name, work in (("catalogue", self._follow), ("catalogue-merge", self._merge))]
 
@@ -89,13 +89,24 @@ class Follower:
         name_thread()
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), MERGE_PRIORITY)
-        index, measured = self._fresh.index, time.monotonic()
+        failing = False
         while not self._stopping.wait(POLL_SECONDS):
-            if index.unmerged >= MERGE_AT:
-                index.merge()
-            if time.monotonic() > measured + RECALL_SECONDS and index.asked:
-                self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT))
-                measured = time.monotonic()
+            try:
+                self._tend()
+                failing = False
+            except Exception as error:  # whatever it is, the next try may succeed
+                if not failing:
+                    log.error("changes of items are not merged", exc_info=error)
+                failing = True
+
+    def _tend(self) -> None:
+        """Merges where enough has come, and measures now and then."""
+        index = self._fresh.index
+        if index.unmerged >= MERGE_AT:
+            index.merge()
+        if time.monotonic() > self._measured + RECALL_SECONDS and index.asked:
+            self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT))
+            self._measured = time.monotonic()
 
     def _step(self) -> bool:
         """Whether there may be more."""

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import faiss
 import numpy as np
 import pytest
 
@@ -9,6 +14,7 @@ from serving.bundle.item_set import ItemSet
 from serving.catalogue.changing_index import MOST_LATEST, ChangingIndex
 
 COUNT, SIZE, WIDTH = 1200, 1600, 8
+SECONDS = 60
 
 
 @pytest.fixture(params=["exact", "lists"])
@@ -93,6 +99,48 @@ def test_merging_makes_room(index: ChangingIndex) -> None:
     index.merge()
     assert index.free == MOST_LATEST
     assert index.unmerged == 0
+
+
+class ToldLock:
+    """A lock that says when a second thread wants it."""
+
+    def __init__(self) -> None:
+        self.wanted, self._lock, self._asked = threading.Event(), threading.Lock(), 0
+
+    def ask(self) -> int:
+        self._asked += 1
+        if self._asked == 2:
+            self.wanted.set()
+        return self._asked
+
+    def __enter__(self) -> None:
+        self.ask()
+        self._lock.acquire()
+
+    def __exit__(self, *about: object) -> None:
+        self._lock.release()
+
+
+def test_a_merge_waits_for_another(index: ChangingIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins in the middle of the first: it comes as far as it may before the first goes on."""
+    lock, inside, clone = ToldLock(), ToldLock(), faiss.clone_index
+    second: list[Future[None]] = []
+
+    def slow(found: Any) -> Any:
+        if inside.ask() == 1:
+            second.append(pool.submit(index.merge))
+            while not lock.wanted.wait(0.01) and not inside.wanted.is_set():
+                pass
+        return clone(found)
+
+    monkeypatch.setattr(index, "_merging", lock, raising=False)
+    index.put(np.arange(400))
+    with ThreadPoolExecutor(2) as pool, monkeypatch.context() as patch:
+        patch.setattr(faiss, "clone_index", slow)
+        pool.submit(index.merge).result(SECONDS)
+        second[0].result(SECONDS)
+    assert (index.merges, index.unmerged) == (2, 0)
+    assert all(index.recall(query, 100) >= 0.95 for query in queries())
 
 
 def test_bids_that_change_cost_no_recall() -> None:

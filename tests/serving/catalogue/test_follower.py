@@ -5,9 +5,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue import follower as following
 from serving.catalogue.change import WITHDRAWN, Change, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.follower import Follower
@@ -55,3 +57,19 @@ def test_a_failure_is_told_and_passes(
             store.record([withdrawal("i05")])
             until(lambda: "ZeroDivisionError" in follower.failure)
         until(lambda: follower.applied == 1 and not follower.failure)
+
+
+def test_a_merge_that_fails_is_told_and_tried_again(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture
+) -> None:
+    fresh = FreshBundle(loaded, bundle_folder)
+    fresh.index.put(np.arange(3))
+    fresh.index.publish()
+    merge, outcomes = fresh.index.merge, [False, False]
+    monkeypatch.setattr(following, "MERGE_AT", 1)
+    monkeypatch.setattr(fresh.index, "merge", lambda: merge() if not outcomes else 1 / int(outcomes.pop()))
+    with closing(ChangeStore(tmp_path)), closing(Follower(fresh, tmp_path)) as follower:
+        follower.start()
+        until(lambda: fresh.index.merges == 1)
+    assert caplog.text.count("changes of items are not merged") == 1
