@@ -1,5 +1,6 @@
-"""examples/WINDOW/day=D: encoded examples of train, validation and test, sorted by row id; as many files a day as its
-bytes ask for, at most four of a small one.
+"""examples/WINDOW/day=D: encoded examples of train, validation and test, in as many files a day as the bytes of the
+largest day ask for; a file holds the rows of one remainder of the row id, sorted by it, so that rows in file order are
+the same on any engine and cluster.
 
 The negatives of the training window are thinned here, with the same rows kept on any cluster. A long log comes some
 days at a time, so that what is sorted at once fits in memory.
@@ -23,8 +24,8 @@ from pipelines.engine.day_partitions import publish
 from pipelines.windows.down_sampling import positives_and_some_negatives
 from pipelines.windows.windows import WINDOW
 
-FILES = 4  # of a day, at most, while no file exceeds FILE_BYTES
 FILE_BYTES = 256 << 20
+FILE = "_file"  # the number of a row's file in its day
 
 
 def write(
@@ -48,6 +49,7 @@ def write(
     for window in WINDOWS:
         staged = staging / f"{WINDOW}={window}"
         staged.mkdir(parents=True, exist_ok=True)
+        _flatten(staged)
         written[window] = publish(part.sparkSession, staged, out.examples(window), only)
     shutil.rmtree(staging)
     return written
@@ -57,11 +59,20 @@ def files_of(features: Path, day: str | None = None) -> int:
     """By the raw features of the day, or of the largest one: encoded, a row has about as many bytes."""
     days = features.glob(f"{DAY}={day or '*'}")
     largest = max((sum(file.stat().st_size for file in place.glob("*.parquet")) for place in days), default=0)
-    return max(FILES, -(-largest // FILE_BYTES))
+    return max(1, -(-largest // FILE_BYTES))
 
 
 def _stage(encoded: DataFrame, staging: Path, files: int) -> None:
-    """Adds to what is there."""
-    spread = encoded.repartition(WINDOW, DAY, F.pmod(F.col(ROW), F.lit(files)))
-    ordered = spread.sortWithinPartitions(WINDOW, DAY, ROW)
-    ordered.write.mode("append").partitionBy(WINDOW, DAY).parquet(str(staging))
+    """Adds to what is there. The number is a folder: no engine but Apache Spark writes a file for each of its tasks."""
+    places = (WINDOW, DAY, FILE)
+    spread = encoded.withColumn(FILE, F.pmod(F.col(ROW), F.lit(files))).repartition(*places)
+    spread.sortWithinPartitions(*places, ROW).write.mode("append").partitionBy(*places).parquet(str(staging))
+
+
+def _flatten(staged: Path) -> None:
+    """day=D/_file=K/NAME becomes day=D/K-NAME; NAME is of this run alone, by which readers know what has changed."""
+    for place in sorted(staged.glob(f"{DAY}=*/{FILE}=*")):
+        number = int(place.name.removeprefix(f"{FILE}="))
+        for file in place.glob("*.parquet"):
+            file.rename(place.parent / f"{number:05d}-{file.name}")
+        shutil.rmtree(place)

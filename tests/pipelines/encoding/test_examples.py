@@ -3,12 +3,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import examples
+from pipelines.encoding.example_figures import describe
 from pipelines.windows.windows import WINDOW
 
 SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))
@@ -62,7 +64,7 @@ def test_rows_are_sorted_in_a_few_files_whatever_the_partitioning(spark, out, tm
     examples.write([windowed(spark)], SPEC, STORED, CONFIG, out)
     found = files(out)
     assert all(table[ROW] == sorted(table[ROW]) for table in found.values())
-    assert all(len(list(path.parent.glob("*.parquet"))) <= examples.FILES for path in found)
+    assert all(len(list(path.parent.glob("*.parquet"))) == 1 for path in found)
     other = Artifacts(tmp_path / "other")
     examples.write([windowed(spark, partitions=5)], SPEC, STORED, CONFIG, other)
     assert [rows(other, window) for window in WINDOWS] == [rows(out, window) for window in WINDOWS]
@@ -74,7 +76,40 @@ def test_a_large_day_has_more_files(tmp_path, monkeypatch):
         (tmp_path / f"day={day}").mkdir()
         (tmp_path / f"day={day}" / "part.parquet").write_bytes(b"-" * size)
     assert examples.files_of(tmp_path) == examples.files_of(tmp_path, "2026-01-06") == 11
-    assert examples.files_of(tmp_path, "2026-01-05") == examples.files_of(tmp_path / "none") == 4
+    assert (examples.files_of(tmp_path, "2026-01-05"), examples.files_of(tmp_path / "none")) == (4, 1)
+
+
+def test_a_large_day_is_written_as_so_many_files_of_the_same_rows(spark, out, tmp_path, monkeypatch):
+    other = Artifacts(tmp_path / "other")
+    examples.write([windowed(spark)], SPEC, STORED, CONFIG, other)
+    monkeypatch.setattr(examples, "files_of", lambda *_: 3)
+    written = examples.write([windowed(spark, partitions=5)], SPEC, STORED, CONFIG, out)
+    assert written == {name: DAYS[name] for name in WINDOWS}
+    for path, table in files(out).items():
+        number = int(path.name.split("-", 1)[0])
+        assert table[ROW] == sorted(table[ROW])
+        assert {row % 3 for row in table[ROW]} == {number}
+        assert examples.FILE not in table
+        assert len(list(path.parent.iterdir())) == 3
+    assert [rows(out, window) for window in WINDOWS] == [rows(other, window) for window in WINDOWS]
+    assert [describe(spark, out.examples(window)).content_hash for window in WINDOWS] == [
+        describe(spark, other.examples(window)).content_hash for window in WINDOWS]
+    before = set(files(out))
+    again = examples.write([windowed(spark)], SPEC, STORED, CONFIG, out)
+    assert again == {name: [] for name in WINDOWS}
+    assert set(files(out)) == before
+
+
+def test_days_that_come_one_after_another_have_their_files(spark, out, monkeypatch):
+    monkeypatch.setattr(examples, "files_of", lambda *_: 2)
+    killed = out.examples("train").with_name(".staging") / "window=train" / "day=2026-01-05" / f"{examples.FILE}=0"
+    killed.mkdir(parents=True)
+    (killed / "part-0.parquet").write_bytes(b"-")
+    days = sorted({day for found in DAYS.values() for day in found})
+    parts = [windowed(spark).where(F.col("day") == day) for day in days]
+    assert examples.write(parts, SPEC, STORED, CONFIG, out) == {name: DAYS[name] for name in WINDOWS}
+    assert all(len(list(path.parent.glob("*.parquet"))) == 2 for path in files(out))
+    assert not list(out.examples("train").parent.glob(".*"))
 
 
 def test_a_day_replaces_its_own_rows_in_every_window_and_no_others(spark, out):
