@@ -105,8 +105,10 @@ def trained(train: Log, test: Log, of_round: int, rounds: int, noise: float, see
         total += as_words(drawn.poisson(variance / 2, train.words) - drawn.poisson(variance / 2, train.words))
         weights += RATE * signed(total) * FIXED.step / len(cohorts[number % len(cohorts)])
     score = auc(test.labels, weights[test.places].sum(axis=1))
-    own, every = (_epsilon(variance, norm, train.words, times) for times in (-(-rounds // len(cohorts)), rounds))
-    return Utility(clients, min(map(len, cohorts)), noise, own, every, score)
+    fewest = min(map(len, cohorts))
+    others = variance * (1.0 - 1.0 / fewest)  # what hides a client from the rest is their noise
+    own, every = (_epsilon(others, norm, train.words, times) for times in (-(-rounds // len(cohorts)), rounds))
+    return Utility(clients, fewest, noise, own, every, score)
 
 
 def _epsilon(variance: float, norm: float, words: int, rounds: int) -> float | None:

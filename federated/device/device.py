@@ -18,7 +18,7 @@ from contracts.atomic_write import durable
 from contracts.errors import ProtocolError
 from federated.clients import client_files
 from federated.device.own_client import client_of
-from federated.protocol.messages import Message, Phase
+from federated.protocol.messages import RUN, Message, Phase
 
 
 class Device:
@@ -34,10 +34,17 @@ class Device:
 
     def handle(self, phase: Phase, message: Message) -> Message:
         """The reply; what the client remembers is on the disk before it leaves. Raises ProtocolError on a refusal."""
-        reply, memory = self._client.handle(phase, message, self._remembered())
+        reply, memory = self._client.handle(phase, message, self._of_its_run(phase, message))
         with durable(self._memory) as draft:
             draft.write_bytes(save({name: np.asarray(value, order="C") for name, value in memory.items()}))
         return reply
+
+    def _of_its_run(self, phase: Phase, message: Message) -> Message:
+        """Rounds are numbered anew by another run, and by another start of it: what is remembered of one says nothing
+        of the other's."""
+        remembered = self._remembered()
+        known = phase == "keys" and RUN in message and RUN in remembered
+        return {} if known and not np.array_equal(message[RUN], remembered[RUN]) else remembered
 
     def _remembered(self) -> Message:
         if not self._memory.exists():

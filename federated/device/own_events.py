@@ -27,7 +27,8 @@ def encoded_events(
     """Rows in the order of the events. `events`: field -> a value per event. Raises DataError where a field is absent,
     a value is of another type, or labels are not one per event."""
     count = len(labels)
-    uneven = {name: len(values) for name, values in events.items() if len(values) != count}
+    columns = dict(events) if positions is None else {**events, "positions": positions}
+    uneven = {name: len(values) for name, values in columns.items() if len(values) != count}
     if uneven:
         raise DataError(f"{count} labels, but values of {uneven}; give one of each per event")
     ids = encoder.slot_ids(events)

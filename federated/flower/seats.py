@@ -39,20 +39,28 @@ class Seats:
         self, grid: Grid, published: Sequence[bytes], closing: Closing, note: Callable[[str], None] = lambda text: None
     ) -> None:
         self.grid, self.published, self.closing, self.note = grid, published, closing, note
-        self._node_of: dict[int, int] = {}
+        self._nodes_of: dict[int, list[int]] = {}
         self._asked: Counter[int] = Counter()
 
     def __getitem__(self, client: int) -> int:
-        return self._node_of[client]
+        return self._nodes_of[client][-1]
 
     def there(self) -> list[int]:
         """Sorted numbers of the clients whose nodes are connected now; the latest of several nodes of one client."""
         connected = set(self.grid.get_node_ids())
-        seated = set(self._node_of.values())
+        self._forget_all_but(connected)
+        seated = {node for nodes in self._nodes_of.values() for node in nodes}
         new = sorted(node for node in connected - seated if self._asked[node] < TRIES)
         if new:
             self._ask(new)
-        return sorted(client for client, node in self._node_of.items() if node in connected)
+        return sorted(self._nodes_of)
+
+    def _forget_all_but(self, connected: set[int]) -> None:
+        """A node that comes back is asked again, and a client whose latest node has left is that of its earlier one."""
+        for node in self._asked.keys() - connected:
+            del self._asked[node]
+        still = {client: [node for node in nodes if node in connected] for client, nodes in self._nodes_of.items()}
+        self._nodes_of = {client: nodes for client, nodes in still.items() if nodes}
 
     def _ask(self, nodes: list[int]) -> None:
         self._asked.update(nodes)
@@ -63,8 +71,7 @@ class Seats:
         for reply in gathered(self.grid, sent, SECONDS, self.closing):
             node, challenge = challenges.get(reply.metadata.group_id, (0, b""))
             try:
-                self._node_of[self._client(reply, challenge)] = node
-                self._asked[node] = TRIES
+                self._nodes_of.setdefault(self._client(reply, challenge), []).append(node)
             except (ProtocolError, ValueError) as error:
                 self.note(f"node {node} has no seat: {error}")
 

@@ -86,9 +86,9 @@ class Plan:
         return FixedPoint(self.clip, self.levels)
 
     def counts_holders(self, number: int) -> bool:
-        """Whether clients count who holds a row in this round: in each where contributors are bounded, else in round 0
-        alone, of the whole population, for averaging that divides by them."""
-        return self.contributors > 1 or (number == 0 and self.rule in BY_CLIENTS)
+        """Whether clients count who holds a row in this round: in each where contributors are bounded, else in the
+        attempts before the first round alone, of the whole population, for averaging that divides by them."""
+        return self.contributors > 1 or (number < ATTEMPTS and self.rule in BY_CLIENTS)
 
     @property
     def counted_digits(self) -> int:

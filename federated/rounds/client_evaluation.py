@@ -25,7 +25,7 @@ def count_scores(
     """One for each cohort; `setup` is that of HISTOGRAMS, `number` higher with each call. Raises RoundAbandoned when a
     cohort's round cannot be finished."""
     model = model_as_vector(rows, dense, setup.plan.dense)
-    cohorts = np.array_split(np.asarray(clients), -(-len(clients) // TOGETHER))
+    cohorts = np.array_split(np.asarray(clients), max(1, -(-len(clients) // TOGETHER)))
     return [_counted(setup, exchange, cohort.tolist(), model, number) for cohort in cohorts]
 
 

@@ -34,7 +34,7 @@ from federated.clients.availability import Availability
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
 from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
-from federated.protocol.round_server import OpenedRound, RoundServer
+from federated.protocol.round_server import Holders, OpenedRound, RoundServer
 from federated.secure_aggregation.roster_consistency import quorum
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
@@ -111,14 +111,25 @@ class FederatedRun:
             )
 
     def _count(self, clients: Sequence[int]) -> None:
-        groups = np.array_split(np.asarray(clients), -(-len(clients) // TOGETHER))
-        counted = [RoundServer(self.plan, 0, self.exchange, self.rows, self.dense, run=self._run).holders(
-            group.tolist()) for group in groups]
-        number = sum(each.clients for each in counted)
-        holders = np.sum([each.of_row for each in counted], axis=0) * self.population // len(clients)
-        mean_samples = sum(each.samples for each in counted) / max(number, 1)
+        groups = np.array_split(np.asarray(clients), max(1, -(-len(clients) // TOGETHER)))
+        counted = [self._group(group.tolist()) for group in groups]
+        number = max(sum(each.clients for each in counted), 1)
+        holders = np.sum([each.of_row for each in counted], axis=0) * self.population // number
+        mean_samples = sum(each.samples for each in counted) / number
         self.folder.mkdir(parents=True, exist_ok=True)
         _replace(self.folder / POPULATION, {"holders": holders, "mean_samples": np.array([mean_samples])})
+
+    def _group(self, clients: list[int]) -> Holders:
+        """In the numbers before the first round's. Raises RoundAbandoned after as many attempts as a round has."""
+        for number in range(ATTEMPTS):
+            there = [client for client in clients if client not in self.accused]
+            try:
+                server = RoundServer(self.plan, number, self.exchange, self.rows, self.dense, run=self._run)
+                return server.holders(there)
+            except RoundAbandoned as error:
+                reason = error
+                self.accused |= set(error.accused)
+        raise RoundAbandoned(f"holders were not counted in {ATTEMPTS} attempts; the last because: {reason}")
 
     def resume(self) -> int:
         """Takes up the model of the last completed round, if there is one; returns how many are done."""
@@ -219,7 +230,8 @@ class FederatedRun:
 
     def _groups(self, there: set[int]) -> list[list[int]]:
         """Who is there of each cohort; cohorts of which too few are come together with the next ones, in an order that
-        stays the same, so that groups differ only as those who are there do."""
+        stays the same, so that groups differ only as those who are there do. None has more than the words have room
+        for."""
         enough, groups, left = max(self.plan.min_clients, -(-self.plan.clients // 2)), [], list[int]()
         for cohort in self._cohorts:
             left += [client for client in cohort if client in there]
@@ -228,7 +240,9 @@ class FederatedRun:
                 left = []
         if left:
             groups = [*groups[:-1], [*groups[-1], *left]] if groups else [left]
-        return [sorted(group) for group in groups]
+        most = max(self.plan.clients, self.plan.fixed.most_clients(self.plan.max_samples))
+        return [sorted(part.tolist()) for group in groups
+                for part in np.array_split(np.asarray(group), -(-len(group) // most))]
 
     @cached_property
     def _cohorts(self) -> list[list[int]]:

@@ -47,9 +47,13 @@ class FixedPoint:
         """Weighted sums, float64."""
         return signed(words) * self.step
 
+    def most_clients(self, max_weight: int) -> int:
+        """Whose sum stays within the range of a word."""
+        return (HALF_RANGE - 1) // (max_weight * self.largest)
+
     def require_room(self, clients: int, max_weight: int) -> None:
         """Raises ConfigError when a sum could leave the range of a word."""
-        if clients * max_weight * self.largest >= HALF_RANGE:
+        if clients > self.most_clients(max_weight):
             raise ConfigError(
                 f"a sum of {clients} clients with weights up to {max_weight} and {self.levels} levels does not fit "
                 f"in 32 bits: at most {(HALF_RANGE - 1) // (clients * self.largest)} is possible as "

@@ -80,6 +80,20 @@ def test_devices_that_start_anew_with_each_message_finish_a_round(world):
         exchange("train", {0: {"round": np.array(6)}})
 
 
+def test_another_run_numbers_its_rounds_anew(world):
+    """And the round that a run has had stays done."""
+    _, folder = world
+    device = Device(folder, "cpp5", 1)
+
+    def keys(number, run):
+        return {"round": np.array(number), "clients": np.array(6, np.int32), "run": np.full(32, run, np.uint8)}
+
+    device.handle("keys", keys(60, 1))
+    assert "signature" in device.handle("keys", keys(5, 2))
+    with pytest.raises(ProtocolError, match="has done it"):
+        device.handle("keys", keys(5, 2))
+
+
 def test_a_device_takes_no_part_in_what_has_no_masks(world):
     _, folder = world
     with pytest.raises(ProtocolError, match="has no masks"):

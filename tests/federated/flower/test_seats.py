@@ -80,6 +80,20 @@ def test_of_two_nodes_of_one_client_the_later_one_is_asked():
     for _ in range(4):
         assert seats.there() == [0, 1, 2, 3]
         assert seats[2] == 99
+    del grid.contexts[99]  # and when it leaves, the one before it
+    assert seats.there() == [0, 1, 2, 3]
+    assert seats[2] == 72
+
+
+def test_a_node_that_comes_back_is_asked_again():
+    notes, silent = list[str](), [True]
+    seats, grid = seats_of(app_of(lambda number, reply: garbage(number, reply) if silent[0] else reply), notes)
+    for _ in range(TRIES + 1):
+        assert seats.there() == [0, 2, 3]
+    context = grid.contexts.pop(71)
+    seats.there()
+    silent[0], grid.contexts[71] = False, context
+    assert seats.there() == [0, 1, 2, 3]
 
 
 def test_what_one_run_was_told_is_of_no_use_in_another():

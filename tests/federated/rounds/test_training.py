@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contracts.bundle.bundle import load_weights
 from contracts.errors import RoundAbandoned
 from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.availability import alternating
 from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.plan import ATTEMPTS
 from federated.protocol.round_client import RoundClient
-from federated.rounds.training import RUN_NAME, FederatedRun
+from federated.rounds import training
+from federated.rounds.training import POPULATION, RUN_NAME, FederatedRun
 from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
 from tests.federated.meddling import Meddling
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, plan
@@ -179,9 +181,36 @@ def test_an_attempt_that_opened_nothing_is_void_for_all_that_were_in_it(tmp_path
     assert [(entry.clients, entry.abandoned) for entry in run.history] == [(CLIENTS - 1, 1), (CLIENTS - 1, 0)]
 
 
+def counted_by(of, exchange, folder, clients=None):
+    run = FederatedRun(plan=of, exchange=exchange, population=CLIENTS, folder=folder, seed=1,
+                       rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32))
+    run.count_population(clients)
+    return run, load_weights(folder / POPULATION)["holders"]
+
+
+def test_who_deals_false_boxes_costs_an_attempt_of_the_count_and_is_not_counted(tmp_path):
+    of = plan("union", "cpp5", rule="latest", clients=CLIENTS)
+    exchange = Meddling(made(of, tmp_path), "shares", 4, lambda reply: {"boxes": reply["boxes"] ^ 1})
+    run, holders = counted_by(of, exchange, tmp_path / "run")
+    assert run.accused == {4}
+    _, others = counted_by(of, LocalExchange(made(of, tmp_path)), tmp_path / "others",
+                           [client for client in range(CLIENTS) if client != 4])
+    assert holders.tolist() == others.tolist()
+
+
+def test_counts_of_groups_add_up_to_the_whole(tmp_path, monkeypatch):
+    of = plan("union", "cpp5", rule="latest", clients=CLIENTS)
+    _, whole = counted_by(of, LocalExchange(made(of, tmp_path)), tmp_path / "whole")
+    monkeypatch.setattr(training, "TOGETHER", 5)
+    _, groups = counted_by(of, LocalExchange(made(of, tmp_path)), tmp_path / "groups")
+    assert groups.tolist() == whole.tolist()
+    assert whole.sum() == 9 * CLIENTS
+
+
 @pytest.mark.parametrize(("there", "groups"), [
-    (range(CLIENTS), {4}),  # twelve clients in rounds of at most five: three groups, each of which comes
-    ((0, 4, 7, 11), {4}),  # too few of each: they come together all the same
+    (range(CLIENTS), 3),  # twelve clients in rounds of at most five: three groups of four, each of which comes
+    ((0, 4, 7, 11), 1),  # too few of each: they come together all the same
+    ((0, 1, 2, 3, 5, 6, 8), 2),  # too few of some
 ])
 def test_clients_of_cohorts_always_come_together(tmp_path, there, groups):
     of = plan("union", "all", clients=5)
@@ -194,7 +223,8 @@ def test_clients_of_cohorts_always_come_together(tmp_path, there, groups):
         available=lambda number: list(there), on_opened=lambda opened: seen.add(tuple(opened.finished)))
     run.run(12, lambda rows, dense: {}, 99, lambda entry: None)
     assert sorted(sum(seen, ())) == list(there)
-    assert {len(each) for each in seen} == groups
+    assert len(seen) == groups
+    assert min(len(each) for each in seen) >= of.min_clients
 
 
 def test_a_servers_optimiser_goes_on_after_a_restart_as_if_there_had_been_none(tmp_path):
