@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from serving.request.batch_turns import BatchTurns, TooManyBatches
 from serving.request.message_bounds import NO_REQUEST, too_large
+from serving.request.timed_read import TimedServer
 
 Answering = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Any]]
 
@@ -21,7 +22,7 @@ class SizedServer:
     All others are parsed in their turns.
     """
 
-    def __init__(self, server: grpc.aio.Server, largest: int, turns: BatchTurns | None = None) -> None:
+    def __init__(self, server: grpc.aio.Server | TimedServer, largest: int, turns: BatchTurns | None = None) -> None:
         self._server, self._largest, self._turns = server, largest, turns or BatchTurns()
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:

@@ -27,6 +27,7 @@ from serving.response_log.response_log import ResponseLog
 
 RESPONSE_LOG_SERVICE = "sluice.v1.AnswerLog"
 WATCH_SECONDS = 0.5
+MOST_WATCHING = 64
 
 
 def bundle_age(manifest: Manifest) -> float:
@@ -44,6 +45,7 @@ class BundleHealth(health.aio.HealthServicer):
     ) -> None:
         super().__init__()
         self._manifest, self._answers, self._load, self._gate = manifest, answers, load, gate
+        self._watching = 0
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
@@ -51,6 +53,17 @@ class BundleHealth(health.aio.HealthServicer):
         if self._may_see_figures(context):
             context.set_trailing_metadata(tuple(self.figures().items()))
         return await super().Check(request, context)
+
+    async def Watch(self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext) -> None:
+        """Anybody's, and without an end: above MOST_WATCHING RESOURCE_EXHAUSTED."""
+        if self._watching >= MOST_WATCHING:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED,
+                                f"{self._watching} watch the status, as many as may; ask Check")
+        self._watching += 1
+        try:
+            await super().Watch(request, context)
+        finally:
+            self._watching -= 1
 
     def _may_see_figures(self, context: grpc.aio.ServicerContext) -> bool:
         if self._gate is None:

@@ -16,10 +16,10 @@ from google.protobuf.message import DecodeError, Message
 
 from serving.proto import sluice_pb2 as pb
 from serving.request.message_bounds import NO_REQUEST, too_large
+from serving.request.timed_read import NOTHING, read_within
 from serving.server.servicer import RankingServicer
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
-NOTHING = "the call ended without a request; send one"
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named as in the proto
 
 
@@ -45,7 +45,10 @@ def _entered(
             unread("RESOURCE_EXHAUSTED", context)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         try:
-            sent = await context.read()
+            sent = await read_within(servicer.patience, context)
+        except grpc.aio.AbortError:
+            unread("DEADLINE_EXCEEDED", context)
+            raise
         except BaseException as error:  # the caller has gone, or sent too much
             unread("CANCELLED" if isinstance(error, asyncio.CancelledError) else "INVALID_ARGUMENT", context)
             raise

@@ -41,6 +41,7 @@ from serving.request.batch_turns import BatchTurns
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.sized_server import SizedServer
+from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
@@ -169,10 +170,11 @@ class Server:
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
-        sized = SizedServer(self._server, self._servicer.largest, self._turns)
+        timed = TimedServer(self._server, self._servicer.patience)
+        sized = SizedServer(timed, self._servicer.largest, self._turns)
         self._events.add_to(sized)
         sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue, self._turns), sized)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, timed)
         if self._settings.doors.reflects(self._settings.host):
             names = (SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)

@@ -82,6 +82,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return largest_message(self._serve)
 
     @property
+    def patience(self) -> float:
+        """Seconds that a request is waited for once the call is there."""
+        return self._serve.max_deadline_ms / 1000
+
+    @property
     def reserve(self) -> float:
         """Seconds of every deadline that are not for work."""
         return self._serve.reserve_ms / 1000 + self._writing.value

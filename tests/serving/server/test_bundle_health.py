@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from serving.proto import sluice_pb2_grpc
 from serving.response_log.response_log import ResponseLog
-from serving.server.bundle_health import RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
+from serving.server.bundle_health import MOST_WATCHING, RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
 from tests.serving.in_process_server import InProcessServer
 from tests.serving.logged_responses import NOON, response
 
@@ -65,3 +66,33 @@ def status_becomes(stub: health_pb2_grpc.HealthStub, wanted: int) -> dict[str, s
             return dict(call.trailing_metadata())
         time.sleep(0.02)
     pytest.fail(f"the status did not become {wanted}")
+
+
+def test_so_many_watch_and_no_more_until_one_leaves() -> None:
+    asked = health_pb2.HealthCheckRequest()
+
+    async def drive() -> None:
+        server, health = grpc.aio.server(), BundleHealth(MANIFEST, None)
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            watching = [stub.Watch(asked, timeout=20) for _ in range(MOST_WATCHING)]
+            assert {(await one.read()).status for one in watching} == {SERVING}
+            with pytest.raises(grpc.aio.AioRpcError, match="ask Check") as caught:
+                await stub.Watch(asked, timeout=20).read()
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert (await stub.Check(asked, timeout=20)).status == SERVING
+            watching[0].cancel()
+            while not await admitted(stub.Watch(asked, timeout=20)):
+                await asyncio.sleep(0.01)
+        await server.stop(None)
+
+    async def admitted(watch: grpc.aio.UnaryStreamCall) -> bool:
+        try:
+            return bool(await watch.read())
+        except grpc.aio.AioRpcError:
+            return False
+
+    asyncio.run(asyncio.wait_for(drive(), 20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from torch import nn
 from contracts.config.stages import Serve
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.request_observer import EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.server.servicer import RankingServicer
@@ -92,3 +94,21 @@ def test_what_cannot_be_parsed_fails_and_the_next_call_does_not(channel: grpc.Ch
 def test_a_call_without_a_request_is_told_so(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError, match="without a request"):
         channel.stream_unary("/sluice.v1.Ranking/Rank")(iter(()), timeout=LONG)
+
+
+def test_a_call_that_sends_nothing_ends(loaded: LoadedBundle) -> None:
+    """And is counted as one that was not read."""
+    heard, may_end = queue.SimpleQueue[EndedCall](), threading.Event()
+
+    class Hearing(RequestObserver):
+        def ended(self, call: EndedCall) -> None:
+            heard.put(call)
+
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, Serve(max_deadline_ms=10), observer=Hearing())
+    with InProcessServer(servicer) as server, grpc.insecure_channel(server.target) as channel:
+        with pytest.raises(grpc.RpcError, match=r"no request came for 0\.01 s") as caught:
+            channel.stream_unary("/sluice.v1.Ranking/Rank")(iter(may_end.wait, True), timeout=LONG)
+        may_end.set()
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert heard.get(timeout=LONG).status == "DEADLINE_EXCEEDED"
+    servicer.close()
