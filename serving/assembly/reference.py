@@ -82,10 +82,11 @@ def _slates(bundle: LoadedBundle, requests: Encoded) -> Slates:
 
 
 def _calibration(bundle: LoadedBundle, rows: Batch) -> float | None:
-    """At the first position, as the server promises; None without a click, or where negatives were drawn."""
+    """At the first position, as the server promises, rounded to what is the same on every machine; None without a
+    click, or where negatives were drawn."""
     clicks = float(rows.label.sum())
     if not clicks or rows.log_draws is not None:
         return None
     served = split_ranker.of(bundle.ranker)
     logits = served.logits(served.begin(_encoded(rows.request)), _encoded(rows.candidate))
-    return float(bundle.calibration.apply(logits).sum()) / clicks
+    return float(f"{float(bundle.calibration.apply(logits).sum()) / clicks:.6g}")

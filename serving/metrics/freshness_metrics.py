@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import time
 from collections.abc import Sequence
 
@@ -41,8 +42,8 @@ class FreshnessMetrics:
 
     def recorded(self, kinds: Sequence[str]) -> None:
         """Of new events."""
-        for kind in kinds:
-            self._events.labels(kind).inc()
+        for kind, count in collections.Counter(kinds).items():
+            self._events.labels(kind).inc(count)
         if kinds:
             self._newest.set(time.time())
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from contracts.errors import SluiceError
+from contracts.shown import shown
 from serving.access.client_credentials import ClientCredentials
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -41,8 +43,9 @@ Items = Sequence[ItemChange]
 class CatalogClient(Connection):
     """`with CatalogClient("localhost:50051") as client: client.withdraw([ItemChange(item="i", version=1)])`.
 
-    Every call raises RankingFailed with gRPC's status. A batch that is sent again, by a `delivery` of several attempts
-    too, changes nothing more: what the first had applied is answered as superseded.
+    Every call raises RankingFailed with gRPC's status, and SluiceError where a bid or stock is left out. A batch that
+    is sent again, by a `delivery` of several attempts too, changes nothing more: what the first had applied is answered
+    as superseded.
     """
 
     def __init__(
@@ -105,8 +108,16 @@ def _withdrawals(items: Items) -> pb.WithdrawRequest:
 
 
 def _bids(items: Items) -> pb.SetBidsRequest:
-    return pb.SetBidsRequest(items=[pb.ItemBid(change=one.head(), bid=one.bid or 0.0) for one in items])
+    return pb.SetBidsRequest(items=[pb.ItemBid(change=one.head(), bid=_given(one, "bid", one.bid)) for one in items])
 
 
 def _stock(items: Items) -> pb.SetStockRequest:
-    return pb.SetStockRequest(items=[pb.ItemStock(change=one.head(), stock=one.stock or 0.0) for one in items])
+    return pb.SetStockRequest(items=[
+        pb.ItemStock(change=one.head(), stock=_given(one, "stock", one.stock)) for one in items])
+
+
+def _given(change: ItemChange, name: str, number: float | None) -> float:
+    """None is not sent as 0, which would sell the item out."""
+    if number is None:
+        raise SluiceError(f"the change of {shown(change.item)} has no {name}; give one")
+    return number

@@ -54,6 +54,7 @@ def test_it_knows_the_training_window_the_slates_and_the_calibration(reference: 
     assert reference.fields["item_id"].values == reference.shown
     assert 0 <= reference.scores.quantiles[0] <= reference.scores.quantiles[-1] <= 1
     assert reference.calibration == pytest.approx(1.0, abs=0.2)
+    assert float(f"{reference.calibration:.6g}") == reference.calibration
 
 
 def test_without_examples_there_is_none(market: Market, trained: Artifacts, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry
+import pytest
+from prometheus_client import CollectorRegistry, Counter
 
 from serving.metrics.freshness_metrics import DriftMetrics, FreshnessMetrics
 from serving.metrics.running_sample import Drift
@@ -22,3 +23,16 @@ def test_a_validation_without_a_ratio_is_none() -> None:
     drift.drift(Drift(3))
     assert registry.get_sample_value("sluice_validation_calibration") == 0
     assert registry.get_sample_value("sluice_drift_sample_requests") == 3
+
+
+def test_a_batch_of_events_is_counted_once_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, inc, counts = CollectorRegistry(), Counter.inc, list[float]()
+
+    def told(counter: Counter, amount: float = 1) -> None:
+        counts.append(amount)
+        inc(counter, amount)
+
+    monkeypatch.setattr(Counter, "inc", told)
+    FreshnessMetrics(registry).recorded(["click", "view"] * 400 + ["click"] * 200)
+    assert sorted(counts) == [400, 600]
+    assert registry.get_sample_value("sluice_events_recorded_total", {"kind": "click"}) == 600

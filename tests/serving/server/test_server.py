@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from datetime import UTC, datetime
 
 import grpc
@@ -80,6 +81,32 @@ def test_cyclic_garbage_is_collected_in_pieces():
             cycle.append(cycle)
         assert sum(pieces) > 80_000
         assert max(pieces) < 20_000
+    finally:
+        gc.callbacks.remove(ended)
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def test_garbage_that_was_kept_for_long_is_collected_in_pieces():
+    """However much was loaded: cycles that outlive the young collections wait for no fourth of that."""
+    before, pieces = gc.get_threshold(), []
+    loaded: list[list[object]] = [[] for _ in range(300_000)]
+    kept: deque[list[object]] = deque(maxlen=5000)
+
+    def ended(phase, info):
+        if phase == "stop" and info["generation"] == 2:
+            pieces.append(info["collected"])
+
+    collect_in_pieces()
+    gc.callbacks.append(ended)
+    try:
+        for _ in range(60_000):
+            cycle: list[object] = []
+            cycle.append(cycle)
+            kept.append(cycle)
+        assert len(loaded) == 300_000
+        assert pieces
+        assert max(pieces) < 30_000
     finally:
         gc.callbacks.remove(ended)
         gc.set_threshold(*before)
