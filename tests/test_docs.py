@@ -84,6 +84,10 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
+def test_the_security_policy_leads_to_the_threats() -> None:
+    assert "](docs/reference/threats.md)" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_source_files_that_a_page_names_exist(path: Path) -> None:
     named = re.findall(r"`((?:contracts|pipelines|models|federated|serving|sluice|airflow_dags|tests)/[\w/]+\.py)`",

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from serving.access.client_credentials import ClientCredentials
 from serving.access.new_token import entry
 from serving.gateway.app import Upstream
+from serving.proto import sluice_pb2 as pb
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
 from sluice.cli import app
@@ -32,6 +33,11 @@ from tests.serving.gateway.running_gateway import RunningGateway
 SHOP, OPS, BOOKS, LATE = "shop-token-of-the-test", "ops-token-of-the-test", "books-token-of-the-test", "late-token"
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 SECONDS, WORKERS = 20.0, 2
+METHODS = {
+    "Ranking/Rank": "ranking", "Ranking/Score": "ranking", "Ranking/WhyNot": "ranking",
+    "Events/RecordEvents": "events", "Catalog/Upsert": "catalogue", "Catalog/Withdraw": "catalogue",
+    "Catalog/SetBids": "catalogue", "Catalog/SetStock": "catalogue", "Catalog/Status": "catalogue",
+}
 
 
 @dataclass(frozen=True)
@@ -111,10 +117,12 @@ def test_who_lacks_the_role_is_refused(house: House) -> None:
         assert house.code(house.with_token(token)) == "PERMISSION_DENIED"
 
 
-@pytest.mark.parametrize(("method", "role"), [
-    ("Catalog/Withdraw", "catalogue"), ("Catalog/Status", "catalogue"), ("Events/RecordEvents", "events"),
-    ("Ranking/WhyNot", "ranking"),
-])
+def test_no_method_of_the_proto_is_left_out() -> None:
+    services = pb.DESCRIPTOR.services_by_name.items()
+    assert {f"{name}/{method.name}" for name, service in services for method in service.methods} == METHODS.keys()
+
+
+@pytest.mark.parametrize(("method", "role"), METHODS.items())
 def test_every_method_has_its_role(house: House, method: str, role: str) -> None:
     """Who has it comes as far as the method, which keeps nothing here, or finds no request."""
     def code(token: str) -> str:

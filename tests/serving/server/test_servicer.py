@@ -3,12 +3,14 @@ log of either."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -18,8 +20,11 @@ import torch
 from torch import nn
 
 from contracts.config.stages import Serve
+from contracts.shown import short
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.call_log import CallLog
+from serving.metrics.request_observer import RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.replay import response_history
@@ -43,6 +48,18 @@ class Broken(Funnel):
         if query.user == "trouble":
             raise ZeroDivisionError("a secret of the inside")
         return super().begin(query, deadline)
+
+
+class Heard(CallLog):
+    """Of every call, with the ids that it was told of."""
+
+    def __init__(self) -> None:
+        super().__init__(everything=True)
+        self.ids = SimpleQueue[str]()
+
+    def ended(self, method: str, status: str, seconds: float, request_id: str, trace_id: str) -> None:
+        super().ended(method, status, seconds, request_id, trace_id)
+        self.ids.put(request_id)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +93,25 @@ def test_an_id_of_a_callers_writes_no_line_of_its_own_into_the_servers_log(
     assert "mine\\n2026" in said
     assert not {"\n", "\x1b"} & set(said)
     assert len(said) < 120
+
+
+def test_ids_of_callers_are_printable_in_every_line(loaded: LoadedBundle, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sluice")
+    heard = Heard()
+    servicer = RankingServicer(Broken(loaded), loaded.manifest, SERVE, observer=RequestObserver(calls=heard))
+    forged = "mine\n{}\x1b[31m\x7f" + "x" * 200
+    with InProcessServer(servicer) as server, grpc.insecure_channel(server.target) as channel:
+        ranking = sluice_pb2_grpc.RankingStub(channel)
+        with pytest.raises(grpc.RpcError, match="INTERNAL"):
+            ranking.Rank(pb.RankRequest(user_id="trouble", request_id=forged), timeout=20)
+        ranking.Rank(pb.RankRequest(user_id="u01", request_id=forged), timeout=20)
+        ranking.Score(pb.ScoreRequest(user_id="u01", item_ids=["i01"], request_id=forged), timeout=20)
+        ids = [heard.ids.get(timeout=20) for _ in range(3)]
+    servicer.close()
+    ids += [about["request_id"] for one in caplog.records if (about := getattr(one, "fields", {}))]
+    assert len(ids) == 7  # three calls, each told and written, and what failed
+    assert set(ids) == {short(forged)}
+    assert short(forged).startswith("mine\\n{}\\x1b[31m\\x7f")
 
 
 def test_a_request_is_answered_under_its_own_id_and_the_default_limit(

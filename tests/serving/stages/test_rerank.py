@@ -43,6 +43,26 @@ def test_auction_where_there_are_bids(loaded: LoadedBundle) -> None:
     assert slate.probability.tolist() == PROBABILITIES[expected.order].tolist()
 
 
+def test_an_item_without_a_bid_is_not_sold_whatever_its_probability_and_moves_no_price(loaded: LoadedBundle) -> None:
+    assert loaded.bids is not None
+    likeliest = int(PROBABILITIES[:5].argmax())  # of five, for which there are as many places
+    bids = np.where(np.arange(len(loaded.bids)) == likeliest, 0, loaded.bids)
+    slate = rerank(replace(loaded, bids=bids), RANKED.take(ROWS[:5]))
+    others = rerank(loaded, RANKED.take(np.delete(ROWS[:5], likeliest)))
+    assert slate.candidates.rows.tolist() == others.candidates.rows.tolist()
+    assert slate.sale is not None
+    assert others.sale is not None
+    assert slate.sale.price.tolist() == others.sale.price.tolist()
+    assert "1 of 5 candidates have no bid and are not sold" in slate.cause
+    assert others.cause == ""
+
+
+def test_where_nothing_has_a_bid_nothing_is_sold(loaded: LoadedBundle) -> None:
+    slate = rerank(replace(loaded, bids=np.zeros(len(loaded.items), dtype=np.float32)))
+    assert len(slate.candidates) == 0
+    assert "12 of 12 candidates have no bid" in slate.cause
+
+
 def test_diversity_where_there_are_none(loaded: LoadedBundle) -> None:
     slate = rerank(replace(loaded, bids=None), diversity=0.4)
     expected = mmr(PROBABILITIES / PROBABILITIES.max(), loaded.item_vectors[ROWS], ROWS, 5, 0.4)

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from contracts.errors import ConfigError
-from sluice.commands.serve_command import near, parse_doors, side_door
+from serving.access.doors import Doors, warnings
+from sluice.cli import app
+from sluice.commands.serve_command import near, open_doors, parse_doors, side_door
 
 PEM = Path("some.pem")
 
@@ -21,6 +25,23 @@ def test_doors_are_open_or_whole():
     tls = parse_doors(PEM, PEM, PEM, None, None).tls
     assert tls is not None
     assert (tls.certificate, tls.key, tls.client_ca) == (PEM, PEM, PEM)
+
+
+@pytest.mark.parametrize(("host", "lines"), [("0.0.0.0", 2), ("127.0.0.1", 0)])
+def test_what_stands_open_is_said_loudly(host, lines, caplog):
+    open_doors(host, Doors())
+    said = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert said == [(logging.WARNING, line) for line in warnings(host, Doors())]
+    assert len(said) == lines
+
+
+def test_the_command_says_what_stands_open_before_it_serves(tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "sluice")  # which the command sets; set back after the test
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    asked = ["serve", str(tmp_path / "none"), "--host", "0.0.0.0", "--port", "0", "--workers", "1"]
+    assert CliRunner().invoke(app, asked).exit_code != 0  # there is no such bundle
+    assert "LISTENING ON 0.0.0.0 WITHOUT TLS" in caplog.text
+    assert "LISTENING ON 0.0.0.0 FOR EVERYBODY" in caplog.text
 
 
 @pytest.mark.parametrize(("host", "target"), [
