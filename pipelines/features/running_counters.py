@@ -56,7 +56,8 @@ def running_counts(
     heavy = None if most is None else keys_above(shown, keys, most)
     if heavy is not None and most is not None and clock.period > 1:
         theirs = shown.join(F.broadcast(heavy), list(keys), "left_semi")
-        heavy = keys_above(_moves(theirs, keys, measures, clock), keys, most)
+        asks = queries if isinstance(queries, Column) else None
+        heavy = keys_above(_moves(theirs, keys, measures, clock, asks), keys, most)
     return counts_of(moves_of(impressions, queries, keys, measures, clock), keys, measures, heavy)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,9 +12,10 @@ from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
 from contracts.features.event_clock import SECOND, Measure
-from pipelines.features import sliced_counters
+from pipelines.features import running_counters, sliced_counters
 from pipelines.features.measures import MOMENT
 from pipelines.features.running_counters import counts_at, first_of_pairs, running_counts
+from pipelines.features.sliced_counters import sliced_counts
 from pipelines.windows.publish_clock import AT, PublishClock
 
 FRESH, EVERY_TEN = PublishClock(1), PublishClock(10 * SECOND)
@@ -109,6 +112,28 @@ def test_slices_of_time_and_what_is_carried_make_the_same_counts(
     assert sliced == whole
     assert {row[0] for row in whole} == {"a", "b", "c"}
     assert any(any(row[2:]) for row in whole)
+
+
+def test_impressions_of_one_publish_that_ask_at_several_are_not_one(
+    impressions: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the two that enter at 20 s the first asks at 10 s: two rows that a task would hold."""
+    sliced: list[DataFrame] = []
+
+    def slices(moves: DataFrame, asked: DataFrame, keys: Sequence[str], measures: Sequence[Measure]) -> DataFrame:
+        sliced.append(moves)
+        return sliced_counts(moves, asked, keys, measures)
+
+    monkeypatch.setattr(running_counters, "sliced_counts", slices)
+    both = impressions.sparkSession.createDataFrame(
+        [("a", t * SECOND, 15 * SECOND, 15 * SECOND, None) for t in (12, 20)], impressions.schema)
+    closed = [Measure("closed", None)]
+    found = running_counts(both, F.lit(True), ["key"], closed, EVERY_TEN, most=1).collect()
+    assert sorted(tuple(row) for row in found) == [("a", 10 * SECOND, 0), ("a", 20 * SECOND, 2)]
+    assert sliced
+    asks = both.where(F.lit(False))
+    running_counts(both, asks, ["key"], closed, EVERY_TEN, most=1)
+    assert len(sliced) == 1
 
 
 def test_a_pair_is_asked_once_wherever_it_stands() -> None:
