@@ -38,9 +38,12 @@ class KeptCounts:
 
     def write(
         self, impressions: Impressions, queries: DataFrame | Column, rows_of_day: Mapping[str, int],
-        rows_at_once: int = ROWS,
+        asked: int = 0, rows_at_once: int = ROWS,
     ) -> None:
-        """Of the queries of all days, as `running_counts` takes them; `rows_of_day` are the impressions'."""
+        """Of the queries of all days, as `running_counts` takes them; `rows_of_day` are the impressions', `asked` is
+        how many queries are none of these.
+        """
+        parts = -(-max(self.history.events + asked, 1) // rows_at_once)
         self.remove()
         for clock in clocks(self.history.config.features):
             for group in self.history.groups():
@@ -48,11 +51,10 @@ class KeptCounts:
                     mine = F.col(DAY).isin(days)
                     asking = queries if isinstance(queries, Column) else queries.where(mine)
                     shown = impressions.where(mine).of(group.located)
-                    self._add_moves(moves_of(shown, asking, group.keys, group.measures, clock), group, rows_at_once)
+                    self._add_moves(moves_of(shown, asking, group.keys, group.measures, clock), group, parts)
                 self._count_moves(impressions.frame.sparkSession, group, clock, rows_at_once)
 
-    def _add_moves(self, moves: DataFrame, group: CounterGroup, rows_at_once: int) -> None:
-        parts = -(-max(self.history.events, 1) // rows_at_once)
+    def _add_moves(self, moves: DataFrame, group: CounterGroup, parts: int) -> None:
         parted = moves.withColumn(PART, F.pmod(F.xxhash64(*group.keys), F.lit(parts)))
         parted.write.mode("append").partitionBy(PART).parquet(str(self.folder / MOVES))
 

@@ -14,9 +14,11 @@ Rate counters are smoothed towards a rate known only at the end of the statistic
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,6 +51,8 @@ def build_features(
     Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
     rate counters have no statistics window to take their prior from.
     """
+    for folder in _kept_folders(out):  # a killed run leaves them
+        shutil.rmtree(folder, ignore_errors=True)
     rows_of_day = _rows_of_day(config, out, days)
     prior = prior_of_run(spark, config, out, refit=days is None)
     passes = groups_of(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
@@ -71,15 +75,24 @@ class _Kept(NamedTuple):
     clicks: KeptClicks
 
 
+def _kept_folders(out: Artifacts) -> tuple[Path, Path]:
+    """Of counts and of clicks."""
+    name = out.features.name
+    return out.features.with_name(f".{name}.counts"), out.features.with_name(f".{name}.clicks")
+
+
 @contextmanager
 def _kept_history(spark: SparkSession, config: Config, out: Artifacts, prior: float) -> Iterator[_Kept]:
     """Of all days, for as long as passes read it."""
     found = _sources(spark, config, out, prior, None)
-    kept = _Kept(KeptCounts(out.features.with_name(f".{out.features.name}.counts"), found.history),
-                 KeptClicks(out.features.with_name(f".{out.features.name}.clicks"), found.history))
+    counts, clicks = _kept_folders(out)
+    kept = _Kept(KeptCounts(counts, found.history), KeptClicks(clicks, found.history))
     try:
         shown = {day: rows_in(out.events / f"{DAY}={day}") for day in days_in(out.events)}
-        kept.counts.write(found.impressions, found.rows if found.chosen is None else found.chosen, shown)
+        if found.chosen is None:
+            kept.counts.write(found.impressions, found.rows, shown, sum(_rows_of_day(config, out, None).values()))
+        else:
+            kept.counts.write(found.impressions, found.chosen, shown)
         kept.clicks.write(found.impressions)
         yield kept
     finally:

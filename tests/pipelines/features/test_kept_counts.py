@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.event_clock import SECOND
+from pipelines.engine.day_partitions import read_places, rows_in
+from pipelines.features import kept_counts
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, read_tables
 from pipelines.features.kept_counts import KeptCounts, first_publish
@@ -60,6 +62,29 @@ def test_a_day_reads_the_counts_of_its_own_publishes(
     assert kept.folder.exists()
     kept.remove()
     assert not kept.folder.exists()
+
+
+def test_rows_that_ask_and_are_no_impressions_count_as_held(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 takes of as many users and items, each of which asks 4 times more: 40 rows at once are some of five parts."""
+    log = [event(row, 0.1 * row, f"u{row}", f"i{row}") for row in range(40)]
+    chosen, out = config("6h"), write_ingested(Artifacts(tmp_path), log)
+    tables = read_tables(spark, chosen, out)
+    impressions = Impressions(tables, tables.impressions([], chosen.label_window))
+    later = F.explode(F.array(*[F.col(AT) + n * SECOND for n in range(1, 5)]))
+    history = HistoryFeatures(chosen, tables.columns(chosen), 0.1, events=len(log))
+    held = []
+
+    def read(session: SparkSession, places: list[Path]) -> DataFrame:
+        held.append(sum(map(rows_in, places)))
+        return read_places(session, places)
+
+    monkeypatch.setattr(kept_counts, "read_places", read)
+    kept = KeptCounts(tmp_path / "counts", history)
+    kept.write(impressions, impressions.frame.withColumn(AT, later), {"2026-01-05": 40}, asked=160, rows_at_once=40)
+    assert sum(held) > 400
+    assert max(held) < 80
 
 
 def test_a_day_asks_for_publishes_of_the_days_before_it() -> None:

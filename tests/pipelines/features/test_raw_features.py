@@ -130,6 +130,15 @@ def test_a_log_in_passes_of_some_days_is_what_it_is_in_one(
     assert sorted(path.name for path in out.features.glob("day=*")) == [f"day={day}" for day in DAYS]
 
 
+def test_what_a_killed_run_has_kept_for_its_passes_goes(spark: SparkSession, tmp_path: Path) -> None:
+    out = write_ingested(Artifacts(tmp_path), random_events(rows=3), USERS, ITEMS)
+    kept = [tmp_path / ".features.counts", tmp_path / ".features.clicks"]
+    for folder in kept:
+        (folder / ".moves").mkdir(parents=True)
+    build_features(spark, config(fields=FIELDS[:2]), out)
+    assert not any(folder.exists() for folder in kept)
+
+
 def test_counters_of_one_day_need_no_older_events_than_their_windows(spark: SparkSession, tmp_path: Path) -> None:
     fields = [field for field in FIELDS if field["kind"] != "sequence"]
     out = write_ingested(Artifacts(tmp_path), [*random_events(), event(500, 24 * 5)], USERS, ITEMS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from contracts.artifacts import DRAWS, ITEM, LABEL, ROW, TIME, USER, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.summaries.features import FeaturesSummary
+from pipelines.features.kept_counts import KeptCounts
+from pipelines.features.raw_features import build_features
 from pipelines.jobs.feature_job import make_features
 from pipelines.negatives.drawn_rows import draw_rows
 
@@ -168,6 +171,26 @@ def test_a_day_opens_no_later_day(spark: SparkSession, made: tuple[Artifacts, Fe
         drawn = draw_rows(spark, config(), out, ["2026-01-09"])
     assert drawn.negatives == COUNT * drawn.positives > 0
     assert drawn.written == ()
+
+
+def test_features_in_passes_are_those_in_one(
+    spark: SparkSession, made: tuple[Artifacts, FeaturesSummary], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows ask, 800 at once: takes and rows drawn for them."""
+    out, asked = Artifacts(tmp_path / "out"), []
+    shutil.copytree(made[0].events.parents[1], tmp_path / "out")
+
+    def write(kept: KeptCounts, *args: Any) -> None:
+        asked.append(args[3])
+        whole(kept, args[0], args[1], args[2], args[3], 800)
+
+    whole = KeptCounts.write
+    monkeypatch.setattr(KeptCounts, "write", write)
+    found = build_features(spark, config(), out, rows_at_once=800)
+    assert asked == [found.rows]
+    assert found.rows > 3 * ROWS
+    assert found.written == ()
+    assert digests(out.features) == digests(made[0].features)
 
 
 def test_late_rows_change_their_day_and_what_could_know_of_them(
