@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from contracts.errors import SluiceError
 from contracts.features.event_clock import SECOND
+from contracts.shown import short
 from contracts.thread_name import name_thread
 from serving.events.event import Event
 from serving.events.event_store import Clock, EventStore, Recorded
@@ -74,7 +75,7 @@ class EventRecorder:
             try:
                 found = self._store.record([batch.events for batch in batches])
             except Exception as error:  # whoever waits is told, and the next batch is taken
-                why = NotKept(f"the events could not be written ({error}); none is kept: send them again")
+                why = NotKept(f"the events could not be written ({short(str(error))}); none is kept: send them again")
                 for batch in batches:
                     _settle(batch, why)
             else:

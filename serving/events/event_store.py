@@ -6,45 +6,53 @@
 Nobody is told of an event before its known_time, and a commit is done by then: what a reader knew at t is what the log
 says was known at t. Where a disk takes longer than MARGIN that is not so; such commits are counted (`late`).
 
-An event of an id that is known changes nothing. An impression of a key and day that are known is kept and landed, as
-the pipelines see it, and counts no more, as with them. Clicks may come before what they click on.
+An event of an id that is known changes nothing, nor does a click where MOST_CLICKS of its link lie within a label
+window of it. An impression of a key and day that are known is kept and landed, as the pipelines see it, and counts no
+more, as with them. Clicks may come before what they click on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from contracts.features.event_features import EventFeatures
 from serving.embedded_store.database import opened, transaction
 from serving.events.event import Event, Kind, identity, link
-from serving.events.shown import Row, Shown
+from serving.events.shown import Shown
 
 FILE = "events.db"
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS events (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind INTEGER NOT NULL, at INTEGER NOT NULL,
   known INTEGER NOT NULL, user TEXT, item TEXT, link TEXT, identity TEXT UNIQUE, columns TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS of_user ON events (user, at) WHERE identity IS NOT NULL;
-CREATE INDEX IF NOT EXISTS of_item ON events (item, at) WHERE identity IS NOT NULL;
+DROP INDEX IF EXISTS of_user;
+DROP INDEX IF EXISTS of_item;
+CREATE INDEX IF NOT EXISTS shown_to_user ON events (user) WHERE identity IS NOT NULL;
+CREATE INDEX IF NOT EXISTS shown_of_item ON events (item) WHERE identity IS NOT NULL;
 CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CLICK)};
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+MOST_CLICKS = 16  # of one link within a label window: the one known first counts
 INSERT = (
     "INSERT INTO events (id, kind, at, known, user, item, link, identity, columns) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-    "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = ?8) THEN NULL ELSE ?8 END, ?9 WHERE TRUE "
-    "ON CONFLICT (id) DO NOTHING"
+    "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = ?8) THEN NULL ELSE ?8 END, ?9 "
+    f"WHERE ?2 <> {int(Kind.CLICK)} OR (SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY clicks "
+    f"WHERE kind = {int(Kind.CLICK)} AND link = ?7 AND at >= ?3 - ?10 AND at <= ?3 + ?10 LIMIT {MOST_CLICKS})) "
+    f"< {MOST_CLICKS} ON CONFLICT (id) DO NOTHING"
 )
 MOST_SHOWN = 5_000  # impressions of one user or item, the latest: who has more within the windows is no person
 SHOWN = (
-    "SELECT shown.seq, shown.at, shown.known, shown.item, click.at, click.known FROM (SELECT * FROM events "
-    "WHERE {key} = ?1 "
-    f"AND identity IS NOT NULL AND known <= ?3 ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events "
-    f"AS click ON click.kind = {int(Kind.CLICK)} AND click.link = shown.link AND click.at >= shown.at AND click.at <= "
-    "shown.at + ?2 AND click.known <= ?3 ORDER BY shown.seq, click.known, click.at"
-)
+    "SELECT shown.at, shown.known, shown.item, click.at, click.known FROM (SELECT at, known, item, link FROM events "
+    "INDEXED BY {index} WHERE {key} = ?1 AND identity IS NOT NULL AND known <= ?3 "
+    f"ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events AS click ON click.seq = ("
+    "SELECT min(seq) FROM events INDEXED BY clicks WHERE "
+    f"kind = {int(Kind.CLICK)} AND link = shown.link AND at >= shown.at AND at <= shown.at + ?2 AND known <= ?3)"
+)  # known times rise with seq: the first click is the one known first
+KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
 
@@ -68,6 +76,7 @@ class EventStore:
     def __init__(self, folder: Path, features: EventFeatures, clock: Clock, margin: int = MARGIN) -> None:
         self.path, self._features, self._clock, self._margin, self.late = folder / FILE, features, clock, margin, 0
         self.connection, self._next = opened(self.path, SCHEMA), 0
+        self._label_window = features.label_window * 1_000_000  # microseconds
         with transaction(self.connection):
             self.connection.execute("INSERT INTO facts VALUES ('since', ?) ON CONFLICT DO NOTHING", [clock()])
 
@@ -112,33 +121,22 @@ class EventStore:
         counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
         joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
         row = (event.id, int(event.kind), at, known, event.user, event.item, joins, counts,
-               json.dumps(event.columns, ensure_ascii=False))
+               json.dumps(event.columns, ensure_ascii=False), self._label_window)
         is_new = self.connection.execute(INSERT, row).rowcount == 1
         self._next += is_new
         return is_new
 
     def of_user(self, user: str, moment: int) -> Shown:
         """What was shown to the user, as known at `moment` (microseconds)."""
-        return self._shown("user", user, moment)
+        return self._shown("user", "shown_to_user", user, moment)
 
     def of_item(self, item: str, moment: int) -> Shown:
         """To whom the item was shown."""
-        return self._shown("item", item, moment)
+        return self._shown("item", "shown_of_item", item, moment)
 
-    def _shown(self, key: str, value: str, moment: int) -> Shown:
-        window = self._features.label_window * 1_000_000
-        found = self.connection.execute(SHOWN.format(key=key), (value, window, moment))
-        return Shown.of(_first_clicks(found.fetchall()), self._features.label_window)
+    def _shown(self, key: str, index: str, value: str, moment: int) -> Shown:
+        found = self.connection.execute(SHOWN.format(key=key, index=index), (value, self._label_window, moment))
+        return Shown.of(sorted(found.fetchall(), key=KNOWN), self._features.label_window)
 
     def close(self) -> None:
         self.connection.close()
-
-
-def _first_clicks(rows: Sequence[tuple[int, *Row]]) -> list[Row]:
-    """Of each impression (at, known, item, click at, click known) with the click that was known first."""
-    firsts: dict[int, Row] = {}
-    for seq, at, known, item, click_at, click_known in rows:
-        firsts.setdefault(seq, (at, known, item, click_at, click_known))
-    return list(firsts.values())
-
-

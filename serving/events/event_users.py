@@ -7,6 +7,7 @@ import time
 
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import RECENT, EventFeatures
+from contracts.shown import short
 from serving.events.event_store import Clock, EventStore
 from serving.request.query import ContextValue, Fallback, FreshUser, StageReport, StageStatus
 
@@ -14,7 +15,8 @@ NAME = "user"
 
 
 class EventUsers:
-    """Reads the file as it is: what any process of the host has committed, the next request knows. For one thread.
+    """Reads the file as it is: what any process of the host has committed, the next request knows. For one thread; its
+    store waits for others no more, and a file that is locked is one that cannot be read.
 
     A counter is served event-fresh where the models were trained on such, and once the file holds its whole window.
     """
@@ -22,6 +24,7 @@ class EventUsers:
     def __init__(self, store: EventStore, features: EventFeatures, clock: Clock) -> None:
         self._store, self._features, self._clock, self._since = store, features, clock, store.since
         published = features.published
+        store.connection.execute("PRAGMA busy_timeout = 0")  # a wait would be the event loop's
         self._published = 0 if published is None else round(published.timestamp() * SECOND)
 
     async def read(self, user: str) -> FreshUser:
@@ -30,7 +33,7 @@ class EventUsers:
         try:
             return self._read(user, begun)
         except sqlite3.Error as error:
-            cause = f"the events cannot be read ({error})"
+            cause = f"the events cannot be read ({short(str(error))})"
             return FreshUser(StageReport(NAME, 0, 0, _spent(begun), StageStatus.DEGRADED, cause, Fallback.BUNDLE_ROW))
 
     def _read(self, user: str, begun: float) -> FreshUser:

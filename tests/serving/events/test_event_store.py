@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import DataError
 from serving.events import event_store
-from serving.events.event_store import FILE, EventStore
+from serving.events.event_store import FILE, MOST_CLICKS, EventStore
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
 
@@ -64,6 +64,31 @@ def test_of_several_clicks_the_one_known_first_counts_and_those_beyond_the_windo
     clock.now += SECOND
     found = store.of_user("u", clock.now)
     assert (found.clicked_at - START).tolist() == [9 * SECOND]
+
+
+def test_of_one_link_so_many_clicks_are_kept_within_a_window_and_the_others_are_repeats(
+    store: EventStore, clock: SetClock
+) -> None:
+    clock.now = START + 60 * SECOND
+    clicks = [click_event("a", START + n % 2, name=str(n)) for n in range(MOST_CLICKS + 4)]
+    assert store.record([[shown_event("a", START), *clicks]])[0][:2] == (MOST_CLICKS + 1, 4)
+    beyond, other = click_event("a", START + 12 * SECOND, name="beyond"), click_event("b", START)
+    assert store.record([[beyond, other, shown_event("a", START, name="again")]])[0][:2] == (3, 0)
+
+
+@pytest.mark.parametrize(("key", "index"), [("user", "shown_to_user"), ("item", "shown_of_item")])
+def test_what_is_read_is_bounded_by_the_limits_and_sorted_by_nobody(store: EventStore, key: str, index: str) -> None:
+    asked = event_store.SHOWN.format(key=key, index=index)
+    steps = [step for *_, step in store.connection.execute(f"EXPLAIN QUERY PLAN {asked}", ("u", 1, START))]
+    searches = [step for step in steps if step.startswith("SEARCH events")]
+    assert [f"{index} ({key}=?" in searches[0], "clicks (link=? AND at>? AND at<?" in searches[1]] == [True, True]
+    assert not any("TEMP B-TREE" in step or step.startswith("SCAN events") for step in steps)
+
+
+def test_the_indexes_of_an_older_folder_are_replaced(store: EventStore, tmp_path: Path, clock: SetClock) -> None:
+    store.connection.execute("CREATE INDEX of_user ON events (user, at) WHERE identity IS NOT NULL")
+    names = store_at(tmp_path, clock).connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%INDEX%'")
+    assert sorted(name for name, in names) == ["clicks", "shown_of_item", "shown_to_user"]
 
 
 def test_nobody_knows_of_an_event_before_its_time(store: EventStore, clock: SetClock) -> None:

@@ -64,3 +64,9 @@ def test_a_store_that_cannot_be_read_leaves_the_bundles_row_and_says_so(tmp_path
     assert (found.report.status, found.report.fallback) == (StageStatus.DEGRADED, Fallback.BUNDLE_ROW)
     assert "cannot be read" in found.report.cause
     assert (found.recent, dict(found.values)) == ((), {})
+
+
+def test_a_request_waits_for_no_other_process(tmp_path: Path, clock: SetClock) -> None:
+    store = store_at(tmp_path, clock)
+    EventUsers(store, recorded_features(), clock)
+    assert store.connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
