@@ -12,6 +12,7 @@ from typing import NoReturn
 import grpc
 
 from contracts.errors import RequestError
+from contracts.shown import short
 from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.requests import Asked, ChangeReader, Message
 from serving.proto import sluice_pb2 as pb
@@ -68,8 +69,8 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
                 self._catalogue.writing, self._catalogue.record, changes)
         except sqlite3.Error as error:
             log.error("changes of items cannot be stored", exc_info=error)
-            await context.abort(grpc.StatusCode.UNAVAILABLE, f"the changes cannot be stored ({error}) and none was; "
-                                                             "send them again")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"the changes cannot be stored ({short(str(error))}) "
+                                                             "and none was; send them again")
         finally:
             self._waiting -= 1
         return await asyncio.get_running_loop().run_in_executor(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contracts.shown import short
 from contracts.thread_name import name_thread
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
@@ -82,7 +83,7 @@ class Follower:
             except Exception as error:  # whatever it is, the next try may succeed
                 if not self.failure:
                     log.error("changes of items are not shown", exc_info=error)
-                self.failure = f"{type(error).__name__}: {error}"
+                self.failure = short(f"{type(error).__name__}: {error}", 200)
 
     def _merge(self) -> None:
         """With low priority: requests go first."""

@@ -38,7 +38,7 @@ from serving.catalogue.table_room import with_room
 from serving.request.query import ContextValue
 
 LEAST_ROOM = 65_536
-MOST_WAITING = 1_000_000  # bids and stock of items that the bundle does not have
+MOST_WAITING = LEAST_ROOM  # bids and stock of items that the bundle does not have
 log = logging.getLogger("sluice.serving")
 
 
@@ -121,6 +121,7 @@ class FreshBundle:
         return rows[rows >= 0]
 
     def _describe(self, changes: Sequence[Change]) -> None:
+        changes = self._with_room(changes)
         if not changes:
             return
         described = [change.values for change in changes]
@@ -132,6 +133,17 @@ class FreshBundle:
                     self._describe([change])
                 return
             log.error("the change of item %s cannot be shown: %s", shown(changes[0].item), short(str(error), 200))
+
+    def _with_room(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Those of items that have a row or can have one."""
+        rows = self.items.rows([change.item for change in changes]).tolist() if changes else []
+        new = dict.fromkeys(change.item for change, row in zip(changes, rows, strict=True) if row < 0)
+        if len(new) <= self.items.room:
+            return changes
+        left_out = set(list(new)[self.items.room :])
+        log.error("%d new items cannot be shown: beside this bundle there is room for %d, and it is used; publish a "
+                  "bundle that knows them", len(left_out), self.items.added + self.items.room)
+        return [change for change in changes if change.item not in left_out]
 
     def _write(self, keys: Sequence[str], described: Sequence[Described]) -> None:
         bundle, stored = self.bundle, self._loaded.items.rows(list(keys)).astype(np.int64)

@@ -52,10 +52,11 @@ def test_a_failure_is_told_and_passes(
     fresh = FreshBundle(loaded, bundle_folder)
     with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
         with monkeypatch.context() as patch:
-            patch.setattr(fresh, "apply", lambda changes: 1 / 0)
+            patch.setattr(fresh, "apply", lambda changes: dict[str, int]()["x" * 10_000])
             follower.start()
             store.record([withdrawal("i05")])
-            until(lambda: "ZeroDivisionError" in follower.failure)
+            until(lambda: "KeyError" in follower.failure)
+            assert len(follower.failure) == 200
         until(lambda: follower.applied == 1 and not follower.failure)
 
 

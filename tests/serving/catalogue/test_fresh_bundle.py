@@ -12,7 +12,7 @@ import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
-from serving.catalogue.fresh_bundle import FreshBundle
+from serving.catalogue.fresh_bundle import LEAST_ROOM, FreshBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
 from serving.stages.funnel import Funnel
@@ -126,6 +126,28 @@ def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle, caplog: pyt
     fresh.apply([change("bad", "item", {"price": "cheap"}), change("good", "item", {}), change("good", "bid", 1.0)])
     assert fresh.items.row("good") >= 0
     assert "'bad' cannot be shown" in caplog.text
+
+
+def test_new_items_beyond_the_room_are_left_out_in_one_line(
+    fresh: FreshBundle, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fresh.items, "size", fresh.items.first + 4)
+    new = [change(f"new{number}", "item", {}) for number in range(9)]
+    fresh.apply([*new, change("i05", "item", {"category": "odd"})])
+    assert [fresh.items.row(f"new{number}") >= 0 for number in range(9)] == [True] * 4 + [False] * 5
+    assert fresh.bundle.filters["category"].items(["odd"]).count == 1
+    assert [record.getMessage()[:31] for record in caplog.records] == ["5 new items cannot be shown: be"]
+    fresh.apply(new)
+    assert (len(caplog.records), fresh.items.added) == (2, 4)
+
+
+def test_of_stock_of_unknown_items_as_much_waits_as_items_may_come(fresh: FreshBundle) -> None:
+    unknown = ["first", *(f"x{number}" for number in range(LEAST_ROOM)), "last"]
+    for begin in range(0, len(unknown), 2000):
+        fresh.apply([change(item, "stock", 0) for item in unknown[begin : begin + 2000]])
+    fresh.apply([change("first", "item", {}), change("last", "item", {})])
+    assert fresh.hidden_items == 1
+    assert "last" not in shown(fresh, candidates=("last", "i05"))
 
 
 def test_requests_go_on_with_items_of_all_kinds_in_their_history(fresh: FreshBundle) -> None:
