@@ -32,7 +32,13 @@ TYPES: dict[ColumnType, pa.DataType] = {
     "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
     "list": pa.list_(pa.string())}
 INSTANT = pa.timestamp("us", "UTC")
+BYTES = 64 << 20  # of their columns
 RANGE = "SELECT id, kind, at, known, user, item, columns FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+
+UP_TO = (
+    "SELECT max(seq) FROM (SELECT seq, sum(length(CAST(columns AS BLOB))) OVER (ORDER BY seq) AS held, "
+    "row_number() OVER (ORDER BY seq) AS place FROM events WHERE seq > ? AND seq <= ?) WHERE held <= ? OR place = 1"
+)
 
 
 class Landed(NamedTuple):
@@ -45,22 +51,31 @@ class Landed(NamedTuple):
     columns: dict[str, Any]
 
 
-def land(store: EventStore, features: EventFeatures, folder: Path, rows: int = ROWS) -> int:
+def land(store: EventStore, features: EventFeatures, folder: Path, rows: int = ROWS, size: int = BYTES) -> int:
     """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it."""
     done = 0
     with _alone(folder) as mine:
         while mine and store.fact(LANDED) < store.newest:
-            done += _land_some(store, features, folder, rows)
+            done += _land_some(store, features, folder, _next(store, rows, size))
     return done
 
 
-def _land_some(store: EventStore, features: EventFeatures, folder: Path, rows: int) -> int:
+def _next(store: EventStore, rows: int, size: int) -> tuple[int, int]:
+    """The last event that is landed, and the last of those that are next: at most `rows` of `size` bytes, one event at
+    least. It is written down before their files are made."""
     first, last = store.fact(LANDED), store.fact(LANDING)
     if last <= first:
         last = min(store.newest, first + rows)
+        (found,) = store.connection.execute(UP_TO, (first, last, size)).fetchone()
+        last = last if found is None else found
         with transaction(store.connection):
             store.set_fact(LANDING, last)
-    rows_ = store.connection.execute(RANGE, (first, last))
+    return first, last
+
+
+def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: tuple[int, int]) -> int:
+    first, last = turn
+    rows_ = store.connection.execute(RANGE, turn)
     found = [Landed(*row)._replace(columns=json.loads(row[-1])) for row in rows_]
     for kind in Kind:
         of_kind = [event for event in found if event.kind == kind]

@@ -48,6 +48,7 @@ def test_what_the_disk_refuses_is_told_to_all_who_wait(tmp_path: Path) -> None:
     def spoiled():
         store = store_at(tmp_path, clock)
         store.connection.execute("DROP TABLE events")
+        store.connection.execute(f"CREATE VIEW events AS SELECT * FROM {'x' * 500}")
         return store
 
     recorder = EventRecorder(spoiled, clock)
@@ -56,6 +57,7 @@ def test_what_the_disk_refuses_is_told_to_all_who_wait(tmp_path: Path) -> None:
         found = await asyncio.gather(*[recorder.record([shown_event(str(n), START)]) for n in range(3)],
                                      return_exceptions=True)
         assert [type(one) for one in found] == [NotKept] * 3
+        assert all(len(str(one)) < 200 for one in found)
 
     asyncio.run(record())
     recorder.close()

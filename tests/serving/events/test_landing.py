@@ -51,6 +51,16 @@ def test_every_event_is_landed_once_whatever_the_size_of_a_file(store: EventStor
     assert sorted(found) == ["shown a", "shown b", "shown c"]
 
 
+def test_a_turn_is_bounded_in_bytes_and_lands_one_event_at_least(store: EventStore, tmp_path: Path) -> None:
+    of_two = store.connection.execute("SELECT sum(length(columns)) FROM events WHERE seq <= 2").fetchone()[0]
+    assert land(store, FEATURES, tmp_path / "log", size=of_two) == 4
+    assert sorted(path.stem.lstrip("0") for path in (tmp_path / "log" / "shown").iterdir()) == [f"1-{2:020}"]
+    store.record([[shown_event("c", START), shown_event("d", START)]])
+    assert land(store, FEATURES, tmp_path / "log", size=1) == 2
+    assert len(list((tmp_path / "log" / "shown").iterdir())) == 3
+    assert len(rows(tmp_path / "log" / "shown")) == 4
+
+
 def test_who_was_killed_before_it_could_say_so_lands_the_same_files_again(store: EventStore, tmp_path: Path) -> None:
     land(store, FEATURES, tmp_path / "log")
     with transaction(store.connection):
