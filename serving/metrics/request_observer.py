@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ DRIFT_EVERY = 20  # looks
 CARRIED = ("traceparent", "tracestate")
 Caller = Mapping[str, str]
 UNKNOWN: Caller = {}
+log = logging.getLogger("sluice.serving")
 
 
 class EndedCall(NamedTuple):
@@ -161,8 +163,15 @@ async def watch(observer: RequestObserver, watched: Watched) -> None:
         for number in itertools.count():
             _look(metrics, watched)
             if observer.sample is not None and number % DRIFT_EVERY == 0:
-                metrics.drift.drift(await asyncio.to_thread(observer.sample.drift))
+                await _tell_drift(metrics, observer.sample)
             await asyncio.sleep(WATCH_SECONDS)
+
+
+async def _tell_drift(metrics: ServingMetrics, sample: RunningSample) -> None:
+    try:
+        metrics.drift.drift(await asyncio.to_thread(sample.drift))
+    except Exception as error:  # the other figures go on
+        log.error("drift cannot be told; its figures are those of before", exc_info=error)
 
 
 def _look(metrics: ServingMetrics, watched: Watched) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from contracts.errors import SluiceError
 from contracts.thread_name import name_thread
@@ -27,19 +27,22 @@ class BatchTurns:
     """Of one process. At most `most` wait, so that what they hold is bounded."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:
-        self._most, self._waiting = most, 0
+        self._most, self.waiting = most, 0
         self._thread = ThreadPoolExecutor(1, "batches", name_thread)
 
     async def take(self, work: Callable[[], Made]) -> Made:
         """What `work` returns, or raises, in its turn. Raises TooManyBatches."""
-        if self._waiting >= self._most:
-            raise TooManyBatches(f"{self._waiting} batches of changes and events wait to be read; send this one again "
+        if self.waiting >= self._most:
+            raise TooManyBatches(f"{self.waiting} batches of changes and events wait to be read; send this one again "
                                  "later, or elsewhere")
-        self._waiting += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        finally:
-            self._waiting -= 1
+        done = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        self.waiting += 1
+        done.add_done_callback(self._ended)
+        return await asyncio.shield(done)
+
+    def _ended(self, done: asyncio.Future[Any]) -> None:
+        """Not before: who goes away leaves the batch in the line."""
+        self.waiting -= 1
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from contracts.bundle.reference import Reference
+from contracts.features.encoded_profiles import numbers_profile
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.metrics.call_log import CallLog
 from serving.metrics.request_observer import (
@@ -19,6 +23,7 @@ from serving.metrics.request_observer import (
     observer_of_process,
     watch,
 )
+from serving.metrics.running_sample import Drift, RunningSample
 from serving.metrics.serving_metrics import ServingMetrics
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
@@ -108,3 +113,29 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     assert registry.get_sample_value("sluice_workers") == 1
     observer.close()
     assert registry.get_sample_value("sluice_workers") == 0
+
+
+def test_a_sample_that_fails_leaves_the_other_figures(
+    loaded: LoadedBundle, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(RunningSample):
+        def drift(self) -> Drift:
+            raise ValueError("no such field")
+
+    async def twice() -> None:
+        looks, seen = itertools.count(1), asyncio.Event()
+
+        def queue() -> tuple[int, float]:
+            if next(looks) == 2:
+                seen.set()
+            return 0, 0.0
+
+        reference = Reference(rows=0, shown=0, fields={}, scores=numbers_profile(np.zeros(1)))
+        observer = RequestObserver(ServingMetrics(CollectorRegistry()), sample=Failing(loaded, reference))
+        task = asyncio.create_task(watch(observer, Watched(loaded.manifest, queue)))
+        await asyncio.wait_for(seen.wait(), 20)
+        task.cancel()
+        await task
+
+    asyncio.run(twice())
+    assert "drift cannot be told" in caplog.text

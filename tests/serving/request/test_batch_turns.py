@@ -38,6 +38,26 @@ def test_one_at_a_time_and_no_more_wait_than_may() -> None:
     asyncio.run(drive())
 
 
+def test_who_goes_away_leaves_its_batch_in_the_line() -> None:
+    """What it holds is held until its turn, so it counts until then."""
+    async def drive() -> None:
+        turns, may_go = BatchTurns(most=2), threading.Event()
+        first, left = (asyncio.ensure_future(turns.take(lambda: may_go.wait(SECONDS))) for _ in range(2))
+        await asyncio.sleep(0)  # both have come
+        left.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        with pytest.raises(TooManyBatches, match="2 batches"):
+            await turns.take(lambda: True)
+        may_go.set()
+        assert await first
+        while turns.waiting:
+            await asyncio.sleep(0.001)
+        turns.close()
+
+    asyncio.run(asyncio.wait_for(drive(), SECONDS))
+
+
 def test_others_are_answered_while_a_batch_is_read() -> None:
     """The batch is not done before another call has been answered: in the event loop neither ever would be."""
     class Answers(sluice_pb2_grpc.CatalogServicer):
