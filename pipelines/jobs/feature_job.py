@@ -64,9 +64,8 @@ class PartTimes:
 
 
 class Encoded(NamedTuple):
-    """What encoding adds to the summary; `check` is None of a single day."""
+    """What encoding adds to the summary."""
 
-    check: dict[str, WindowRows] | None
     vocabularies: dict[str, int]
     examples: dict[str, ExampleRows]
     crosses: tuple[str, ...]
@@ -93,12 +92,13 @@ def make_features(
         alone = config.label.positives_only
         drawn = times.run("draw", lambda: draw_rows(spark, config, out, days)) if alone else None
         features = times.run("features", lambda: build_features(spark, config, out, days))
-        with _online_tables(spark, config, out) as finish:
+        checked = _checked(spark, config, out, times) if day is None else None
+        with _online_tables(spark, config, out) as finish:  # a log that is refused leaves those of the last good one
             encoded = _encode(spark, config, out, day, times)
             online = times.run("online", finish)
     made = FeaturesSummary(
         name=config.name, day=day, until=until, ingest=ingested, windows=resolved, drawn=drawn, features=features,
-        online=online, seconds=times.seconds, **encoded._asdict(),
+        online=online, check=checked, seconds=times.seconds, **encoded._asdict(),
     )
     summary.write(out.features, made)
     return made
@@ -127,9 +127,10 @@ def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = No
     times = PartTimes(on_progress)
     crossed = add_found_crosses(config, out.crosses)
     with session(crossed.spark, f"sluice features {crossed.name}") as spark:
+        checked = _checked(spark, crossed, out, times)
         encoded = _encode(spark, crossed, out, None, times, keep_fields=True)
     seconds = {**known.seconds, **{f"{name} again": spent for name, spent in times.seconds.items()}}
-    made = known.model_copy(update={**encoded._asdict(), "seconds": seconds})
+    made = known.model_copy(update={**encoded._asdict(), "check": checked, "seconds": seconds})
     summary.write(out.features, made)
     return made
 
@@ -157,15 +158,20 @@ def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, t
     return {name: (start.isoformat(), end.isoformat()) for name, (start, end) in resolved.items()}
 
 
+def _checked(spark: SparkSession, config: Config, out: Artifacts, times: PartTimes) -> dict[str, WindowRows]:
+    """Of the whole log, as `check`."""
+    return times.run("check", lambda: check(windowed(spark, config, out)))
+
+
 def _encode(
     spark: SparkSession, config: Config, out: Artifacts, day: str | None, times: PartTimes, keep_fields: bool = False
 ) -> Encoded:
-    rows = windowed(spark, config, out, [day] if day else ())
-    checked = times.run("check", lambda: check(rows)) if day is None else None
     spec = FeatureSpec.read(out.encoding) if day else times.run(
         "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
-    parts: Iterable[DataFrame] = [rows] if day else windowed_parts(spark, config, out, ENCODED_ROWS)
+    parts: Iterable[DataFrame] = windowed_parts(spark, config, out, ENCODED_ROWS)
+    if day:
+        parts = [windowed(spark, config, out, [day])]
 
     def sampled() -> int:
         return _parity(spark, config, out, day, spec, vocabularies)
@@ -176,7 +182,7 @@ def _encode(
         described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
         parity_rows = times.run("parity", parity)
     return Encoded(
-        check=checked, vocabularies={name: len(keys) for name, keys in vocabularies.items()}, examples=described,
+        vocabularies={name: len(keys) for name, keys in vocabularies.items()}, examples=described,
         crosses=tuple(field.name for field in spec.fields if field.kind == "cross"), parity_rows=parity_rows,
     )
 

@@ -138,6 +138,20 @@ def test_labels_of_one_class_are_refused(spark, tmp_path):
         make_features(config(), write_log(tmp_path / "data", click_rate=0.0), Artifacts(tmp_path / "out"))
 
 
+def test_a_refused_run_leaves_the_online_tables_of_the_last_good_one(spark, data, tmp_path):
+    out = Artifacts(tmp_path / "out")
+    make_features(config(), data, out)
+    online = out.out / "online"
+    before = {file: file.read_bytes() for file in sorted(online.rglob("*.parquet"))}
+    assert before
+    late = write_log(tmp_path / "data") / "clicks.parquet"
+    clicks = pq.read_table(late)
+    pq.write_table(clicks.slice(len(clicks) - 30), late)  # none of training's
+    with pytest.raises(OneClassError, match="'train'"):
+        make_features(config(), late.parent, out)
+    assert {file: file.read_bytes() for file in sorted(online.rglob("*.parquet"))} == before
+
+
 def found_cross(*parts, representation="embedding"):
     return FoundCross(name=cross_name(parts), parts=parts, importance=0.9, gain=5.0, support=3, min_count=2,
                       representation=representation)
