@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY, DRAWS, ITEM, LABEL, ROW, USER, Artifacts
 from contracts.config.config import Config
-from contracts.errors import DataError
+from contracts.errors import DataError, EmptyLogError
 from contracts.summaries.features import DrawnRows
 from pipelines.engine.day_partitions import days_in, drop_days, groups_of, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
@@ -37,9 +37,13 @@ def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequenc
 
     Of a day's rows all older takes may be told, those of later days never: these are not read.
 
-    Raises DataError where nothing can be drawn for any positive, or for none of a day that was asked for.
+    Raises DataError where nothing can be drawn for any positive, or for none of a day that was asked for; EmptyLogError
+    on a day without takes.
     """
     there = days_in(out.events)
+    missing = sorted(set(days or []) - set(there))
+    if missing or not there:
+        raise EmptyLogError(f"there are no takes{' on ' if missing else ''}{', '.join(missing)}; ingest them first")
     negatives, folder = config.label.negatives, out.drawn / CATALOGUE
     takes = with_times(read_days(spark, out.events, _up_to(there, days or there)), 0)
     catalogue = Catalogue.of(tickets(takes, negatives.popularity).toArrow())

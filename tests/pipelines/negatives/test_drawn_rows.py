@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from contracts.artifacts import DRAWS, ITEM, LABEL, ROW, TIME, USER, Artifacts
 from contracts.config.config import Config
-from contracts.errors import DataError
+from contracts.errors import DataError, EmptyLogError
 from contracts.summaries.features import FeaturesSummary
 from pipelines.features.kept_counts import KeptCounts
 from pipelines.features.raw_features import build_features
@@ -191,6 +191,14 @@ def test_features_in_passes_are_those_in_one(
     assert found.rows > 3 * ROWS
     assert found.written == ()
     assert digests(out.features) == digests(made[0].features)
+
+
+@pytest.mark.parametrize("days", [["2026-01-01"], ["2026-01-01", "2026-01-09"]])
+def test_a_day_without_takes_is_refused(
+    spark: SparkSession, made: tuple[Artifacts, FeaturesSummary], days: list[str]
+) -> None:
+    with pytest.raises(EmptyLogError, match="no takes on 2026-01-01"):
+        draw_rows(spark, config(), made[0], days)
 
 
 def test_late_rows_change_their_day_and_what_could_know_of_them(
