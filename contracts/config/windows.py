@@ -68,5 +68,6 @@ class Features(Section):
     also_fresh: bool = Field(False, description="event-fresh twins beside the published features")
     negative_rate: float = Field(1.0, gt=0, le=1.0, description="share w of negatives kept in the training window")
     max_key_rows: int = Field(2_000_000, ge=1, description="events of one key that a task holds; the counters of a key "
-                              "with more are summed slice of time by slice, and of the clicks of a user with more the "
-                              "newest of each publish alone are listed from")
+                              "with more, once impressions of the same publishes are counted together, are summed "
+                              "slice of time by slice, and of the clicks of a user with more the newest of each "
+                              "publish alone are listed from")
