@@ -100,7 +100,7 @@ ROOMS = {
     "serving.console": "gateway metrics",
     "serving.embedded_store": "",
     "serving.events": "embedded_store request",
-    "serving.gateway": "metrics server",
+    "serving.gateway": "metrics request server",
     "serving.metrics": "bundle events request response_log stages",
     "serving.replay": "assembly bundle request response_log stages",
     "serving.request": "bundle",

@@ -6,17 +6,17 @@
     GET  /openapi.json, /                       what they take and answer
     GET  /healthz, /readyz                      the gateway itself; the server behind it
 
-A caller who hangs up ends the call. Bodies are read up to `most_bytes`, what is larger is refused with 413.
+A caller who hangs up ends the call. Bodies are bounded (serving/gateway/body.py): what is larger is refused with 413,
+what comes too slowly with 408.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 import grpc
@@ -32,28 +32,25 @@ from starlette.routing import Route
 from contracts.errors import RequestError
 from contracts.logs import trace_id
 from contracts.shown import short
-from serving.gateway import call_options, failures, openapi
-from serving.gateway.json_messages import to_json, to_message
+from serving.gateway import body, call_options, failures, openapi
+from serving.gateway.json_messages import to_json
 from serving.gateway.page import page
 from serving.metrics.call_log import call_log_of_process
 from serving.proto import sluice_pb2 as pb
+from serving.request.batch_turns import BatchTurns, TooManyBatches
 
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
 RANKING = SERVICES[0].full_name
 READY_SECONDS = 1.0
 
 
-class TooLarge(Exception):
-    """The body has more bytes than may be."""
-
-
 @dataclass(frozen=True)
 class Upstream:
-    """The gRPC server: HOST:PORT, with `credentials` where it wants TLS; bodies have at most `most_bytes`."""
+    """The gRPC server: HOST:PORT, with `credentials` where it wants TLS; `bodies` are what it is sent."""
 
     target: str
     credentials: grpc.ChannelCredentials | None = None
-    most_bytes: int = 4 << 20
+    bodies: body.BodyBounds = field(default_factory=body.BodyBounds)
 
     def channel(self) -> grpc.aio.Channel:
         if self.credentials is None:
@@ -68,13 +65,14 @@ def gateway(upstream: Upstream) -> Starlette:
     @asynccontextmanager
     async def connected(app: Starlette) -> AsyncIterator[None]:
         async with upstream.channel() as channel:
-            app.state.channel = channel
+            app.state.channel, app.state.turns = channel, BatchTurns()
             yield
+            app.state.turns.close()
 
     async def ready(request: Request) -> Response:
         return await _ready(request.app.state.channel)
 
-    routes = [Route(openapi.path_of(method), _forward(method, upstream.most_bytes), methods=["POST"])
+    routes = [Route(openapi.path_of(method), _forward(method, upstream.bodies), methods=["POST"])
               for service in SERVICES for method in service.methods]
     routes += [Route("/healthz", lambda _: JSONResponse({"status": "SERVING"})), Route("/readyz", ready),
                Route("/openapi.json", lambda _: JSONResponse(described)),
@@ -82,22 +80,26 @@ def gateway(upstream: Upstream) -> Starlette:
     return Starlette(routes=routes, lifespan=connected)
 
 
-def _forward(method: MethodDescriptor, most: int) -> Callable[[Request], Awaitable[Response]]:
+def _forward(method: MethodDescriptor, bounds: body.BodyBounds) -> Callable[[Request], Awaitable[Response]]:
     taken, given = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
     calls, full = call_log_of_process(), f"/{method.containing_service.full_name}/{method.name}"
 
     async def answered(request: Request) -> Response:
         try:
-            message = to_message(_parsed(await _body(request, most)), taken())
-            seconds = call_options.seconds(request.headers)
+            message = await body.message(await body.read(request, bounds), taken(), request.app.state.turns)
+            seconds, metadata = call_options.seconds(request.headers), call_options.metadata(request.headers)
         except RequestError as error:
             return failures.refused("INVALID_ARGUMENT", str(error), {error.field: error.problem})
-        except TooLarge as error:
+        except body.TooLarge as error:
             return failures.refused("INVALID_ARGUMENT", str(error), http=413)
+        except body.TooSlow as error:
+            return failures.closing(failures.refused("DEADLINE_EXCEEDED", str(error), http=408))
+        except TooManyBatches as error:
+            return failures.refused("RESOURCE_EXHAUSTED", str(error))
         call = request.app.state.channel.unary_unary(
             full, request_serializer=taken.SerializeToString, response_deserializer=given.FromString)
         request.state.request_id = getattr(message, "request_id", "")
-        return await _answer(call(message, timeout=seconds, metadata=call_options.metadata(request.headers)), request)
+        return await _answer(call(message, timeout=seconds, metadata=metadata), request)
 
     async def forward(request: Request) -> Response:
         begun, request.state.request_id = time.perf_counter(), ""
@@ -137,23 +139,6 @@ async def _awaited(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Req
 async def _hung_up(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """Raises TooLarge before more than `most` bytes are kept."""
-    held = bytearray()
-    async for chunk in request.stream():
-        held += chunk
-        if len(held) > most:
-            raise TooLarge(f"the body has more than {most} bytes; send less at once")
-    return bytes(held)
-
-
-def _parsed(body: bytes) -> object:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RequestError("body", f"is no JSON: {short(str(error), 200)}") from None
 
 
 async def _ready(channel: grpc.aio.Channel) -> Response:

@@ -25,4 +25,8 @@ def seconds(headers: Mapping[str, str]) -> float | None:
 
 
 def metadata(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Raises RequestError for what gRPC does not carry; the value, which may be a token, is not shown."""
+    for name in CARRIED:
+        if re.fullmatch(r"[ -~]*", headers.get(name, "")) is None:
+            raise RequestError(name, "holds a character that cannot be sent on; send printable ASCII alone")
     return tuple((name, headers[name]) for name in CARRIED if name in headers)

@@ -24,6 +24,12 @@ def refused(status: str, message: str, fields: dict[str, str] | None = None, htt
     return JSONResponse({"error": error}, code, headers={"Retry-After": "1"} if code in TRY_AGAIN else None)
 
 
+def closing(answer: JSONResponse) -> JSONResponse:
+    """After which the connection is not used again."""
+    answer.headers["Connection"] = "close"
+    return answer
+
+
 def of_call(error: grpc.aio.AioRpcError | grpc.RpcError) -> JSONResponse:
     """The server's own words, with the fields that it found wrong."""
     fields: dict[str, str] = {}

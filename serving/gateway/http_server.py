@@ -12,6 +12,7 @@ from contracts.errors import SluiceError
 from serving.gateway.app import Upstream, gateway
 
 GRACE_SECONDS = 5
+MOST_CONNECTIONS = 1000  # more are answered 503, so that what their bodies hold is bounded
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,14 @@ class Address:
 def run(upstream: Upstream, address: Address, on_ready: Callable[[int], None]) -> None:
     """Raises SluiceError where the port is taken."""
     with listening(address) as listener:
-        config = uvicorn.Config(gateway(upstream), log_config=None, log_level="warning", access_log=False, ws="none",
-                                timeout_graceful_shutdown=GRACE_SECONDS)
+        server = uvicorn.Server(server_config(upstream))
         on_ready(listener.getsockname()[1])
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
+
+
+def server_config(upstream: Upstream) -> uvicorn.Config:
+    return uvicorn.Config(gateway(upstream), log_config=None, log_level="warning", access_log=False, ws="none",
+                          limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=GRACE_SECONDS)
 
 
 def listening(address: Address, option: str = "--port") -> socket.socket:

@@ -34,7 +34,9 @@ def to_message(given: Json, empty: Made) -> Made:
     try:
         return json_format.ParseDict(_plain(given, empty.DESCRIPTOR), empty)
     except (json_format.ParseError, RecursionError) as error:
-        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {short(str(error), 300)}") from None
+        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {short(str(error))}") from None
+    except SystemError:  # protobuf's, of a name with half a surrogate pair
+        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: a name in it is no Unicode text") from None
 
 
 def to_json(message: Message) -> Json:

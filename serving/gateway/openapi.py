@@ -22,7 +22,8 @@ ERROR: Schema = {
         "fields": {"type": "object", "additionalProperties": {"type": "string"}}}}},
 }
 FAILURES = {"400": "the request cannot be answered as asked", "401": "no valid token", "403": "not for this caller",
-            "413": "the body is too large", "429": "the server has too much to do; send it again later or elsewhere",
+            "408": "the body did not come in time", "413": "the body is too large",
+            "429": "the server has too much to do; send it again later or elsewhere",
             "503": "the server is stopping or not there", "504": "there was no time for an answer"}
 
 

@@ -18,7 +18,7 @@ def gateway(
     tls_ca: ServerAuthority = None,
     tls_certificate: CallerCertificate = None,
     tls_key: CallerKey = None,
-    max_body_kb: Annotated[int, typer.Option(min=1, help="larger bodies are refused with 413")] = 4096,
+    max_body_kb: Annotated[int, typer.Option(min=1, help="larger bodies are refused with 413")] = 1024,
 ) -> None:
     """HTTP/JSON in front of a server: POST /v1/rank, /v1/score, /v1/why-not, /v1/events and /v1/catalog/...,
     /openapi.json, /healthz, /readyz.
@@ -31,6 +31,7 @@ def gateway(
     from serving.access.client_credentials import ClientCredentials
     from serving.access.doors import is_loopback
     from serving.gateway.app import Upstream
+    from serving.gateway.body import BodyBounds
     from serving.gateway.http_server import Address, run
 
     log_to_stderr()
@@ -40,5 +41,5 @@ def gateway(
                    "put what ends TLS in front, or listen on loopback", err=True)
     if not (credentials.secure or is_loopback(target.rpartition(":")[0])):
         typer.echo(f"ASKING {target} WITHOUT TLS: callers' tokens go there in plain text; give --tls-ca", err=True)
-    upstream = Upstream(target, credentials.of_channel() if credentials.secure else None, max_body_kb << 10)
+    upstream = Upstream(target, credentials.of_channel() if credentials.secure else None, BodyBounds(max_body_kb << 10))
     run(upstream, Address(host, port), lambda bound: typer.echo(f"gateway to {target} on http://{host}:{bound}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.events.event_room import EventRoom
 from serving.gateway.app import Upstream
+from serving.gateway.body import BodyBounds
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.server.bundle_health import BundleHealth
@@ -117,9 +119,35 @@ def test_a_deadline_that_has_passed_is_504_and_no_time_400(
     assert http.post("/v1/rank", {"user_id": "u"}, **{"Grpc-Timeout": "soon"}).status == 400
 
 
+@pytest.mark.parametrize("name", ["Authorization", "traceparent"])
+def test_a_header_that_grpc_does_not_carry_is_400(served: tuple[RunningGateway, RankingClient], name: str) -> None:
+    heard = served[0].post("/v1/rank", {"user_id": "u"}, **{name: "Bearer \xe9"})
+    assert heard.status == 400
+    assert name.lower() in heard.body["error"]["fields"]
+
+
 def test_a_large_body_is_refused_before_it_is_read(served: tuple[RunningGateway, RankingClient]) -> None:
-    heard = served[0].post("/v1/rank", b" " * ((4 << 20) + 1))
+    heard = served[0].post("/v1/rank", b" " * ((1 << 20) + 1))
     assert heard.status == 413
+
+
+def test_a_body_of_many_parts_is_parsed_and_one_of_too_many_refused(
+    served: tuple[RunningGateway, RankingClient]
+) -> None:
+    many = served[0].post("/v1/catalog/upsert", {"items": [{}] * 1000}, **TIMEOUT)
+    assert (many.status, many.body["error"]["status"]) == (400, "FAILED_PRECONDITION")
+    too_many = served[0].post("/v1/catalog/upsert", {"items": [{}] * 30_000}, **TIMEOUT)
+    assert too_many.status == 413
+    assert "the limit is 50000; send less at once" in too_many.body["error"]["message"]
+
+
+def test_a_body_that_does_not_come_is_408_and_ends_the_connection() -> None:
+    with RunningGateway(Upstream("127.0.0.1:1", bodies=BodyBounds(most_seconds=0.01))) as http, \
+            socket.create_connection(("127.0.0.1", http.port), timeout=20) as caller:
+        caller.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{")
+        heard = caller.makefile("rb").read()  # to the end
+    assert heard.startswith(b"HTTP/1.1 408")
+    assert b"send less at once, or faster" in heard
 
 
 def test_health_page_and_description(served: tuple[RunningGateway, RankingClient]) -> None:

@@ -25,3 +25,11 @@ def test_what_is_no_time_is_refused(given: str) -> None:
 def test_who_calls_and_the_trace_go_along_and_nothing_else() -> None:
     headers = {"authorization": "Bearer x", "sluice-tenant": "shop", "traceparent": "00-1-1-01", "cookie": "secret"}
     assert dict(metadata(headers)) == {name: headers[name] for name in headers if name != "cookie"}
+
+
+@pytest.mark.parametrize("name", ["authorization", "sluice-tenant", "traceparent", "tracestate"])
+@pytest.mark.parametrize("given", ["Bearer \xe9", "Bearer \x7f", "a\tb"])
+def test_what_grpc_does_not_carry_is_refused_and_not_shown(name: str, given: str) -> None:
+    with pytest.raises(RequestError, match=f"{name}: .*send printable ASCII alone") as refused:
+        metadata({name: given})
+    assert given not in str(refused.value)

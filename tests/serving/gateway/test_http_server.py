@@ -13,7 +13,7 @@ import pytest
 
 from contracts.errors import SluiceError
 from serving.gateway.app import Upstream
-from serving.gateway.http_server import Address, run
+from serving.gateway.http_server import MOST_CONNECTIONS, Address, run, server_config
 
 
 def test_the_command_listens_and_stops_on_a_signal() -> None:
@@ -38,3 +38,7 @@ def test_a_port_that_is_taken_is_said() -> None:
         other.listen()
         with pytest.raises(SluiceError, match="another --port"):
             run(Upstream("127.0.0.1:1"), Address(port=other.getsockname()[1]), lambda _: None)
+
+
+def test_connections_are_bounded() -> None:
+    assert server_config(Upstream("127.0.0.1:1")).limit_concurrency == MOST_CONNECTIONS == 1000

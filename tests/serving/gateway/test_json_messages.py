@@ -74,3 +74,16 @@ def test_times_are_text_and_numbers_of_64_bits_are_numbers() -> None:
     status = to_json(pb.CatalogStatus(applied_sequence=2**40, bundle_version="7", recall=float("nan")))
     assert [status[name] for name in ("applied_sequence", "bundle_version", "recall", "room")] == [2**40, "7", None, 0]
     assert to_json(pb.Value(integer=-(2**62))) == {"integer": -(2**62)}
+
+
+@pytest.mark.parametrize("body", [{"\ud800": 1}, {"context": {"a": {"\ud800": 1}}}, {"user_id": "\ud800"},
+                                  {"context": {"\ud800": 1}}])
+def test_half_a_surrogate_pair_is_refused(body: object) -> None:
+    with pytest.raises(RequestError, match="is no RankRequest"):
+        to_message(body, pb.RankRequest())
+
+
+def test_a_long_name_is_not_shown_whole() -> None:
+    with pytest.raises(RequestError) as refused:
+        to_message({"x" * 500: 1}, pb.RankRequest())
+    assert len(refused.value.problem) < 120

@@ -1,0 +1,79 @@
+"""A body is bounded before anything is made of it, and a large one waits for its turn alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+from starlette.requests import Request
+from starlette.types import Message
+
+from serving.gateway.body import FEW_PARTS, MOST_PARTS, BodyBounds, TooLarge, TooSlow, message, read
+from serving.proto import sluice_pb2 as pb
+from serving.request.batch_turns import BatchTurns, TooManyBatches
+
+
+@pytest.fixture
+def turns() -> Iterator[BatchTurns]:
+    made = BatchTurns(most=2)
+    yield made
+    made.close()
+
+
+def upsert(items: int) -> bytes:
+    return b'{"items":[' + b",".join([b"{}"] * items) + b"]}"
+
+
+def sent(*chunks: bytes, whole: bool = True) -> Request:
+    """Without its last chunk where it is not `whole`."""
+    waiting = [{"type": "http.request", "body": one, "more_body": True} for one in chunks]
+    waiting += [{"type": "http.request", "body": b"", "more_body": False}] if whole else []
+
+    async def receive() -> Message:
+        if not waiting:
+            await asyncio.Event().wait()
+        return waiting.pop(0)
+
+    return Request({"type": "http", "method": "POST", "headers": []}, receive)
+
+
+def test_a_body_of_as_many_bytes_as_may_be_is_read() -> None:
+    assert asyncio.run(read(sent(b"ab", b"cd"), BodyBounds(most_bytes=4))) == b"abcd"
+    with pytest.raises(TooLarge, match="more than 3 bytes; send less"):
+        asyncio.run(read(sent(b"ab", b"cd"), BodyBounds(most_bytes=3)))
+
+
+def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    with pytest.raises(TooSlow, match=r"more than 0.01 s to come; send less at once, or faster"):
+        asyncio.run(read(sent(b"{", whole=False), BodyBounds(most_seconds=0.01)))
+
+
+def test_more_parts_than_may_be_are_not_parsed(turns: BatchTurns) -> None:
+    with pytest.raises(TooLarge, match=f"the limit is {MOST_PARTS}; send less at once"):
+        asyncio.run(message(b"," * (MOST_PARTS + 1) + b"no json", pb.UpsertRequest(), turns))
+
+
+def test_a_large_body_waits_for_its_turn_and_a_small_one_for_nobody(turns: BatchTurns) -> None:
+    may_go = threading.Event()
+
+    async def small_before_large() -> int:
+        before = asyncio.ensure_future(turns.take(may_go.wait))
+        await asyncio.sleep(0)
+        large = asyncio.ensure_future(message(upsert(FEW_PARTS), pb.UpsertRequest(), turns))
+        await asyncio.sleep(0)
+        small = await message(b'{"user_id": "u"}', pb.RankRequest(), turns)
+        with pytest.raises(TooManyBatches):
+            await message(upsert(FEW_PARTS), pb.UpsertRequest(), turns)
+        waited = not large.done()
+        may_go.set()
+        assert waited
+        assert small.user_id == "u"
+        assert await before
+        return len((await large).items)
+
+    try:
+        assert asyncio.run(small_before_large()) == FEW_PARTS
+    finally:
+        may_go.set()
