@@ -27,7 +27,7 @@ METHODS: dict[str, type[Message]] = {
     "Ranking/Rank": pb.RankRequest, "Ranking/Score": pb.ScoreRequest, "Ranking/WhyNot": pb.WhyNotRequest,
     "Events/RecordEvents": pb.RecordEventsRequest, "Catalog/Upsert": pb.UpsertRequest,
     "Catalog/Withdraw": pb.WithdrawRequest, "Catalog/SetBids": pb.SetBidsRequest,
-    "Catalog/SetStock": pb.SetStockRequest,
+    "Catalog/SetStock": pb.SetStockRequest, "Catalog/Status": pb.CatalogStatusRequest,
 }
 KNOWN = ("u01", "i01", "i02", "device", "phone", "hour", "category", "brand", "music", "new", "top", "tags")
 ODD = ("", "\0", "a\0b", "\n", "\x1b[31mred", "\u202e", "\U0001f600" * 20, "\ufffe", "../../victim", "x" * 513,
@@ -92,11 +92,12 @@ def _name(message: Any, known: str) -> None:
         change.item_id, change.version = known, 1
     for place, one in enumerate(message.events if "events" in names else ()):
         one.event_id, one.user_id, one.item_id, one.position, one.bid = f"{known} {place}", known, known, 1, 0.5
+        one.request_id = one.request_id or known
 
 
 def _fill(draw: Callable[..., Any], message: Message, depth: int) -> None:
     fields = message.DESCRIPTOR.fields
-    chosen = draw(st.lists(st.integers(0, len(fields) - 1), max_size=4, unique=True))
+    chosen = draw(st.lists(st.integers(0, len(fields) - 1), max_size=4, unique=True)) if fields else []
     for place in chosen:
         field = fields[place]
         if _is_map(field):

@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from benchmarks.hostile.fuzz import measure
+from benchmarks.hostile.outcome import NOT_KEPT
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -17,6 +18,7 @@ from serving.request import message_bounds
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.in_process_server import InProcessServer
+from tests.serving.recorded_events import recordable
 
 LARGE = "x" * 900_000
 INVALID, EXHAUSTED = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -76,12 +78,16 @@ def test_a_compressed_request_is_unpacked_up_to_the_limit(channel: grpc.Channel)
 
 
 @pytest.mark.parametrize("requests", [300, pytest.param(2000, marks=pytest.mark.slow)])
-def test_no_drawn_call_ends_the_worker_takes_much_or_gets_another_status(bundle_folder: Path, requests: int) -> None:
-    """A process of its own, whose memory is looked at during every call."""
-    found = measure(bundle_folder, requests, seed_=requests)
+def test_no_drawn_call_ends_the_worker_takes_much_or_gets_another_status(
+    bundle_folder: Path, tmp_path: Path, requests: int
+) -> None:
+    """A process of its own, which keeps events, and whose memory and processor time are looked at of every call."""
+    found = measure(recordable(bundle_folder, tmp_path), requests, seed_=requests)
     assert found.requests >= 0.8 * requests
     assert found.alive
     assert found.undocumented == 0, found.statuses
+    assert NOT_KEPT not in found.statuses
+    assert found.slow == 0, found.max_cpu_ms  # of processor time, whatever else the machine does
     assert found.large == 0, found.max_mb
     assert found.max_metadata_bytes < MOST_METADATA
     assert found.log_bytes < 5000  # nobody fills the log from outside

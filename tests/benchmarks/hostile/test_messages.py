@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from benchmarks.hostile.messages import LARGEST, METHODS, Sent, calls
+from serving.proto import sluice_pb2 as pb
 
 
 def drawn(count: int) -> list[Sent]:
@@ -21,6 +22,11 @@ def drawn(count: int) -> list[Sent]:
 
     draw()
     return found
+
+
+def test_every_method_of_the_proto_is_drawn() -> None:
+    services = pb.DESCRIPTOR.services_by_name.items()
+    assert {f"{name}/{method.name}" for name, service in services for method in service.methods} == METHODS.keys()
 
 
 def test_every_kind_and_every_field_is_drawn() -> None:
