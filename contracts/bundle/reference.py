@@ -1,6 +1,7 @@
 """What a bundle was made from and would show, in few numbers: what is served is held against it (reference.json).
 
-    fields        user and context fields as in the training window, item fields as in the slates below
+    fields        user and context fields as in the training window, but for those made from the clock; item fields as
+                  in the slates below
     scores        calibrated probabilities of the items in the bundle's own slates for requests of the validation window
     calibration   predicted over observed clicks of the validation window's rows, None where that says nothing
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field, model_validator
 
 from contracts.config.section import Section, Share
@@ -43,6 +45,12 @@ class Log(Source):
         None, description="how far back a run reads from the end of its `--until` day; none given: all of the log"
     )
     max_bad_share: Share = Field(0.01, description="rows that may go to quarantine before the step fails")
+
+    @property
+    def clock_columns(self) -> frozenset[str]:
+        """Columns that `derive` makes from `event_time`: they tell when a row was, whatever it was about."""
+        clock = (self.event_time or "").lower()
+        return frozenset(name for name, said in self.derive.items() if clock in re.findall(r"\w+", said.lower()))
 
 
 class Clicks(Source):

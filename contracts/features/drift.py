@@ -44,14 +44,21 @@ class ColumnProfile(BaseModel):
 def psi(now: ColumnProfile, rows: int, before: Sequence[tuple[ColumnProfile, int]]) -> float:
     """`rows` and the second of each pair count the rows with a value; 0 where either side has none."""
     before = [(profile, count) for profile, count in before if count]
-    if not rows or not before:
-        return 0.0
-    ours, theirs = _numeric(now, before) if now.quantiles else _keyed(now, [profile for profile, _ in before])
     seen, seen_before = rows, sum(count for _, count in before)
     if not now.quantiles:
         seen, seen_before = now.values, sum(profile.values for profile, _ in before)
-    p, q = _smoothed(ours, seen), _smoothed(theirs, seen_before)
-    return float(np.sum((p - q) * np.log(p / q)))
+    if not seen or not seen_before:
+        return 0.0
+    ours, theirs = _numeric(now, before) if now.quantiles else _keyed(now, [profile for profile, _ in before])
+    return _between(_smoothed(ours, seen), _smoothed(theirs, seen_before))
+
+
+def null_psi(now: ColumnProfile, rows: int, before: ColumnProfile, rows_before: int) -> float:
+    """Of the two shares, of rows without and with a value; `rows` count both. 0 where either side has none."""
+    if not rows or not rows_before:
+        return 0.0
+    ours, theirs = (np.array([one.null_rate, 1 - one.null_rate]) for one in (now, before))
+    return _between(_smoothed(ours, rows), _smoothed(theirs, rows_before))
 
 
 def churn(now: ColumnProfile, before: Sequence[ColumnProfile]) -> float:
@@ -60,6 +67,10 @@ def churn(now: ColumnProfile, before: Sequence[ColumnProfile]) -> float:
     fresh = sum(count for key, count in now.keys.items() if key not in known)
     total = sum(now.keys.values())
     return fresh / total if total else 0.0
+
+
+def _between(p: np.ndarray, q: np.ndarray) -> float:
+    return float(np.sum((p - q) * np.log(p / q)))
 
 
 def _smoothed(shares: np.ndarray, count: int) -> np.ndarray:

@@ -16,6 +16,7 @@ import torch
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.bundle.reference import Reference
+from contracts.config.config import Config
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
@@ -38,18 +39,21 @@ class Slates(NamedTuple):
     probability: np.ndarray
 
 
-def write_reference(out: Artifacts, build: Path, spec: FeatureSpec, seed: int) -> None:
-    """`build` is complete but for this. Nothing where a window has no examples."""
+def write_reference(config: Config, out: Artifacts, build: Path, spec: FeatureSpec) -> None:
+    """`build` is complete but for this. Nothing where a window has no examples; no field that is made from the clock,
+    for the requests of some hours never have the hours of all days."""
     if not all(any(out.examples(name).glob("day=*/*.parquet")) for name in ("train", "validation")):
         return
     unsealed = Manifest(schema_version=SCHEMA_VERSION, name="reference", content_hash="0" * 64,
                         created=datetime.now(UTC), files={})
     bundle = LoadedBundle.read(build, unsealed, check_parity=False)
-    trained, validation = (_sample(out, spec, name, seed) for name in ("train", "validation"))
+    trained, validation = (_sample(out, spec, name, config.seed) for name in ("train", "validation"))
     slates = _slates(bundle, _encoded(validation.request))
     items = Encoded(np.asarray(bundle.items.ids)[slates.rows], np.asarray(bundle.items.dense)[slates.rows])
     fields = (encoded_profiles(spec, ("user", "context"), _encoded(trained.request))
               | encoded_profiles(spec, ("item",), items))
+    clock = {field.name for field in config.fields if field.source_column in config.log.clock_columns}
+    fields = {name: profile for name, profile in fields.items() if name not in clock}
     Reference(rows=len(trained.label), shown=len(slates.rows), fields=fields,
               scores=numbers_profile(slates.probability), calibration=_calibration(bundle, validation)).write(build)
 

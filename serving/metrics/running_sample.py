@@ -1,12 +1,14 @@
 """A running sample of what is served, and how far it is from what the bundle was made from.
 
     PSI of a field      user and context fields of sampled requests against the training window,
-                        item fields of the shown items against the bundle's own slates for validation's requests
+                        item fields of the shown items against the bundle's own slates for validation's requests;
+                        of its values, or of rows with a value and without, whichever is more
     PSI of the scores   calibrated probabilities of the shown items against those of the same slates
 
-The reference is contracts/bundle/reference.py, the code that of `sluice quality`. The sample holds the last SIZE
-requests taken, at most PER_SECOND of them a second, so that it reaches back minutes under load and days without. Below
-LEAST nothing is said: PSI of equal distributions in B bins is about (B - 1) / n by chance alone.
+The reference is contracts/bundle/reference.py, the code that of `sluice quality`. Fields that are made from the clock
+are not compared. The sample holds the last SIZE requests taken, and is to reach back to the first answer, or a day:
+t seconds after the first one request is taken every t / LEAST seconds, at least 1 / PER_SECOND and at most DAY / SIZE.
+Below LEAST nothing is said: PSI of equal distributions in B bins is about (B - 1) / n by chance alone.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.bundle.reference import Reference
-from contracts.features.drift import ColumnProfile, psi
+from contracts.features.drift import ColumnProfile, null_psi, psi
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import RankAnswer
 
-SIZE, LEAST, PER_SECOND = 2000, 500, 10.0
+SIZE, LEAST, PER_SECOND, DAY = 2000, 500, 10.0, 86_400.0
 
 
 class Observed(NamedTuple):
@@ -50,6 +52,7 @@ class RunningSample:
     def __init__(self, bundle: LoadedBundle, reference: Reference, clock: Callable[[], float] = time.monotonic) -> None:
         self.reference, self._bundle, self._clock = reference, bundle, clock
         self._held: deque[Observed] = deque(maxlen=SIZE)
+        self._begun: float | None = None
         self._next = 0.0
 
     def tell(self, answer: RankAnswer) -> None:
@@ -57,7 +60,8 @@ class RunningSample:
         now = self._clock()
         if answer.inputs is None or now < self._next:
             return
-        self._next = now + 1 / PER_SECOND
+        self._begun = now if self._begun is None else self._begun
+        self._next = now + min(max((now - self._begun) / LEAST, 1 / PER_SECOND), DAY / SIZE)
         rows = self._bundle.items.rows([item.item for item in answer.items]) if answer.items else np.empty(0, np.int32)
         shown = np.array([item.probability for item in answer.items])
         self._held.append(Observed(answer.inputs, rows[rows >= 0], shown))
@@ -82,4 +86,4 @@ class RunningSample:
 
 
 def _psi(now: ColumnProfile, before: ColumnProfile, rows: int, rows_before: int) -> float:
-    return psi(now, rows, [(before, rows_before)])
+    return max(psi(now, rows, [(before, rows_before)]), null_psi(now, rows, before, rows_before))

@@ -47,3 +47,9 @@ def test_positives_alone_have_no_other_label(label: dict[str, Any], sentence: st
 def test_a_label_of_positives_alone_comes_back_from_its_text() -> None:
     for label in (Label(positives_only=True, repeat=True), Label(expression="y")):
         assert Label.model_validate_json(label.model_dump_json()) == label
+
+
+def test_columns_of_the_clock_are_those_made_from_the_time() -> None:
+    derive = {"hour": "cast(hour(Shown_At) as bigint)", "long": "length(shown_at_place)", "two": "a + b"}
+    assert Log.model_validate({"path": "p", "event_time": "shown_at", "derive": derive}).clock_columns == {"hour"}
+    assert Log.model_validate({"path": "p", "derive": derive}).clock_columns == frozenset()

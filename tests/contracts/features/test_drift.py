@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.features.drift import QUANTILES, ColumnProfile, churn, psi
+from contracts.features.drift import QUANTILES, ColumnProfile, churn, null_psi, psi
 
 
 def numbers(values: np.ndarray) -> ColumnProfile:
@@ -56,3 +56,17 @@ def test_churn_is_the_share_of_values_never_seen():
 def test_psi_is_never_negative_and_finite(now, before):
     found = psi(keys(**now), sum(now.values()), [(keys(**before), sum(before.values()))])
     assert 0 <= found < np.inf
+
+
+def test_keys_that_nobody_saw_are_no_distribution():
+    nobody = ColumnProfile(null_rate=1.0)
+    assert psi(nobody, 1000, [(keys(a=300, b=700), 1000)]) == 0.0
+    assert psi(keys(a=300, b=700), 1000, [(nobody, 1000)]) == 0.0
+
+
+def test_a_column_that_goes_missing_drifts_by_the_formula():
+    full, holey = ColumnProfile(null_rate=0.1, keys={"a": 900}), ColumnProfile(null_rate=0.6, keys={"a": 400})
+    p, q = np.array([0.6, 0.4]), np.array([0.1, 0.9])
+    assert null_psi(holey, 1000, full, 1000) == pytest.approx(((p - q) * np.log(p / q)).sum(), rel=0.02)
+    assert null_psi(full, 1000, full, 1000) == 0.0
+    assert null_psi(full, 0, holey, 1000) == null_psi(full, 1000, holey, 0) == 0.0

@@ -11,6 +11,7 @@ import pytest
 
 from contracts.artifacts import LABEL, ROW, Artifacts
 from contracts.bundle.reference import FILE, Reference
+from contracts.config.fields import FieldConfig
 from contracts.features.encoding import number
 from serving.assembly.assemble import assemble
 from tests.serving.conftest import Market, encode_events
@@ -60,3 +61,16 @@ def test_it_knows_the_training_window_the_slates_and_the_calibration(reference: 
 def test_without_examples_there_is_none(market: Market, trained: Artifacts, tmp_path: Path) -> None:
     assemble(market.config, trained, tmp_path / "build")
     assert not (tmp_path / "build" / FILE).exists()
+
+
+def test_a_field_of_the_clock_is_not_compared(market: Market, trained_copy: Artifacts, tmp_path: Path) -> None:
+    """The requests of some hours never have the hours of all days."""
+    write_examples(market, trained_copy)
+    log = market.config.log.model_copy(update={"derive": {"hour": "hour(time)"}})
+    hour = FieldConfig(name="hour", kind="numeric", side="context")
+    config = market.config.model_copy(update={"log": log, "fields": (*market.config.fields, hour)})
+    assemble(config, trained_copy, tmp_path / "build")
+    found = Reference.read(tmp_path / "build")
+    assert found is not None
+    sides = market.spec.of_side("user", "context", "item")
+    assert set(found.fields) == {field.name for field in sides} - {"hour"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from contracts.bundle.reference import Reference
 from contracts.config.section import Side
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
+from contracts.features.feature_spec import PADDING
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.metrics.running_sample import LEAST, PER_SECOND, RunningSample
+from serving.metrics import running_sample
+from serving.metrics.running_sample import DAY, LEAST, PER_SECOND, SIZE, Observed, RunningSample
 from serving.request.query import RankAnswer, RankedItem
 
 SIDES: tuple[Side, ...] = ("user", "context")
@@ -91,3 +94,37 @@ def test_a_small_sample_says_nothing(loaded: LoadedBundle, reference: Reference,
 def test_no_more_than_so_many_a_second_are_taken(loaded: LoadedBundle, reference: Reference) -> None:
     still = iter([5.0] * 20)
     assert told(loaded, reference, still, np.full(20, 3.0)).drift().requests == 1
+
+
+def test_a_field_that_goes_missing_drifts(
+    loaded: LoadedBundle, reference: Reference, ticks: Iterator[float]
+) -> None:
+    sample = RunningSample(loaded, reference, lambda: next(ticks))
+    inputs = requests(loaded, np.random.default_rng(6).uniform(0, 24, LEAST), 4)
+    [device] = [slot for slot in loaded.spec.id_slots(*SIDES) if slot.field == "device"]
+    inputs.ids[: LEAST * 6 // 10, device.start] = PADDING
+    for n in range(LEAST):
+        sample.tell(an_answer(loaded, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), n % 40, 0.1))
+    found = sample.drift().fields
+    assert found is not None
+    assert found["device"] > 1
+    assert max(found[name] for name in ("hour", "item_id")) < 0.2
+
+
+@pytest.mark.parametrize("seconds", [600, 7200, 200_000])
+def test_the_sample_reaches_back_to_the_first_answer_or_a_day(
+    loaded: LoadedBundle, reference: Reference, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, times = [0.0], list[float]()
+
+    def taken(*parts: Any) -> Observed:
+        times.append(now[0])
+        return Observed(*parts)
+
+    monkeypatch.setattr(running_sample, "Observed", taken)
+    sample, inputs = RunningSample(loaded, reference, lambda: now[0]), requests(loaded, np.full(1, 3.0), 4)
+    while now[0] < seconds:
+        sample.tell(an_answer(loaded, inputs, 0, 0.1))
+        now[0] += max(0.05, now[0] / 10_000)
+    assert times[LEAST - 1] < 60
+    assert now[0] - times[-SIZE:][0] >= 0.95 * min(seconds, DAY)
