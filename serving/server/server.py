@@ -176,7 +176,7 @@ class Server:
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
         timed = TimedServer(self._server, self._servicer.patience)
-        sized = SizedServer(timed, self._servicer.largest, self._turns)
+        sized = SizedServer(timed, self._servicer.largest, self._turns, self._servicer.longest_batch)
         self._events.add_to(sized)
         sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue, self._turns), sized)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, timed)

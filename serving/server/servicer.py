@@ -82,6 +82,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return largest_message(self._serve)
 
     @property
+    def longest_batch(self) -> int:
+        """Entries of a batch of events or changes that is parsed."""
+        return max(self._serve.max_candidates, self._serve.max_events)
+
+    @property
     def patience(self) -> float:
         """Seconds that a request is waited for once the call is there."""
         return self._serve.max_deadline_ms / 1000

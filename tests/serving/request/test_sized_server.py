@@ -11,7 +11,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.sized_server import SizedServer
 
-LARGEST = 1000
+LARGEST, MOST = 1000, 40
 
 
 class Echo(sluice_pb2_grpc.CatalogServicer):
@@ -23,7 +23,7 @@ class Echo(sluice_pb2_grpc.CatalogServicer):
 
 async def answer(items: int, sent: bytes = b"") -> pb.ChangeResponse:
     server = grpc.aio.server()
-    sluice_pb2_grpc.add_CatalogServicer_to_server(Echo(), SizedServer(server, LARGEST))
+    sluice_pb2_grpc.add_CatalogServicer_to_server(Echo(), SizedServer(server, LARGEST, most=MOST))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -49,4 +49,12 @@ def test_what_is_too_large_is_refused_with_its_size_and_the_limit():
 def test_what_is_no_request_is_an_invalid_argument():
     with pytest.raises(grpc.aio.AioRpcError, match="no request of this method") as caught:
         asyncio.run(answer(1, sent=b"\x0a\x03u01"))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_batch_of_more_entries_than_may_be_is_refused_unparsed():
+    """What follows the last entry that may be could not be parsed."""
+    assert len(asyncio.run(answer(MOST)).results) == MOST
+    with pytest.raises(grpc.aio.AioRpcError, match="more than 40 entries") as caught:
+        asyncio.run(answer(1, sent=b"\x0a\x00" * (MOST + 1) + b"\xff"))
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
