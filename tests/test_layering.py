@@ -97,7 +97,7 @@ ROOMS = {
     "serving.assembly": "bundle request stages",
     "serving.bundle": "",
     "serving.catalogue": "bundle embedded_store request",
-    "serving.console": "gateway metrics",
+    "serving.console": "access gateway metrics",
     "serving.embedded_store": "",
     "serving.events": "embedded_store request",
     "serving.gateway": "metrics request server",

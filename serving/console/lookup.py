@@ -7,34 +7,41 @@ in a thread: the event loop of the side port may share its process with the serv
 from __future__ import annotations
 
 import json
-from functools import cached_property
+from functools import cached_property, partial
 
 import grpc
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from contracts.errors import RequestError
 from contracts.shown import short
+from serving.access.doors import is_loopback
 from serving.gateway import call_options, failures
 from serving.gateway.json_messages import to_json, to_message
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 
 MOST_BYTES = 1 << 20
-SECONDS = 3.0
+SECONDS, MOST_SECONDS = 3.0, 20.0
+AT_ONCE = 8  # questions, each in a thread; not those of the pool, in which metrics are read
 NO_ANSWER = "the console asks servers in plain text alone; ask through `sluice gateway`, or `sluice rank --why-not`"
 
 
 class Lookup:
-    """`target` is HOST:PORT of the server once it is known, "" before, and for one that wants TLS."""
+    """`target` is HOST:PORT of the server once it is known, "" before, and for one that wants TLS. One that is
+    `elsewhere` may be another machine, which is told no token unless it is on loopback."""
 
-    def __init__(self) -> None:
-        self.target = ""
+    def __init__(self, elsewhere: bool = False) -> None:
+        self.target, self._elsewhere = "", elsewhere
 
     @cached_property
     def _stub(self) -> sluice_pb2_grpc.RankingStub:
         return sluice_pb2_grpc.RankingStub(grpc.insecure_channel(self.target))
+
+    @cached_property
+    def _threads(self) -> CapacityLimiter:
+        return CapacityLimiter(AT_ONCE)
 
     async def why_not(self, request: Request) -> Response:
         """POST of a WhyNotRequest as JSON."""
@@ -44,10 +51,16 @@ class Lookup:
             return failures.refused("INVALID_ARGUMENT", f"the body has more than {MOST_BYTES} bytes", http=413)
         try:
             message = to_message(json.loads(await request.body()), pb.WhyNotRequest())
-            seconds = call_options.seconds(request.headers) or SECONDS
+            seconds = min(call_options.seconds(request.headers) or SECONDS, MOST_SECONDS)
+            metadata = self.metadata(request)
         except (RequestError, ValueError, RecursionError) as error:
-            return failures.refused("INVALID_ARGUMENT", short(str(error), 300))
-        return await run_in_threadpool(self._ask, message, seconds, call_options.metadata(request.headers))
+            return failures.refused("INVALID_ARGUMENT", short(str(error)))
+        return await to_thread.run_sync(partial(self._ask, message, seconds, metadata), limiter=self._threads)
+
+    def metadata(self, request: Request) -> tuple[tuple[str, str], ...]:
+        """What of the headers goes along. Raises RequestError."""
+        tells = not self._elsewhere or is_loopback(self.target.rpartition(":")[0])
+        return tuple(one for one in call_options.metadata(request.headers) if tells or one[0] != "authorization")
 
     def _ask(self, message: pb.WhyNotRequest, seconds: float, metadata: tuple[tuple[str, str], ...]) -> Response:
         try:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from contracts.shown import short
+from contracts.shown import short, without_passwords
 
 KEPT_SECONDS, MOST_SECONDS = 30.0, 120.0
 NONE: dict[str, list[object]] = {"sections": []}
@@ -31,17 +31,25 @@ class Records:
         return JSONResponse(await run_in_threadpool(self.read))
 
     def read(self) -> object:
-        """Never raises."""
-        with self._lock:
+        """Never raises, and waits for nobody: while they are made, others are shown those of before."""
+        if not self._lock.acquire(blocking=False):
+            return self._known
+        try:
             if self._command and time.monotonic() > self._until:
                 self._known = self._made()
                 self._until = time.monotonic() + KEPT_SECONDS
             return self._known
+        finally:
+            self._lock.release()
 
     def _made(self) -> object:
         try:
             done = subprocess.run(self._command, capture_output=True, text=True, timeout=MOST_SECONDS)
             return json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {
-                "error": short((done.stderr.strip().splitlines() or ["it printed nothing"])[-1], 300)}
+                "error": _told((done.stderr.strip().splitlines() or ["it printed nothing"])[-1])}
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            return {"error": short(str(error), 300)}
+            return {"error": _told(str(error))}
+
+
+def _told(why: str) -> str:
+    return short(without_passwords(why), 300)

@@ -62,7 +62,7 @@ class Console:
     """`lookup` asks the server for slates, `other` another one, to compare; `records` are of past days."""
 
     lookup: Lookup = field(default_factory=Lookup)
-    other: Lookup = field(default_factory=Lookup)
+    other: Lookup = field(default_factory=lambda: Lookup(elsewhere=True))
     records: Records = field(default_factory=Records)
 
 
@@ -73,15 +73,15 @@ def side_app(folder: Path, console: Console | None = None) -> Starlette:
     def metrics(request: Request) -> Response:
         return Response(figures.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    def healthy(request: Request) -> Response:
+    async def healthy(request: Request) -> Response:
         return JSONResponse({"status": "SERVING"})
 
-    def ready(request: Request) -> Response:
+    async def ready(request: Request) -> Response:
         workers = figures.workers
         status = "SERVING" if workers else "NOT_SERVING"
         return JSONResponse({"status": status, "workers": workers}, 200 if workers else 503)
 
-    def known(request: Request) -> Response:
+    async def known(request: Request) -> Response:
         return JSONResponse({"other": console.other.target})
 
     routes = [Route("/metrics", metrics), Route("/healthz", healthy), Route("/readyz", ready),

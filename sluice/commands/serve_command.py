@@ -104,6 +104,7 @@ def compared(bundle: str | None) -> Iterator[str]:
     """HOST:PORT of who serves what is compared with, "" for none; a folder is served as long, by a process of its own.
     Raises SluiceError where that does not start."""
     if bundle is None or not Path(bundle).exists():
+        warn_of_other(bundle or "")
         yield bundle or ""
         return
     from sluice.demo.server_process import ServerProcess
@@ -116,13 +117,24 @@ def compared(bundle: str | None) -> Iterator[str]:
             server.stop()
 
 
+def warn_of_other(target: str) -> None:
+    import logging
+
+    from serving.access.doors import is_loopback
+
+    if target and not is_loopback(target.rpartition(":")[0]):
+        logging.getLogger("sluice.serving").warning(
+            "THE CONSOLE ASKS %s IN PLAIN TEXT: users and contexts typed there can be read on the way; the token is "
+            "left out, so a server there that asks for one refuses", target)
+
+
 def records_command(folder: Path | None, registry: str | None) -> tuple[str, ...]:
-    """What prints the console's records; empty where there are none."""
+    """What prints the console's records; empty where there are none. It reads MLFLOW_TRACKING_URI by itself: everybody
+    on the machine sees a command's words, and there may be a password in it."""
     if folder is None:
         return ()
-    given = registry or os.environ.get("MLFLOW_TRACKING_URI")
     return (sys.executable, "-m", "sluice.report.console_records", str(folder),
-            *(("--registry", given) if given else ()))
+            *(("--registry", registry) if registry else ()))
 
 
 def serve_as_told(

@@ -23,6 +23,7 @@ from contracts.release import gate, registration, watch
 from contracts.release.gate import Estimate, GateSummary
 from contracts.release.registration import RegistrationSummary
 from contracts.release.watch import WatchSummary
+from contracts.shown import without_passwords
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleSummary
 from contracts.summaries.crosses import CrossesSummary
@@ -235,10 +236,11 @@ def main(words: Sequence[str] | None = None) -> None:
     given = parser.parse_args(words)
     os.nice(10)
     try:
-        found = [section.model_dump(mode="json") for section in sections(given.folder, given.registry)]
+        registry = given.registry or os.environ.get("MLFLOW_TRACKING_URI")
+        found = [section.model_dump(mode="json") for section in sections(given.folder, registry)]
         print(json.dumps({"sections": found}))
     except (SluiceError, ValidationError, OSError) as error:
-        print(json.dumps({"error": str(error)}))
+        print(json.dumps({"error": without_passwords(str(error))}))
 
 
 if __name__ == "__main__":

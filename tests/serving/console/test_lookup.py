@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -9,12 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.console.lookup import Lookup
+from serving.console.lookup import MOST_SECONDS, Lookup
 from serving.console.side_port import Console, side_app, side_port
 from serving.gateway.http_server import Address
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.in_process_server import InProcessServer
@@ -64,3 +70,46 @@ def test_without_a_server_that_speaks_plain_text_it_says_whom_to_ask(tmp_path: P
         status, body = ask(port, b"{}")
     assert status == 503
     assert "sluice gateway" in body["error"]["message"]
+
+
+class Asked(sluice_pb2_grpc.RankingServicer):
+    """Keeps what came with the question."""
+
+    async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
+        self.metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        self.seconds = context.time_remaining()
+        return pb.WhyNotResponse()
+
+
+def question(**headers: str) -> Request:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    told = {"content-length": "2", "content-type": "application/json", **headers}
+    return Request({"type": "http", "method": "POST", "headers": [
+        (name.encode(), value.encode("latin-1")) for name, value in told.items()]}, receive)
+
+
+def test_the_caller_does_not_choose_how_long_it_is_asked() -> None:
+    asked, lookup = Asked(), Lookup()
+    with InProcessServer(asked) as server:
+        lookup.target = server.target
+        answer = asyncio.run(lookup.why_not(question(**{"grpc-timeout": "99999999H"})))
+    assert answer.status_code == 200
+    assert asked.seconds <= MOST_SECONDS
+
+
+@pytest.mark.parametrize(("elsewhere", "target", "told"), [
+    (False, "10.0.0.5:7", True), (True, "127.0.0.1:7", True), (True, "[::1]:7", True), (True, "localhost:7", True),
+    (True, "10.0.0.5:7", False), (True, "rank.example.com:7", False)])
+def test_a_token_goes_to_no_other_machine(elsewhere: bool, target: str, told: bool) -> None:
+    lookup = Lookup(elsewhere)
+    lookup.target = target
+    found = dict(lookup.metadata(question(authorization="Bearer t", traceparent="00-1-1-01")))
+    assert found == {"traceparent": "00-1-1-01"} | ({"authorization": "Bearer t"} if told else {})
+
+
+def test_a_token_that_grpc_does_not_carry_is_refused() -> None:
+    lookup = Lookup()
+    lookup.target = "127.0.0.1:1"
+    assert asyncio.run(lookup.why_not(question(authorization="\xe9"))).status_code == 400

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from serving.console.records import NONE, Records
@@ -23,3 +26,20 @@ def test_it_is_read_once_however_many_ask(tmp_path: Path) -> None:
 def test_what_fails_says_why() -> None:
     assert Records((sys.executable, "-c", "raise SystemExit('no such folder')")).read() == {"error": "no such folder"}
     assert "error" in Records(("/no/such/program",)).read()  # type: ignore[operator]
+
+
+def test_nobody_waits_while_they_are_made(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    records = Records((sys.executable, "-c", f"print(open({str(pipe)!r}).read())"))
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(records.read)
+        with pipe.open("w") as told:  # opens once the command reads
+            assert threads.submit(records.read).result(30) == NONE
+            told.write(json.dumps({"sections": [1]}))
+        assert first.result(30) == {"sections": [1]}
+
+
+def test_a_password_is_not_shown() -> None:
+    script = "raise SystemExit('no answer of postgresql://user:secret@host/name')"
+    assert Records((sys.executable, "-c", script)).read() == {"error": "no answer of postgresql://user:***@host/name"}

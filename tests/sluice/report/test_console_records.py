@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.config.days import Watch
+from contracts.errors import ConfigError
 from contracts.release import gate, watch
 from contracts.release.gate import Estimate, GateSummary, MedianMilliseconds, RankingGain
 from contracts.release.registration import RollbackResult
@@ -75,3 +76,20 @@ def test_an_empty_folder_has_nothing_and_a_damaged_summary_says_so(
     (tmp_path / "bundle_job" / "summary.json").write_text("{")
     main([str(tmp_path)])
     assert "is damaged" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_the_registry_is_the_environment_s_and_its_password_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def failing(folder: Path, registry: str | None) -> list[Section]:
+        asked.append(registry)
+        raise ConfigError(f"{registry} does not answer")
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://user:secret@host/name")
+    monkeypatch.setattr("sluice.report.console_records.sections", failing)
+    main([str(tmp_path)])
+    assert asked == ["postgresql://user:secret@host/name"]
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"error": "postgresql://user:***@host/name does not answer"}
