@@ -5,7 +5,8 @@
                  and more
     spoilt       such a message with bytes flipped, cut, doubled or put in
     random       bytes
-    flooded      one field up to a message's size: 2-byte elements, which are the most memory for the least message
+    flooded      one of the method's fields up to a message's size: 2-byte elements, which are the most memory for the
+                 least message
     too large    beyond what the server reads
 
 What is large is so by repeating a few drawn parts, up to about what the server reads.
@@ -29,6 +30,8 @@ METHODS: dict[str, type[Message]] = {
     "Catalog/Withdraw": pb.WithdrawRequest, "Catalog/SetBids": pb.SetBidsRequest,
     "Catalog/SetStock": pb.SetStockRequest, "Catalog/Status": pb.CatalogStatusRequest,
 }
+OF_A_USER = ("Ranking/Rank", "Ranking/Score")  # whose first field is the user's id
+UNKNOWN = 15  # a field that no request has, for a request without any
 KNOWN = ("u01", "i01", "i02", "device", "phone", "hour", "category", "brand", "music", "new", "top", "tags")
 ODD = ("", "\0", "a\0b", "\n", "\x1b[31mred", "\u202e", "\U0001f600" * 20, "\ufffe", "../../victim", "x" * 513,
        "x" * 5000, "' OR 1=1", "%s%n", "null", "NaN", "x" * 80_000)
@@ -64,10 +67,10 @@ def calls(draw: Callable[..., Any]) -> Sent:
     if kind == "too large":
         return Sent(method, kind, bytes([0x0A]) + _varint(2 * LARGEST) + b"u" * (2 * LARGEST))
     if kind == "flooded":
-        number = draw(st.integers(1, 15))
+        number = draw(st.sampled_from([field.number for field in METHODS[method].DESCRIPTOR.fields] or [UNKNOWN]))
         element = draw(st.sampled_from((b"\x00", b"\x02\x0a\x00", b"\x02\x12\x00", b"\x01a", b"\x03\x0a\x01a")))
-        part = bytes([number << 3 | 2]) + (element if element != b"\x00" else b"\x00")
-        return Sent(method, kind, b"\x0a\x03u01" + part * (LARGEST // len(part)))
+        part, user = _varint(number << 3 | 2) + element, b"\x0a\x03u01" if method in OF_A_USER else b""
+        return Sent(method, kind, user + part * (LARGEST // len(part)))
     content = draw(messages(METHODS[method])).SerializeToString()[:LARGEST]
     return Sent(method, kind, draw(_spoilt(content))[:LARGEST] if kind == "spoilt" else content)
 

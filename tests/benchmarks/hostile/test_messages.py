@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from benchmarks.hostile.messages import LARGEST, METHODS, Sent, calls
@@ -24,9 +25,20 @@ def drawn(count: int) -> list[Sent]:
     return found
 
 
-def test_every_method_of_the_proto_is_drawn() -> None:
+def unpacked(sent: Sent) -> int:
+    """Elements of the largest list; 0 where it is no request."""
+    try:
+        message = METHODS[sent.method].FromString(sent.content)
+    except DecodeError:
+        return 0
+    return max((len(value) for field, value in message.ListFields() if field.is_repeated), default=0)
+
+
+def test_every_method_is_drawn_and_every_batch_flooded() -> None:
     services = pb.DESCRIPTOR.services_by_name.items()
     assert {f"{name}/{method.name}" for name, service in services for method in service.methods} == METHODS.keys()
+    flooded = {sent.method for sent in drawn(1600) if sent.kind == "flooded" and unpacked(sent) > LARGEST // 10}
+    assert flooded >= METHODS.keys() - {"Ranking/Rank", "Ranking/Score", "Ranking/WhyNot", "Catalog/Status"}
 
 
 def test_every_kind_and_every_field_is_drawn() -> None:
