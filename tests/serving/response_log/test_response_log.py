@@ -14,6 +14,7 @@ import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -252,11 +253,16 @@ def test_a_row_that_no_column_can_hold_costs_itself_alone(tmp_path: Path) -> Non
     assert (calls(tmp_path, LOST), log.state.lost) == (1, 1)
 
 
+def waits(thread: threading.Thread) -> bool:
+    return sys._current_frames()[thread.ident or 0].f_code.co_name == "wait"
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_writing_thread_that_dies_is_started_anew_and_counted(tmp_path: Path) -> None:
     log = ResponseLog(tmp_path, flush_seconds=0.2)  # it dies while it waits
     for death in range(1, 4):
         thread = next(one for one in threading.enumerate() if one.name == "answer-log")
+        until(partial(waits, thread))
         assert ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)) == 1
         thread.join(20)
