@@ -93,7 +93,7 @@ def serve(
 
         def announced(version: str, host: str, port: int) -> None:
             console.lookup.target = "" if doors.tls or open_to_all else near(host, port)
-            console.other.target = "" if open_to_all else other
+            console.other.target = other if is_loopback(metrics_host) else ""  # ours asks nobody for a token
             announce(version, host, port)
 
         serve_as_told(bundle, settings, registry, cache, announced)
