@@ -85,6 +85,18 @@ def test_of_two_nodes_of_one_client_the_later_one_is_asked():
     assert seats[2] == 72
 
 
+def watched(monkeypatch, grid):
+    """The nodes that are asked, as they are."""
+    asked, push = list[int](), grid.push_messages
+
+    def pushed(messages):
+        asked.extend(message.metadata.dst_node_id for message in messages)
+        return push(messages)
+
+    monkeypatch.setattr(grid, "push_messages", pushed)
+    return asked
+
+
 def test_a_silent_node_holds_nobody_up_and_its_answer_counts_when_it_comes(monkeypatch):
     notes = list[str]()
     seats, grid = seats_of(app_of(), notes)
@@ -97,11 +109,10 @@ def test_a_silent_node_holds_nobody_up_and_its_answer_counts_when_it_comes(monke
         return [reply for reply in come if reply.metadata.src_node_id != 71]
 
     monkeypatch.setattr(grid, "pull_messages", late)
-    pushed, push = [0], grid.push_messages
-    monkeypatch.setattr(grid, "push_messages", lambda messages: pushed.append(len(messages)) or push(messages))
+    asked = watched(monkeypatch, grid)
     assert seats.there() == [0, 2, 3]
     assert seats.there() == [0, 2, 3]
-    assert sum(pushed) == CLIENTS  # it is not asked again while it may still answer
+    assert len(asked) == CLIENTS  # it is not asked again while it may still answer
     monkeypatch.setattr(grid, "pull_messages", lambda names: kept)
     assert seats.there() == [0, 1, 2, 3]
     assert seats[1] == 71
@@ -113,9 +124,7 @@ def test_a_node_that_stays_silent_is_asked_as_often_as_any_and_no_more(monkeypat
     seats, grid = seats_of(app_of(), [])
     seats.closing = Closing(grace=0.0, poll=0.0)
     monkeypatch.setattr(grid, "lose", lambda phase, node: node == 71)
-    asked, push = list[int](), grid.push_messages
-    monkeypatch.setattr(grid, "push_messages", lambda messages: asked.extend(
-        message.metadata.dst_node_id for message in messages) or push(messages))
+    asked = watched(monkeypatch, grid)
     for _ in range(TRIES + 2):
         assert seats.there() == [0, 2, 3]
     assert asked.count(71) == TRIES
