@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 from contracts.errors import RequestError
 from contracts.shown import short
 from serving.access.doors import is_loopback
-from serving.gateway import call_options, failures
+from serving.gateway import body, call_options, failures
 from serving.gateway.json_messages import to_json, to_message
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 
-MOST_BYTES = 1 << 20
+BODY = body.BodyBounds()
 SECONDS, MOST_SECONDS = 3.0, 20.0
 AT_ONCE = 8  # questions, each in a thread; not those of the pool, in which metrics are read
 NO_ANSWER = "the console asks servers in plain text alone; ask through `sluice gateway`, or `sluice rank --why-not`"
@@ -44,15 +44,16 @@ class Lookup:
         return CapacityLimiter(AT_ONCE)
 
     async def why_not(self, request: Request) -> Response:
-        """POST of a WhyNotRequest as JSON."""
+        """POST of a WhyNotRequest as JSON, and called so: no page of another site gets as far as that."""
         if not self.target:
             return failures.refused("UNAVAILABLE", NO_ANSWER)
-        if int(request.headers.get("content-length", MOST_BYTES + 1)) > MOST_BYTES:
-            return failures.refused("INVALID_ARGUMENT", f"the body has more than {MOST_BYTES} bytes", http=413)
         try:
-            message = to_message(json.loads(await request.body()), pb.WhyNotRequest())
+            body.check_type(request)
+            message = to_message(json.loads(await body.read(request, BODY)), pb.WhyNotRequest())
             seconds = min(call_options.seconds(request.headers) or SECONDS, MOST_SECONDS)
             metadata = self.metadata(request)
+        except body.NotTaken as error:
+            return failures.of_body(error)
         except (RequestError, ValueError, RecursionError) as error:
             return failures.refused("INVALID_ARGUMENT", short(str(error)))
         return await to_thread.run_sync(partial(self._ask, message, seconds, metadata), limiter=self._threads)

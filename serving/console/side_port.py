@@ -18,16 +18,19 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from serving.console.lookup import Lookup
+from serving.console.own_name import OwnName
 from serving.console.records import Records
-from serving.gateway.http_server import Address, listening
+from serving.gateway.http_server import Address, http_config, listening
 from serving.metrics.metrics_folder import forget_the_gone
 
-STOP_SECONDS = 5.0
+GRACE_SECONDS, STOP_SECONDS = 1, 5.0
+FOR_MACHINES = frozenset({"/metrics", "/healthz", "/readyz"})
 PAGE = Path(__file__).with_name("page.html")
 ONLY_OURS = {"Content-Security-Policy": "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                                         "frame-ancestors 'none'"}
@@ -66,8 +69,8 @@ class Console:
     records: Records = field(default_factory=Records)
 
 
-def side_app(folder: Path, console: Console | None = None) -> Starlette:
-    """An ASGI application of the figures in `folder`."""
+def side_app(folder: Path, console: Console | None = None, host: str = "127.0.0.1") -> Starlette:
+    """An ASGI application of the figures in `folder`, which listens on `host`."""
     figures, console = Figures(folder), console or Console()
 
     def metrics(request: Request) -> Response:
@@ -89,16 +92,14 @@ def side_app(folder: Path, console: Console | None = None) -> Starlette:
               Route("/v1/console", known), Route("/v1/records", console.records.show),
               Route("/v1/why-not", console.lookup.why_not, methods=["POST"]),
               Route("/v1/other/why-not", console.other.why_not, methods=["POST"])]
-    return Starlette(routes=routes)
+    return Starlette(routes=routes, middleware=[Middleware(OwnName, host, FOR_MACHINES)])
 
 
 @contextmanager
 def side_port(app: Starlette, address: Address) -> Iterator[int]:
     """The port, on which `app` is served by a thread. Raises SluiceError where it is taken."""
     with listening(address, "--metrics-port") as listener:
-        config = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False, ws="none",
-                                timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(http_config(app, GRACE_SECONDS))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="side port", daemon=True)
         thread.start()
         try:

@@ -11,23 +11,46 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from google.protobuf.message import Message
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from contracts.errors import RequestError
-from contracts.shown import short
+from contracts.shown import short, shown
+from serving.batches.batch_turns import BatchTurns
 from serving.gateway.json_messages import to_message
-from serving.request.batch_turns import BatchTurns
 
 MOST_PARTS, FEW_PARTS, FEW_BYTES = 50_000, 500, 64 << 10
+JSON = "application/json"
 Made = TypeVar("Made", bound=Message)
 
 
-class TooLarge(Exception):
+class NotTaken(Exception):
+    """A body that is no request for a reason of its own: as gRPC and as HTTP call it."""
+
+    status, http = "INVALID_ARGUMENT", 400
+
+
+class TooLarge(NotTaken):
     """The body has more bytes, or parts, than may be."""
 
+    http = 413
 
-class TooSlow(Exception):
-    """The body did not come in time."""
+
+class TooSlow(NotTaken):
+    """The body did not come in time; what comes of it later is no request."""
+
+    status, http = "DEADLINE_EXCEEDED", 408
+
+
+class HungUp(NotTaken):
+    """The caller has gone before the body was there; nobody hears of it."""
+
+    status, http = "CANCELLED", 499
+
+
+class NotJson(NotTaken):
+    """The body says that it is something else, as the form of a stranger's page would."""
+
+    http = 415
 
 
 @dataclass(frozen=True)
@@ -39,7 +62,7 @@ class BodyBounds:
 
 
 async def read(request: Request, bounds: BodyBounds) -> bytes:
-    """Raises TooLarge before more than `most_bytes` are kept, and TooSlow."""
+    """Raises TooLarge before more than `most_bytes` are kept, TooSlow and HungUp."""
     held = bytearray()
     try:
         async with asyncio.timeout(bounds.most_seconds):
@@ -50,17 +73,27 @@ async def read(request: Request, bounds: BodyBounds) -> bytes:
     except TimeoutError:
         raise TooSlow(f"the body took more than {bounds.most_seconds:g} s to come; send less at once, or faster"
                       ) from None
+    except ClientDisconnect:
+        raise HungUp("the caller hung up") from None
     return bytes(held)
 
 
-async def message(body: bytes, empty: Made, turns: BatchTurns) -> Made:
-    """`empty`, filled. Raises RequestError, TooLarge and TooManyBatches."""
+def check_type(request: Request) -> None:
+    """A page of another site may send forms and plain text to whatever its reader can reach, JSON only where it is
+    allowed to. Raises NotJson."""
+    told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if told != JSON:
+        raise NotJson(f"the body is {shown(told) if told else 'of no type'}; send JSON, with Content-Type: {JSON}")
+
+
+async def message(body: bytes, empty: Made, turns: BatchTurns, who: str) -> Made:
+    """`empty`, filled; a large one in the turns of `who`. Raises RequestError, TooLarge and NoPlace."""
     parts = body.count(b",") + body.count(b"{") + body.count(b"[")
     if parts > MOST_PARTS:
         raise TooLarge(f"the body has {parts} commas and opened brackets, the limit is {MOST_PARTS}; send less at once")
     if parts <= FEW_PARTS and len(body) <= FEW_BYTES:
         return to_message(_parsed(body), empty)
-    return await turns.take(lambda: to_message(_parsed(body), empty))
+    return await turns.take(who, lambda: to_message(_parsed(body), empty))
 
 
 def _parsed(body: bytes) -> object:

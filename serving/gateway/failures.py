@@ -10,6 +10,8 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from starlette.responses import JSONResponse
 
+from serving.gateway.body import NotTaken, TooSlow
+
 HTTP = {
     "INVALID_ARGUMENT": 400, "OUT_OF_RANGE": 400, "FAILED_PRECONDITION": 400, "UNAUTHENTICATED": 401,
     "PERMISSION_DENIED": 403, "NOT_FOUND": 404, "ABORTED": 409, "ALREADY_EXISTS": 409, "RESOURCE_EXHAUSTED": 429,
@@ -24,9 +26,11 @@ def refused(status: str, message: str, fields: dict[str, str] | None = None, htt
     return JSONResponse({"error": error}, code, headers={"Retry-After": "1"} if code in TRY_AGAIN else None)
 
 
-def closing(answer: JSONResponse) -> JSONResponse:
-    """After which the connection is not used again."""
-    answer.headers["Connection"] = "close"
+def of_body(error: NotTaken) -> JSONResponse:
+    """After one that came too slowly the connection is not used again."""
+    answer = refused(error.status, str(error), http=error.http)
+    if isinstance(error, TooSlow):
+        answer.headers["Connection"] = "close"
     return answer
 
 

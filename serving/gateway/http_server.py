@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from contracts.errors import SluiceError
 from serving.gateway.app import Upstream, gateway
+from serving.gateway.timed_headers import TimedHeaders
 
 GRACE_SECONDS = 5
 MOST_CONNECTIONS = 1000  # more are answered 503, so that what their bodies hold is bounded
@@ -26,14 +28,15 @@ class Address:
 def run(upstream: Upstream, address: Address, on_ready: Callable[[int], None]) -> None:
     """Raises SluiceError where the port is taken."""
     with listening(address) as listener:
-        server = uvicorn.Server(server_config(upstream))
+        server = uvicorn.Server(http_config(gateway(upstream), GRACE_SECONDS))
         on_ready(listener.getsockname()[1])
         server.run(sockets=[listener])
 
 
-def server_config(upstream: Upstream) -> uvicorn.Config:
-    return uvicorn.Config(gateway(upstream), log_config=None, log_level="warning", access_log=False, ws="none",
-                          limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=GRACE_SECONDS)
+def http_config(app: ASGIApp, grace: int) -> uvicorn.Config:
+    """Of connections that are bounded, in number and in how long they idle; `grace` in seconds."""
+    return uvicorn.Config(app, http=TimedHeaders, log_config=None, log_level="warning", access_log=False, ws="none",
+                          limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=grace)
 
 
 def listening(address: Address, option: str = "--port") -> socket.socket:

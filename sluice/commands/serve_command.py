@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.commands.command import command
+from sluice.commands.side_console import Ready, SidePort, beside
 
 if TYPE_CHECKING:
     from serving.access.doors import Doors
-    from serving.console.side_port import Console
     from serving.workers.supervisor import SupervisorSettings
 
-Ready = Callable[[str, str, int], None]  # version, host, port
 REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # seconds
 
 
@@ -77,64 +72,14 @@ def serve(
     from serving.workers.supervisor import SupervisorSettings
 
     log_to_stderr()
+    side = SidePort(host=metrics_host, port=metrics_port, records=records, compare=compare, registry=registry)
     doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)
     settings = SupervisorSettings(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
         workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh)
     open_doors(host, doors)
-    if metrics_port is None:
-        serve_as_told(bundle, settings, registry, cache, announce)
-        return
-    from serving.access.doors import is_loopback
-
-    open_to_all = doors.access is None and not is_loopback(metrics_host)
-    with (compared(compare) as other,
-          side_door(metrics_host, metrics_port, records_command(records, registry)) as console):
-
-        def announced(version: str, host: str, port: int) -> None:
-            console.lookup.target = "" if doors.tls or open_to_all else near(host, port)
-            console.other.target = other if is_loopback(metrics_host) else ""  # ours asks nobody for a token
-            announce(version, host, port)
-
-        serve_as_told(bundle, settings, registry, cache, announced)
-
-
-@contextmanager
-def compared(bundle: str | None) -> Iterator[str]:
-    """HOST:PORT of who serves what is compared with, "" for none; a folder is served as long, by a process of its own.
-    Raises SluiceError where that does not start."""
-    if bundle is None or not Path(bundle).exists():
-        warn_of_other(bundle or "")
-        yield bundle or ""
-        return
-    from sluice.demo.server_process import ServerProcess
-
-    with TemporaryDirectory(prefix="sluice-compare-") as folder:
-        server = ServerProcess(bundle, Path(folder) / "server.log", options=("--workers", "1"))
-        try:
-            yield server.target
-        finally:
-            server.stop()
-
-
-def warn_of_other(target: str) -> None:
-    import logging
-
-    from serving.access.doors import is_loopback
-
-    if target and not is_loopback(target.rpartition(":")[0]):
-        logging.getLogger("sluice.serving").warning(
-            "THE CONSOLE ASKS %s IN PLAIN TEXT: users and contexts typed there can be read on the way; the token is "
-            "left out, so a server there that asks for one refuses", target)
-
-
-def records_command(folder: Path | None, registry: str | None) -> tuple[str, ...]:
-    """What prints the console's records; empty where there are none. It reads MLFLOW_TRACKING_URI by itself: everybody
-    on the machine sees a command's words, and there may be a password in it."""
-    if folder is None:
-        return ()
-    return (sys.executable, "-m", "sluice.report.console_records", str(folder),
-            *(("--registry", registry) if registry else ()))
+    with beside(side, doors, announce) as ready:
+        serve_as_told(bundle, settings, registry, cache, ready)
 
 
 def serve_as_told(
@@ -149,37 +94,6 @@ def serve_as_told(
         serve_shared(Path(bundle), settings, ready)
     else:
         serve_folder(Path(bundle), settings, ready)
-
-
-@contextmanager
-def side_door(host: str, port: int, records: tuple[str, ...] = ()) -> Iterator[Console]:
-    """The side port, and the folder through which the serving processes tell it their figures; `records` is a
-    command."""
-    import logging
-
-    from serving.access.doors import address, is_loopback
-    from serving.metrics.metrics_folder import metrics_folder
-
-    if not is_loopback(host):
-        logging.getLogger("sluice.serving").warning(
-            "THE SIDE PORT LISTENS ON %s: metrics are open to everybody, tokens of the console go there in plain text, "
-            "and without --access the console asks nothing of the server; listen on loopback behind a proxy", host)
-    with metrics_folder() as folder:
-        from serving.console.records import Records
-        from serving.console.side_port import Console, side_app, side_port
-        from serving.gateway.http_server import Address
-
-        console = Console(records=Records(records))
-        with side_port(side_app(folder, console), Address(host, port)) as bound:
-            typer.echo(f"console and metrics on http://{address(host, bound)}/")
-            yield console
-
-
-def near(host: str, port: int) -> str:
-    """Where this machine reaches a server that listens so."""
-    from serving.access.doors import address
-
-    return address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
 
 
 def parse_doors(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,15 +15,19 @@ START_SECONDS = 180.0
 
 
 class ServerProcess:
-    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`.
+    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`. One
+    that `ends_with_us` ends with the thread that has started it, even where this process is killed.
 
     Raises SluiceError with the log's last line when the server ends or stays silent for three minutes.
     """
 
-    def __init__(self, bundle: Path | str, log: Path, port: int = 0, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, bundle: Path | str, log: Path, port: int = 0, options: tuple[str, ...] = (), ends_with_us: bool = False
+    ) -> None:
         self._log = log
+        module = ("sluice.demo.ends_with_parent", str(os.getpid())) if ends_with_us else ("sluice.cli",)
         with log.open("w") as sink:
-            command = [sys.executable, "-m", "sluice.cli", "serve", str(bundle), "--port", str(port), *options]
+            command = [sys.executable, "-m", *module, "serve", str(bundle), "--port", str(port), *options]
             self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
         self.target = self._wait()
 

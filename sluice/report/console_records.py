@@ -15,10 +15,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from contracts.artifacts import Artifacts
-from contracts.errors import DataError, SluiceError
+from contracts.errors import DataError
 from contracts.release import gate, registration, watch
 from contracts.release.gate import Estimate, GateSummary
 from contracts.release.registration import RegistrationSummary
@@ -239,8 +237,9 @@ def main(words: Sequence[str] | None = None) -> None:
         registry = given.registry or os.environ.get("MLFLOW_TRACKING_URI")
         found = [section.model_dump(mode="json") for section in sections(given.folder, registry)]
         print(json.dumps({"sections": found}))
-    except (SluiceError, ValidationError, OSError) as error:
-        print(json.dumps({"error": without_passwords(str(error))}))
+    except Exception as error:  # of MLflow, of its data base, of files: whatever it is, the console shows a sentence
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        print(json.dumps({"error": without_passwords(lines[0])}))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,9 @@ def port(loaded: LoadedBundle, tmp_path_factory: pytest.TempPathFactory) -> Iter
     servicer.close()
 
 
-def ask(port: int, body: bytes) -> tuple[int, Any]:
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/why-not", body, {"Grpc-Timeout": "20S"})
+def ask(port: int, body: bytes, kind: str = "application/json") -> tuple[int, Any]:
+    headers = {"Grpc-Timeout": "20S", "Content-Type": kind}
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/why-not", body, headers)
     try:
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return answer.status, json.load(answer)
@@ -63,6 +64,17 @@ def test_a_slate_comes_with_reasons_and_with_the_fate_of_an_item(port: int, load
 def test_what_cannot_be_asked_is_said(port: int, body: bytes, said: str) -> None:
     status, heard = ask(port, body)
     assert (status, heard["error"]["status"]) == (400, said)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_what_a_page_of_another_site_may_send_is_not_taken(port: int, kind: str) -> None:
+    status, heard = ask(port, b'{"request": {"user_id": "u07"}}', kind)
+    assert status == 415
+    assert "Content-Type: application/json" in heard["error"]["message"]
+
+
+def test_a_body_of_more_bytes_than_may_be_is_refused(port: int) -> None:
+    assert ask(port, b" " * (1 << 20) + b"{}")[0] == 413
 
 
 def test_without_a_server_that_speaks_plain_text_it_says_whom_to_ask(tmp_path: Path) -> None:
@@ -96,7 +108,7 @@ def test_the_caller_does_not_choose_how_long_it_is_asked() -> None:
         lookup.target = server.target
         answer = asyncio.run(lookup.why_not(question(**{"grpc-timeout": "99999999H"})))
     assert answer.status_code == 200
-    assert asked.seconds <= MOST_SECONDS
+    assert asked.seconds < MOST_SECONDS + 1  # gRPC rounds up
 
 
 @pytest.mark.parametrize(("elsewhere", "target", "told"), [

@@ -12,8 +12,9 @@ import urllib.request
 import pytest
 
 from contracts.errors import SluiceError
-from serving.gateway.app import Upstream
-from serving.gateway.http_server import MOST_CONNECTIONS, Address, run, server_config
+from serving.gateway.app import Upstream, gateway
+from serving.gateway.http_server import MOST_CONNECTIONS, Address, http_config, run
+from serving.gateway.timed_headers import TimedHeaders
 
 
 def test_the_command_listens_and_stops_on_a_signal() -> None:
@@ -40,5 +41,8 @@ def test_a_port_that_is_taken_is_said() -> None:
             run(Upstream("127.0.0.1:1"), Address(port=other.getsockname()[1]), lambda _: None)
 
 
-def test_connections_are_bounded() -> None:
-    assert server_config(Upstream("127.0.0.1:1")).limit_concurrency == MOST_CONNECTIONS == 1000
+def test_connections_are_bounded_in_number_and_in_idleness() -> None:
+    config = http_config(gateway(Upstream("127.0.0.1:1")), 1)
+    assert config.limit_concurrency == MOST_CONNECTIONS == 1000
+    assert config.http is TimedHeaders
+    assert config.timeout_keep_alive == 5

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from contracts.errors import ConfigError
 from serving.access.doors import Doors, warnings
 from sluice.cli import app
-from sluice.commands.serve_command import compared, near, open_doors, parse_doors, records_command, side_door
+from sluice.commands.serve_command import open_doors, parse_doors
 
 PEM = Path("some.pem")
 
@@ -44,27 +44,10 @@ def test_the_command_says_what_stands_open_before_it_serves(tmp_path, monkeypatc
     assert "LISTENING ON 0.0.0.0 FOR EVERYBODY" in caplog.text
 
 
-@pytest.mark.parametrize(("host", "target"), [
-    ("0.0.0.0", "127.0.0.1:7"), ("::", "[::1]:7"), ("127.0.0.1", "127.0.0.1:7"), ("10.0.0.5", "10.0.0.5:7"),
-])
-def test_a_server_on_every_interface_is_near_on_loopback(host, target):
-    assert near(host, 7) == target
-
-
-@pytest.mark.parametrize(("host", "loud"), [("0.0.0.0", True), ("127.0.0.1", False)])
-def test_a_side_port_for_others_is_said_loudly(host, loud, caplog):
-    with side_door(host, 0):
-        assert ("THE SIDE PORT LISTENS" in caplog.text) == loud
-
-
-@pytest.mark.parametrize(("target", "loud"), [("10.0.0.5:7", True), ("127.0.0.1:7", False), (None, False)])
-def test_another_machine_that_the_console_asks_is_said_loudly(target, loud, caplog):
-    with compared(target) as other:
-        assert other == (target or "")
-    assert ("THE CONSOLE ASKS 10.0.0.5:7 IN PLAIN TEXT" in caplog.text) == loud
-
-
-def test_the_registry_of_the_environment_is_no_word_of_a_command(monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://user:secret@host/name")
-    assert not any("secret" in word for word in records_command(Path("out"), None))
-    assert records_command(Path("out"), "sqlite:///x.db")[-2:] == ("--registry", "sqlite:///x.db")
+@pytest.mark.parametrize("words", [("--compare", "10.0.0.5:7"), ("--records", "out")])
+def test_what_only_the_console_would_show_is_refused_without_it(words, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    heard = CliRunner().invoke(app, ["serve", str(tmp_path), *words])
+    assert heard.exit_code == 2
+    assert f"{words[0]} would be shown by the console" in heard.output
+    assert "--metrics-port" in heard.output

@@ -78,6 +78,14 @@ def test_an_empty_folder_has_nothing_and_a_damaged_summary_says_so(
     assert "is damaged" in json.loads(capsys.readouterr().out)["error"]
 
 
+def test_a_registry_that_fails_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([str(tmp_path), "--registry", "nosuch://user:secret@host/name"])
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert "nosuch" in told
+    assert "secret" not in told
+    assert "\n" not in told
+
+
 def test_the_registry_is_the_environment_s_and_its_password_is_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
