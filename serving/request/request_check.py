@@ -90,9 +90,12 @@ def _check_described(
         if item not in listed:
             raise RequestError(f"features[{short(item)}]", f"describes an item that is not among `{where_items}`; name "
                                                            "it there as well")
-        for name, value in features.items():
-            where = f"features[{short(item)}][{short(name)}]"
-            check_value(_field(name, "item", spec, where), value, where)
+        try:
+            for name, value in features.items():
+                where = f"[{name}]" if name in spec.by_name else f"[{short(name)}]"
+                check_value(_field(name, "item", spec, where), value, where)
+        except RequestError as error:
+            raise RequestError(f"features[{short(item)}]{error.field}", error.problem) from None
 
 
 def _check_context(context: Mapping[str, ContextValue], spec: FeatureSpec) -> None:

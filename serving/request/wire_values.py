@@ -22,6 +22,8 @@ def _value(where: str, name: str, value: pb.Value, serve: Serve) -> ContextValue
     if kind in ("integer", "number", "flag"):
         plain: Scalar = getattr(value, kind)
         return plain
+    if kind == "text" and len(value.text) <= serve.max_text:
+        return value.text
     where = f"{where}[{short(name)}]"
     if kind is None:
         raise RequestError(

@@ -11,6 +11,8 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import grpc
 from google.protobuf import any_pb2
@@ -22,14 +24,17 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError, SluiceError
 from contracts.logs import fields
 from contracts.shown import short, shown
+from serving.access.caller_name import caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.places import NoPlace
 from serving.events.event_users import EventUsers
 from serving.metrics.request_observer import NOBODY, Caller, EndedCall, RequestObserver, trace_of
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.message_bounds import OutOfBounds, largest_message
+from serving.request.message_bounds import OutOfBounds, largest_message, text
 from serving.request.query import FreshUser, PageAnswer, RankAnswer
 from serving.request.stage_clock import RunningQuantile
 from serving.response_log.response_log import ResponseLog
@@ -49,9 +54,12 @@ from serving.server.translation import (
     to_why_not_response,
 )
 from serving.stages.funnel import Funnel
+from serving.stages.request_run import RequestRun
 from serving.stages.score_run import ScoreRun
 from serving.why_not.why_not_run import WhyNotRun
 
+LARGE_BYTES, MOST_LARGE = 64 << 10, 32
+Begun = TypeVar("Begun")
 log = logging.getLogger("sluice.serving")
 
 
@@ -73,6 +81,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._writing = RunningQuantile()
         self._engine = Engine(
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
+        self._large = BatchTurns(MOST_LARGE, "as large wait to be read")
+        self._who = caller_name(gate)
         self.taken = self.turned_away = 0
         self.refusing = False
 
@@ -80,11 +90,6 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     def largest(self) -> int:
         """Bytes of a message that is parsed."""
         return largest_message(self._serve)
-
-    @property
-    def longest_batch(self) -> int:
-        """Entries of a batch of events or changes that is parsed."""
-        return max(self._serve.max_candidates, self._serve.max_events)
 
     @property
     def patience(self) -> float:
@@ -134,7 +139,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
         context.add_done_callback(ended)
         try:
-            answer = await self._answer(request, self._deadline(context), self._tenant(context))
+            answer = await self._answer(request, self._deadline(context), context)
         except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
             call.failed("RESOURCE_EXHAUSTED")
             context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
@@ -161,24 +166,23 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
         request_id = request.request_id or uuid.uuid4().hex
 
-        async def begin() -> ScoreRun:
-            query = to_score_query(request, self._serve)
-            return self._funnel.begin_score(
-                replace(query, fresh=await self._fresh(query.user)), self._deadline(context))
+        def begin(fresh: FreshUser | None) -> ScoreRun:
+            query = replace(to_score_query(request, self._serve), fresh=fresh)
+            return self._funnel.begin_score(query, self._deadline(context))
 
-        answer = await self._whole("Score", request_id, context, begin)
+        answer = await self._whole("Score", request_id, context, lambda: self._begun(request, context, begin))
         return to_score_response(answer, request_id)
 
     async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
         """A slate that is not shown, and what has become of other items; not logged either."""
         request_id = request.request.request_id or uuid.uuid4().hex
 
-        async def begin() -> WhyNotRun:
+        def begin(fresh: FreshUser | None) -> WhyNotRun:
             query, items = to_why_not(request, self._serve)
-            return WhyNotRun(
-                self._funnel, replace(query, fresh=await self._fresh(query.user)), items, self._deadline(context))
+            return WhyNotRun(self._funnel, replace(query, fresh=fresh), items, self._deadline(context))
 
-        found = await self._whole("WhyNot", request_id, context, begin)
+        found = await self._whole(
+            "WhyNot", request_id, context, lambda: self._begun(request.request, context, begin))
         return to_why_not_response(found, request_id, bundle_age(self._manifest))
 
     async def _whole(
@@ -220,24 +224,39 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         seconds = self._serve.deadline_ms / 1000 if left is None else left
         return min(seconds, self._serve.max_deadline_ms / 1000)
 
-    async def _answer(self, request: pb.RankRequest, deadline: Deadline, tenant: str) -> RankAnswer | PageAnswer:
+    async def _answer(
+        self, request: pb.RankRequest, deadline: Deadline, context: grpc.aio.ServicerContext
+    ) -> RankAnswer | PageAnswer:
         if self.refusing:
             raise Stopping("the server is stopping; ask another one")
-        if request.placements:
-            page = to_page_query(request, self._serve)
-            fresh = await self._fresh(request.user_id)
-            page = replace(page, queries=tuple(replace(query, fresh=fresh) for query in page.queries))
-            return await self._engine.submit(PageRun(self._funnel, page, deadline), tenant)
-        query = to_query(request, self._serve)
-        run = self._funnel.begin(replace(query, fresh=await self._fresh(query.user)), deadline)
-        return await self._engine.submit(run, tenant)
 
-    async def _fresh(self, user: str) -> FreshUser | None:
-        """What is known of the user beyond the bundle."""
-        return None if self._users is None else await self._users.read(user)
+        def begin(fresh: FreshUser | None) -> RequestRun | PageRun:
+            if not request.placements:
+                return self._funnel.begin(replace(to_query(request, self._serve), fresh=fresh), deadline)
+            page = to_page_query(request, self._serve)
+            queries = tuple(replace(query, fresh=fresh) for query in page.queries)
+            return PageRun(self._funnel, replace(page, queries=queries), deadline)
+
+        return await self._engine.submit(await self._begun(request, context, begin), self._tenant(context))
+
+    async def _begun(
+        self, request: pb.RankRequest | pb.ScoreRequest, context: grpc.aio.ServicerContext,
+        begin: Callable[[FreshUser | None], Begun],
+    ) -> Begun:
+        """What `begin` makes of the request and of what is known of its user beyond the bundle; of a large one beside
+        the event loop, which its ten thousands of values would hold up."""
+        user = text("user_id", request.user_id, self._serve)
+        fresh = None if self._users is None else await self._users.read(user)
+        if request.ByteSize() <= LARGE_BYTES:
+            return begin(fresh)
+        try:
+            return await self._large.take(self._who(context), partial(begin, fresh))
+        except NoPlace as error:
+            raise Overloaded(str(error)) from None
 
     def close(self) -> None:
         """Waits for the request that is being ranked."""
+        self._large.close()
         self._engine.close()
 
 
