@@ -11,70 +11,87 @@ from typing import NoReturn
 
 import grpc
 
-from contracts.errors import RequestError
+from contracts.config.stages import Serve
 from contracts.shown import short
+from serving.access.caller_name import Who, caller_name
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.places import NoPlace
+from serving.batches.sized_server import BatchBounds, SizedServer
 from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.requests import Asked, ChangeReader, Message
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.request.batch_turns import BatchTurns, TooManyBatches
+from serving.request.message_bounds import largest_message
+from serving.request.timed_read import TimedServer
 
-MOST_WAITING = 64  # batches that wait for the disk
 NOT_KEPT = "this server keeps no changes of items; start it with `sluice serve --fresh DIR`"
 log = logging.getLogger("sluice.serving")
+Batch = list[Asked]
 
 
 class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
-    """`catalogue` is None where the server keeps none. Batches are checked in their `turns`."""
+    """`catalogue` is None where the server keeps none. Batches take turns of their own, once to be read and once to be
+    written, which callers share by what `who` names them."""
 
-    def __init__(self, catalogue: Catalogue | None, turns: BatchTurns | None = None) -> None:
-        self._catalogue, self._turns = catalogue, turns or BatchTurns()
+    def __init__(self, catalogue: Catalogue | None, serve: Serve, who: Who | None = None) -> None:
+        self._catalogue, self._who = catalogue, who or caller_name(None)
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
-        self._waiting = 0
+        self._bounds = BatchBounds(
+            largest=largest_message(serve), entries=serve.max_candidates, setting="max_candidates")
+        self._turns = BatchTurns()
+        self._disk = None if catalogue is None else BatchTurns(what="wait for the disk", thread=catalogue.writing)
 
-    async def Upsert(self, request: pb.UpsertRequest, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
-        return await self._change(request, context)
+    def add_to(self, server: grpc.aio.Server | TimedServer) -> None:
+        """The service."""
+        sized = SizedServer(server, self._bounds, self._turns, self.read, self._who)
+        sluice_pb2_grpc.add_CatalogServicer_to_server(self, sized)
 
-    async def Withdraw(self, request: pb.WithdrawRequest, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
-        return await self._change(request, context)
+    def close(self) -> None:
+        """Waits for what is being read."""
+        self._turns.close()
 
-    async def SetBids(self, request: pb.SetBidsRequest, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
-        return await self._change(request, context)
+    def read(self, request: Message | pb.CatalogStatusRequest) -> Batch:
+        """In its turn (serving/batches/sized_server.py). Raises OutOfBounds."""
+        if self._reader is None or isinstance(request, pb.CatalogStatusRequest):
+            return []
+        return self._reader.read(request)
 
-    async def SetStock(self, request: pb.SetStockRequest, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
-        return await self._change(request, context)
+    async def Upsert(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
+        return await self._change(asked, context)
 
-    async def Status(self, request: pb.CatalogStatusRequest, context: grpc.aio.ServicerContext) -> pb.CatalogStatus:
+    async def Withdraw(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
+        return await self._change(asked, context)
+
+    async def SetBids(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
+        return await self._change(asked, context)
+
+    async def SetStock(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
+        return await self._change(asked, context)
+
+    async def Status(self, _: Batch, context: grpc.aio.ServicerContext) -> pb.CatalogStatus:
         if self._catalogue is None:
             await _refuse(context)
-        stored = await asyncio.get_running_loop().run_in_executor(self._catalogue.writing, self._catalogue.stored)
+        stored = await asyncio.get_running_loop().run_in_executor(self._catalogue.reading, self._catalogue.stored)
         return _status(self._catalogue, stored)
 
-    async def _change(self, request: Message, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
-        if self._catalogue is None or self._reader is None:
+    async def _change(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
+        if self._disk is None:
             await _refuse(context)
         try:
-            asked = await self._turns.take(partial(self._reader.read, request))
-        except RequestError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        except TooManyBatches as error:
+            return await self._disk.take(self._who(context), partial(self._recorded, asked))
+        except NoPlace as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
-        changes = list(chain.from_iterable(one.changes for one in asked))
-        if self._waiting >= MOST_WAITING:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{self._waiting} batches wait for the disk; send "
-                                                                    "this one again later, or elsewhere")
-        self._waiting += 1
-        try:
-            applied, sequence = await asyncio.get_running_loop().run_in_executor(
-                self._catalogue.writing, self._catalogue.record, changes)
         except sqlite3.Error as error:
             log.error("changes of items cannot be stored", exc_info=error)
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"the changes cannot be stored ({short(str(error))}) "
                                                              "and none was; send them again")
-        finally:
-            self._waiting -= 1
-        return await asyncio.get_running_loop().run_in_executor(
-            self._catalogue.writing, _response, asked, applied, sequence)
+        raise AssertionError("abort raises")
+
+    def _recorded(self, asked: Batch) -> pb.ChangeResponse:
+        """Raises sqlite3.Error."""
+        assert self._catalogue is not None  # or there was nowhere to wait
+        applied, sequence = self._catalogue.record(list(chain.from_iterable(one.changes for one in asked)))
+        return _response(asked, applied, sequence)
 
 
 async def _refuse(context: grpc.aio.ServicerContext) -> NoReturn:

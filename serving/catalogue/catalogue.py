@@ -21,9 +21,10 @@ class Catalogue:
 
     def __init__(self, loaded: LoadedBundle, bundle_folder: Path, folder: Path) -> None:
         self.fresh = FreshBundle(loaded, bundle_folder)
-        self.follower, self._store = Follower(self.fresh, folder), ChangeStore(folder)
+        self.follower, self._store, self._read = Follower(self.fresh, folder), ChangeStore(folder), ChangeStore(folder)
         self.follower.catch_up()
         self.writing = ThreadPoolExecutor(1, "catalogue-write", name_thread)
+        self.reading = ThreadPoolExecutor(1, "catalogue-read", name_thread)
 
     @property
     def bundle(self) -> LoadedBundle:
@@ -35,10 +36,12 @@ class Catalogue:
         return self._store.record(changes)
 
     def stored(self) -> int:
-        """The last sequence number of the store; in the thread of `writing`."""
-        return self._store.last()
+        """The last sequence number of the store; in the thread of `reading`, which waits for no batch."""
+        return self._read.last()
 
     def close(self) -> None:
         self.writing.shutdown()
+        self.reading.shutdown()
         self.follower.close()
         self._store.close()
+        self._read.close()

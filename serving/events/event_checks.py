@@ -28,10 +28,11 @@ KINDS = {pb.Event.IMPRESSION: Kind.IMPRESSION, pb.Event.CLICK: Kind.CLICK, pb.Ev
 
 
 class Checked(NamedTuple):
-    """Both in the order of the request."""
+    """Both in the order of the request, which had so many bytes."""
 
     events: list[Event]
     errors: list[pb.EventError]
+    size: int = 0
 
 
 def check_events(request: pb.RecordEventsRequest, features: EventFeatures, serve: Serve, now: int) -> Checked:
@@ -45,7 +46,7 @@ def check_events(request: pb.RecordEventsRequest, features: EventFeatures, serve
         except RequestError as error:
             errors.append(pb.EventError(index=index, event_id=short(told.event_id), field=error.field,
                                         problem=error.problem))
-    return Checked(events, errors)
+    return Checked(events, errors, request.ByteSize())
 
 
 def _event(told: pb.Event, features: EventFeatures, serve: Serve, now: int, hints: Hints) -> Event:

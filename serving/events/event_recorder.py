@@ -29,6 +29,13 @@ class NotKept(SluiceError):
     """The disk refused them; none of the batch is kept."""
 
 
+Told = Callable[[Sequence[str]], None]
+
+
+def nobody(kinds: Sequence[str]) -> None:
+    """Hears nothing."""
+
+
 class Batch(NamedTuple):
     """And who waits for it; `size` in bytes, as it came."""
 
@@ -38,11 +45,14 @@ class Batch(NamedTuple):
 
 
 class EventRecorder:
-    """`record` belongs to one event loop; the store is opened by, and for, the thread that writes."""
+    """`record` belongs to one event loop; the store is opened by, and for, the thread that writes, in which `told`
+    hears of the kinds of new events, also of those whose caller has gone."""
 
-    def __init__(self, opened: Callable[[], EventStore], clock: Clock, most: int = MOST_WAITING) -> None:
+    def __init__(
+        self, opened: Callable[[], EventStore], clock: Clock, most: int = MOST_WAITING, told: Told = nobody
+    ) -> None:
         self._thread, self._lock, self._most = ThreadPoolExecutor(1, "events", name_thread), threading.Lock(), most
-        self._clock = clock
+        self._clock, self._told = clock, told
         self._batches, self._waiting, self._busy = list[Batch](), 0, False
         self._store = self._thread.submit(opened).result()
 
@@ -79,6 +89,7 @@ class EventRecorder:
                 for batch in batches:
                     _settle(batch, why)
             else:
+                self._told([kind.name.lower() for recorded in found for kind in recorded.kinds])
                 for batch, recorded in zip(batches, found, strict=True):
                     _settle(batch, recorded)
 

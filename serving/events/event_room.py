@@ -8,28 +8,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import grpc
+
 from contracts.config.stages import Serve
 from contracts.features.event_features import EventFeatures
+from serving.access.caller_name import Who
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.sized_server import BatchBounds, SizedServer
 from serving.events.event_keeper import EventKeeper
-from serving.events.event_recorder import EventRecorder
-from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, Told, nobody, now_micros
+from serving.events.event_recorder import EventRecorder, Told, nobody
+from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, now_micros
 from serving.events.event_store import EventStore
 from serving.events.event_users import EventUsers
 from serving.proto import sluice_pb2_grpc
-from serving.request.batch_turns import BatchTurns
-from serving.request.sized_server import SizedServer
+from serving.request.message_bounds import largest_message
+from serving.request.timed_read import TimedServer
 
 LOG = "log"
 
 
 class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
-    are answered from the bundle's tables. `told` hears of the kinds of new events. Raises DataError where the folder
-    cannot be used."""
+    are answered from the bundle's tables. `told` hears of the kinds of new events, `who` names callers, who share the
+    turns of batches. Raises DataError where the folder cannot be used."""
 
     def __init__(
-        self, folder: Path | None, features: EventFeatures | None, serve: Serve, turns: BatchTurns | None = None,
-        told: Told = nobody,
+        self, folder: Path | None, features: EventFeatures | None, serve: Serve, told: Told = nobody,
+        who: Who | None = None,
     ) -> None:
         self.users: EventUsers | None = None
         self._recorder: EventRecorder | None = None
@@ -38,17 +43,24 @@ class EventRoom:
             def opened() -> EventStore:
                 return EventStore(folder, features, now_micros)
 
-            self._recorder = EventRecorder(opened, now_micros)
+            self._recorder = EventRecorder(opened, now_micros, told=told)
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)
-            self.users = EventUsers(opened(), features, now_micros)
+            self.users = EventUsers(opened, features, now_micros)
         why = NO_STORE if folder is None else NO_FEATURES
-        self._servicer = EventServicer(serve, features, self._recorder, why, turns, told)
+        self._servicer = EventServicer(serve, features if folder else None, self._recorder, why)
+        self._bounds = BatchBounds(largest=largest_message(serve), entries=serve.max_events, setting="max_events")
+        self._turns, self._who = BatchTurns(), who
 
-    def add_to(self, server: SizedServer) -> None:
-        sluice_pb2_grpc.add_EventsServicer_to_server(self._servicer, server)
+    def add_to(self, server: grpc.aio.Server | TimedServer) -> None:
+        """The service, whose batches take turns of their own."""
+        sized = SizedServer(server, self._bounds, self._turns, self._servicer.read, self._who)
+        sluice_pb2_grpc.add_EventsServicer_to_server(self._servicer, sized)
 
     def close(self) -> None:
         """What has come is on the disk, and landed."""
+        self._turns.close()
+        if self.users is not None:
+            self.users.close()
         if self._recorder is not None and self._keeper is not None:
             self._recorder.close()
             self._keeper.close()

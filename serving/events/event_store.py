@@ -46,12 +46,14 @@ INSERT = (
 )
 MOST_SHOWN = 5_000  # impressions of one user or item, the latest: who has more within the windows is no person
 SHOWN = (
-    "SELECT shown.at, shown.known, shown.item, click.at, click.known FROM (SELECT at, known, item, link FROM events "
+    "SELECT json_group_array(json_array(shown.at, shown.known, shown.item, click.at, click.known)) FROM (SELECT at, "
+    "known, item, link FROM events "
     "INDEXED BY {index} WHERE {key} = ?1 AND identity IS NOT NULL AND known <= ?3 "
     f"ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events AS click ON click.seq = ("
     "SELECT min(seq) FROM events INDEXED BY clicks WHERE "
     f"kind = {int(Kind.CLICK)} AND link = shown.link AND at >= shown.at AND at <= shown.at + ?2 AND known <= ?3)"
-)  # known times rise with seq: the first click is the one known first
+)  # known times rise with seq: the first click is the one known first. One row: SQLite lets other threads run meanwhile
+HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND identity IS NOT NULL LIMIT 1 OFFSET ?"
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
@@ -136,7 +138,11 @@ class EventStore:
 
     def _shown(self, key: str, index: str, value: str, moment: int) -> Shown:
         found = self.connection.execute(SHOWN.format(key=key, index=index), (value, self._label_window, moment))
-        return Shown.of(sorted(found.fetchall(), key=KNOWN), self._features.label_window)
+        return Shown.of(sorted(json.loads(found.fetchone()[0]), key=KNOWN), self._features.label_window)
+
+    def has_more(self, user: str, count: int) -> bool:
+        """Has the user been shown more than `count` items?"""
+        return self.connection.execute(HAS_MORE, (user, count)).fetchone() is not None
 
     def close(self) -> None:
         self.connection.close()

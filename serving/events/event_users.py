@@ -2,43 +2,64 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import RECENT, EventFeatures
 from contracts.shown import short
+from contracts.thread_name import name_thread
+from serving.batches.places import NoPlace, Places
 from serving.events.event_store import Clock, EventStore
 from serving.request.query import ContextValue, Fallback, FreshUser, StageReport, StageStatus
 
 NAME = "user"
+FEW = 200  # impressions that are read at once, which takes half a millisecond
+MOST_WAITING = 8  # reads of more, beside the event loop: some ten milliseconds each
 
 
 class EventUsers:
-    """Reads the file as it is: what any process of the host has committed, the next request knows. For one thread; its
-    store waits for others no more, and a file that is locked is one that cannot be read.
+    """Reads the file as it is: what any process of the host has committed, the next request knows. Its store waits for
+    others no more, and a file that is locked is one that cannot be read. Belongs to one event loop, beside which a
+    thread reads what takes longer, with a store of its own.
 
     A counter is served event-fresh where the models were trained on such, and once the file holds its whole window.
     """
 
-    def __init__(self, store: EventStore, features: EventFeatures, clock: Clock) -> None:
-        self._store, self._features, self._clock, self._since = store, features, clock, store.since
+    def __init__(self, opened: Callable[[], EventStore], features: EventFeatures, clock: Clock) -> None:
+        self._features, self._clock = features, clock
+        self._store, self._beside = _impatient(opened()), _impatient(opened())
+        self._since = self._store.since
+        self.thread = ThreadPoolExecutor(1, "users", name_thread)
+        self._places = Places(MOST_WAITING, "users of many events are being read", "ask again later", share=1.0)
         published = features.published
-        store.connection.execute("PRAGMA busy_timeout = 0")  # a wait would be the event loop's
         self._published = 0 if published is None else round(published.timestamp() * SECOND)
 
     async def read(self, user: str) -> FreshUser:
         """Never raises: what cannot be read is the bundle's row, and the report says why."""
         begun = time.perf_counter()
         try:
-            return self._read(user, begun)
+            if not self._store.has_more(user, FEW):
+                return self._read(self._store, user, begun)
+            return await self._read_beside(user, begun)
         except sqlite3.Error as error:
-            cause = f"the events cannot be read ({short(str(error))})"
-            return FreshUser(StageReport(NAME, 0, 0, _spent(begun), StageStatus.DEGRADED, cause, Fallback.BUNDLE_ROW))
+            return _unread(f"the events cannot be read ({short(str(error))})", begun)
+        except NoPlace as error:
+            return _unread(str(error), begun)
 
-    def _read(self, user: str, begun: float) -> FreshUser:
+    async def _read_beside(self, user: str, begun: float) -> FreshUser:
+        """Raises NoPlace."""
+        self._places.take("")
+        done = asyncio.get_running_loop().run_in_executor(self.thread, self._read, self._beside, user, begun)
+        done.add_done_callback(lambda _: self._places.leave(""))
+        return await asyncio.shield(done)
+
+    def _read(self, store: EventStore, user: str, begun: float) -> FreshUser:
         moment = self._clock()
-        shown = self._store.of_user(user, moment)
+        shown = store.of_user(user, moment)
         recent = shown.history(moment, RECENT, after=self._published)
         values: dict[str, ContextValue] = {}
         for field in self._features.of_side("user") if self._features.fresh else ():
@@ -47,6 +68,21 @@ class EventUsers:
                        if moment - window * SECOND >= self._since}
         age = (moment - int(shown.newest)) / SECOND if len(shown.items) else None
         return FreshUser(StageReport(NAME, 0, 0, _spent(begun), age=age), recent, values)
+
+    def close(self) -> None:
+        """Waits for what is being read."""
+        self.thread.shutdown(wait=True)
+        for store in (self._store, self._beside):
+            store.close()
+
+
+def _impatient(store: EventStore) -> EventStore:
+    store.connection.execute("PRAGMA busy_timeout = 0")  # a wait would be the event loop's, or everybody's behind it
+    return store
+
+
+def _unread(cause: str, begun: float) -> FreshUser:
+    return FreshUser(StageReport(NAME, 0, 0, _spent(begun), StageStatus.DEGRADED, cause, Fallback.BUNDLE_ROW))
 
 
 def _spent(begun: float) -> int:

@@ -32,12 +32,14 @@ from starlette.routing import Route
 from contracts.errors import RequestError
 from contracts.logs import trace_id
 from contracts.shown import short
+from serving.access.caller_name import machine
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.places import NoPlace
 from serving.gateway import body, call_options, failures, openapi
 from serving.gateway.json_messages import to_json
 from serving.gateway.page import page
 from serving.metrics.call_log import call_log_of_process
 from serving.proto import sluice_pb2 as pb
-from serving.request.batch_turns import BatchTurns, TooManyBatches
 
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
 RANKING = SERVICES[0].full_name
@@ -65,9 +67,11 @@ def gateway(upstream: Upstream) -> Starlette:
     @asynccontextmanager
     async def connected(app: Starlette) -> AsyncIterator[None]:
         async with upstream.channel() as channel:
-            app.state.channel, app.state.turns = channel, BatchTurns()
+            app.state.channel = channel
+            app.state.turns = {service.full_name: BatchTurns() for service in SERVICES}
             yield
-            app.state.turns.close()
+            for turns in app.state.turns.values():
+                turns.close()
 
     async def ready(request: Request) -> Response:
         return await _ready(request.app.state.channel)
@@ -82,19 +86,19 @@ def gateway(upstream: Upstream) -> Starlette:
 
 def _forward(method: MethodDescriptor, bounds: body.BodyBounds) -> Callable[[Request], Awaitable[Response]]:
     taken, given = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    calls, full = call_log_of_process(), f"/{method.containing_service.full_name}/{method.name}"
+    service = method.containing_service.full_name
+    calls, full = call_log_of_process(), f"/{service}/{method.name}"
 
     async def answered(request: Request) -> Response:
         try:
-            message = await body.message(await body.read(request, bounds), taken(), request.app.state.turns)
+            message = await body.message(
+                await body.read(request, bounds), taken(), request.app.state.turns[service], _who(request))
             seconds, metadata = call_options.seconds(request.headers), call_options.metadata(request.headers)
         except RequestError as error:
             return failures.refused("INVALID_ARGUMENT", str(error), {error.field: error.problem})
-        except body.TooLarge as error:
-            return failures.refused("INVALID_ARGUMENT", str(error), http=413)
-        except body.TooSlow as error:
-            return failures.closing(failures.refused("DEADLINE_EXCEEDED", str(error), http=408))
-        except TooManyBatches as error:
+        except body.NotTaken as error:
+            return failures.of_body(error)
+        except NoPlace as error:
             return failures.refused("RESOURCE_EXHAUSTED", str(error))
         call = request.app.state.channel.unary_unary(
             full, request_serializer=taken.SerializeToString, response_deserializer=given.FromString)
@@ -110,6 +114,11 @@ def _forward(method: MethodDescriptor, bounds: body.BodyBounds) -> Callable[[Req
         return answer
 
     return forward
+
+
+def _who(request: Request) -> str:
+    """Whose turns a large body takes: the server behind has not said yet who calls."""
+    return machine(request.client.host if request.client else "")
 
 
 async def _answer(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request) -> Response:

@@ -41,40 +41,6 @@ def too_large(size: int, largest: int) -> str:
             "candidates, or less of each")
 
 
-def fields_of(sent: bytes, most: int) -> int:
-    """Fields at the top of a message, counted up to most + 1 without unpacking any: an empty one of two bytes takes a
-    hundred in memory. Of what is no message those before the damage."""
-    place = count = 0
-    while place < len(sent) and count <= most:
-        kind, place = _number(sent, place)
-        count += 1
-        size, after = _number(sent, place)
-        match kind & 7:
-            case 0:
-                place = after
-            case 1:
-                place += 8
-            case 2:
-                place = after + size
-            case 3 | 4:
-                pass  # a group: its fields count with the others
-            case 5:
-                place += 4
-            case _:
-                return count
-    return count
-
-
-def _number(sent: bytes, place: int) -> tuple[int, int]:
-    """The variable-length number there, and where the next begins."""
-    number = 0
-    for shift, byte in enumerate(sent[place:place + 10]):
-        number |= (byte & 127) << 7 * shift
-        if byte < 128:
-            return number, place + shift + 1
-    return number, place + 10
-
-
 class OutOfBounds(RequestError):
     """The request holds more than one may; nothing has been made of it."""
 

@@ -20,9 +20,11 @@ from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
 from contracts.shown import short
+from serving.access.caller_name import caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.access.role import SEES_FIGURES
+from serving.batches.places import NoPlace, Places
 from serving.response_log.response_log import ResponseLog
 
 RESPONSE_LOG_SERVICE = "sluice.v1.AnswerLog"
@@ -45,7 +47,8 @@ class BundleHealth(health.aio.HealthServicer):
     ) -> None:
         super().__init__()
         self._manifest, self._answers, self._load, self._gate = manifest, answers, load, gate
-        self._watching = 0
+        self._who = caller_name(gate)
+        self._watching = Places(MOST_WATCHING, "calls watch the status", "ask Check")
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
@@ -55,15 +58,16 @@ class BundleHealth(health.aio.HealthServicer):
         return await super().Check(request, context)
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext) -> None:
-        """Anybody's, and without an end: above MOST_WATCHING RESOURCE_EXHAUSTED."""
-        if self._watching >= MOST_WATCHING:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED,
-                                f"{self._watching} watch the status, as many as may; ask Check")
-        self._watching += 1
+        """Anybody's, and without an end: RESOURCE_EXHAUSTED above MOST_WATCHING, and above a caller's share of them."""
+        who = self._who(context)
+        try:
+            self._watching.take(who)
+        except NoPlace as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         try:
             await super().Watch(request, context)
         finally:
-            self._watching -= 1
+            self._watching.leave(who)
 
     def _may_see_figures(self, context: grpc.aio.ServicerContext) -> bool:
         if self._gate is None:

@@ -25,6 +25,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from contracts.errors import SluiceError
+from serving.access.caller_name import caller_name
 from serving.access.doors import NO_DOORS, Doors, address
 from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
@@ -35,12 +36,9 @@ from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
 from serving.events.event_room import EventRoom
 from serving.metrics.request_observer import Watched, observer_of_process, watch
-from serving.proto import sluice_pb2_grpc
 from serving.request import message_bounds
-from serving.request.batch_turns import BatchTurns
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
-from serving.request.sized_server import SizedServer
 from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
@@ -145,11 +143,11 @@ class Server:
         funnel = Funnel(bundle)
         warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
-        self._turns = BatchTurns()
-        self._events = EventRoom(settings.fresh, bundle.event_features, bundle.settings.serve, self._turns,
-                                 self._observer.recorded)
+        serve, who = bundle.settings.serve, caller_name(gate)
+        self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who)
+        self._catalog = CatalogServicer(catalogue, serve, who)
         self._servicer = RankingServicer(
-            funnel, bundle.manifest, bundle.settings.serve, answers, gate, self._observer, self._events.users)
+            funnel, bundle.manifest, serve, answers, gate, self._observer, self._events.users)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._stopping = asyncio.Event()
 
@@ -176,9 +174,8 @@ class Server:
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
         timed = TimedServer(self._server, self._servicer.patience)
-        sized = SizedServer(timed, self._servicer.largest, self._turns, self._servicer.longest_batch)
-        self._events.add_to(sized)
-        sluice_pb2_grpc.add_CatalogServicer_to_server(CatalogServicer(self._catalogue, self._turns), sized)
+        self._events.add_to(timed)
+        self._catalog.add_to(timed)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, timed)
         if self._settings.doors.reflects(self._settings.host):
             names = (SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -210,7 +207,7 @@ class Server:
         self._servicer.refusing = True
         await self._take_in()
         await self._server.stop(GRACE_SECONDS)
-        self._turns.close()
+        self._catalog.close()
         self._servicer.close()
         self._events.close()
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import grpc
 import pytest
 
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.catalog_servicer import CatalogServicer
+from serving.catalogue.catalogue import Catalogue
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from sluice.demo.server_process import ServerProcess
+from tests.serving.in_process_server import InProcessServer
 
 
 def change(item: str, version: int = 1) -> pb.Change:
@@ -57,6 +63,25 @@ def test_changes_over_the_wire_outlive_the_server(bundle_folder: Path, tmp_path:
             assert shown(channel)[0] == "new"
     finally:
         server.stop()
+
+
+def test_the_status_waits_for_no_batch(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:
+    """Neither for one that is read, nor for one that is written."""
+    may_go = threading.Event()
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        written = catalogue.writing.submit(may_go.wait, 60)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
+                grpc.insecure_channel(server.target) as channel:
+            catalog = sluice_pb2_grpc.CatalogStub(channel)
+            batch = catalog.Withdraw.future(pb.WithdrawRequest(items=[change("i05")] * 10), timeout=60)
+            assert catalog.Status(pb.CatalogStatusRequest(), timeout=60).stored_sequence == 0
+            assert not batch.done()
+            may_go.set()
+            assert batch.result().sequence == 1
+            assert catalog.Status(pb.CatalogStatusRequest(), timeout=60).stored_sequence == 1
+        assert written.result()
+        servicer.close()
 
 
 def test_a_server_that_keeps_no_changes_says_so(bundle_folder: Path, tmp_path: Path) -> None:

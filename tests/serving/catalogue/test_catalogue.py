@@ -28,6 +28,6 @@ def test_what_one_worker_takes_another_one_shows_and_a_later_one_too(
         while other.follower.applied < 1 and time.monotonic() < end:
             time.sleep(0.01)
         assert bid_of(other) == 9.5
-        assert other.writing.submit(other.stored).result() == 1
+        assert other.reading.submit(other.stored).result() == 1
     with closing(Catalogue(loaded, bundle_folder, tmp_path)) as later:
         assert bid_of(later) == 9.5

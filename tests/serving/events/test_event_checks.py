@@ -23,7 +23,8 @@ def told(kind: pb.Event.Kind = pb.Event.IMPRESSION) -> pb.Event:
 
 
 def checked(*events: pb.Event) -> tuple[list[Event], list[pb.EventError]]:
-    return check_events(pb.RecordEventsRequest(events=events), FEATURES, SERVE, START)
+    found = check_events(pb.RecordEventsRequest(events=events), FEATURES, SERVE, START)
+    return found.events, found.errors
 
 
 def test_an_impression_has_the_columns_of_the_log() -> None:

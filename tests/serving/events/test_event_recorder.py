@@ -7,7 +7,7 @@ import pytest
 
 from serving.events.event_recorder import MOST_BYTES, EventRecorder, NotKept, TooMany
 from serving.events.event_store import Recorded
-from tests.serving.recorded_events import START, SetClock, shown_event, store_at
+from tests.serving.recorded_events import START, SetClock, click_event, shown_event, store_at
 
 
 def test_batches_that_come_together_are_told_apart(tmp_path: Path) -> None:
@@ -25,6 +25,22 @@ def test_batches_that_come_together_are_told_apart(tmp_path: Path) -> None:
     assert [one[:2] for one in found] == [*[(batch, 0) for batch in range(20)], (1, 1)]
     kept = store_at(tmp_path, clock).connection.execute("SELECT count(*) FROM events").fetchone()
     assert kept == (sum(range(20)) + 1,)
+
+
+def test_events_are_counted_whose_caller_has_gone(tmp_path: Path) -> None:
+    clock, told = SetClock(), list[str]()
+    recorder = EventRecorder(lambda: store_at(tmp_path, clock), clock, told=told.extend)
+
+    async def leave() -> None:
+        gone = asyncio.ensure_future(recorder.record([shown_event("a", START), click_event("a", START)]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert gone.cancelled()
+
+    asyncio.run(leave())
+    recorder.close()
+    assert sorted(told) == ["click", "impression"]
 
 
 def test_too_many_that_wait_are_refused_and_those_that_fit_are_kept(tmp_path: Path) -> None:

@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
+from queue import SimpleQueue
 
+import grpc
 import pytest
 
 from contracts.config.stages import Serve
 from contracts.errors import DataError
+from serving.batches.batch_turns import MOST_WAITING
+from serving.catalogue.catalog_servicer import CatalogServicer
+from serving.catalogue.requests import Asked
 from serving.events.event_room import EventRoom
+from serving.proto import sluice_pb2 as pb
+from serving.proto import sluice_pb2_grpc
+from tests.serving.in_process_server import InProcessServer
 from tests.serving.recorded_events import recorded_features
+
+SERVE = Serve()
 
 
 def test_a_room_with_a_folder_reads_users_and_leaves_a_log(tmp_path: Path) -> None:
@@ -17,6 +28,40 @@ def test_a_room_with_a_folder_reads_users_and_leaves_a_log(tmp_path: Path) -> No
     assert asyncio.run(room.users.read("u")).recent == ()
     room.close()
     assert (tmp_path / "fresh" / "log").is_dir()
+
+
+class Held(CatalogServicer):
+    """Reads no batch before it may."""
+
+    def __init__(self) -> None:
+        super().__init__(None, SERVE)
+        self.may_go = threading.Event()
+
+    def read(self, request: object) -> list[Asked]:
+        self.may_go.wait(20)
+        return []
+
+
+def test_callers_of_the_catalogue_do_not_stop_the_recording_of_clicks(tmp_path: Path) -> None:
+    """One of them has filled its part of the catalogue's line with batches that are not read yet."""
+    room, held = EventRoom(tmp_path / "fresh", recorded_features(), SERVE), Held()
+    withdrawal = pb.WithdrawRequest(items=[pb.Change(item_id=f"i{n}") for n in range(10)])
+    events = pb.RecordEventsRequest(events=[
+        pb.Event(event_id=f"e{n}", kind=pb.Event.CONVERSION, user_id="u", item_id="i") for n in range(10)])
+    both = [held.add_to, room.add_to]
+    with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=both) as server, \
+            grpc.insecure_channel(server.target) as channel:
+        catalog = sluice_pb2_grpc.CatalogStub(channel)
+        ended = SimpleQueue[grpc.Future]()
+        for _ in range(MOST_WAITING // 4 + 1):
+            catalog.Withdraw.future(withdrawal, timeout=20).add_done_callback(ended.put)
+        assert "of this caller alone" in ended.get(timeout=20).details()
+        assert sluice_pb2_grpc.EventsStub(channel).RecordEvents(events, timeout=20).recorded == 10
+        held.may_go.set()
+        others = {ended.get(timeout=20).code() for _ in range(MOST_WAITING // 4)}
+        assert others == {grpc.StatusCode.FAILED_PRECONDITION}
+    held.close()
+    room.close()
 
 
 def test_without_a_folder_or_a_log_that_can_be_recorded_there_is_nothing(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_too_many_events_are_refused(events: sluice_pb2_grpc.EventsStub) -> None
     with pytest.raises(grpc.RpcError) as caught:
         record(events, *[impression(str(n), "u01", "i01") for n in range(11)])
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "at most 10 are allowed (serve.max_events)" in caught.value.details()
+    assert "more than 10 entries, as many as serve.max_events allows" in caught.value.details()
 
 
 @pytest.mark.parametrize(("kept", "why"), [(False, NO_STORE), (True, NO_FEATURES)])

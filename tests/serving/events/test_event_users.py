@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from serving.events.event_users import EventUsers
+from serving.events.event_store import EventStore
+from serving.events.event_users import FEW, MOST_WAITING, EventUsers
 from serving.request.query import Fallback, FreshUser, StageStatus
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
@@ -22,7 +24,7 @@ def clock() -> SetClock:
 
 def test_clicks_and_counters_of_a_user_with_their_age(tmp_path: Path, clock: SetClock) -> None:
     store = store_at(tmp_path, clock)
-    users = EventUsers(store, recorded_features(), clock)
+    users = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock)
     store.record([[shown_event("a", START), click_event("a", START)]])
     clock.now += 120 * SECOND
     found = asked(users)
@@ -33,7 +35,7 @@ def test_clicks_and_counters_of_a_user_with_their_age(tmp_path: Path, clock: Set
 
 
 def test_a_counter_waits_until_its_whole_window_is_known(tmp_path: Path, clock: SetClock) -> None:
-    users = EventUsers(store_at(tmp_path, clock), recorded_features(), clock)
+    users = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock)
     found = []
     for seconds in (59, 60, 600):
         clock.now = START + seconds * SECOND
@@ -52,13 +54,13 @@ def test_published_counters_stay_as_published_and_only_later_clicks_come_before_
     clock.now += 1000 * SECOND
     store.record([[shown_event("b", clock.now, item="new"), click_event("b", clock.now, item="new")]])
     clock.now += SECOND
-    found = asked(EventUsers(store, features, clock))
+    found = asked(EventUsers(lambda: store_at(tmp_path, clock), features, clock))
     assert (found.recent, dict(found.values)) == (("new",), {})
 
 
 def test_a_store_that_cannot_be_read_leaves_the_bundles_row_and_says_so(tmp_path: Path, clock: SetClock) -> None:
     store = store_at(tmp_path, clock)
-    users = EventUsers(store, recorded_features(), clock)
+    users = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock)
     store.connection.execute("DROP TABLE events")
     found = asked(users)
     assert (found.report.status, found.report.fallback) == (StageStatus.DEGRADED, Fallback.BUNDLE_ROW)
@@ -67,6 +69,54 @@ def test_a_store_that_cannot_be_read_leaves_the_bundles_row_and_says_so(tmp_path
 
 
 def test_a_request_waits_for_no_other_process(tmp_path: Path, clock: SetClock) -> None:
+    stores: list[EventStore] = []
+
+    def opened() -> EventStore:
+        stores.append(store_at(tmp_path, clock))
+        return stores[-1]
+
+    EventUsers(opened, recorded_features(), clock)
+    assert {store.connection.execute("PRAGMA busy_timeout").fetchone() for store in stores} == {(0,)}
+
+
+def shown_so_often(tmp_path: Path, clock: SetClock, count: int) -> EventStore:
     store = store_at(tmp_path, clock)
-    EventUsers(store, recorded_features(), clock)
-    assert store.connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
+    store.record([[shown_event(f"{n}", START, item=f"i{n}") for n in range(count)]])
+    store.record([[click_event(f"{n}", START, item=f"i{n}") for n in range(3)]])
+    clock.now += SECOND
+    return store
+
+
+@pytest.mark.parametrize("count", [FEW, FEW + 1])
+def test_many_events_are_read_as_few_are(tmp_path: Path, clock: SetClock, count: int) -> None:
+    """On either side of the number from which on they are read beside the loop."""
+    store = shown_so_often(tmp_path, clock, count)
+    assert store.has_more("u", FEW) == (count > FEW)
+    users = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock)
+    found = asked(users)
+    users.close()
+    assert found.recent == ("i2", "i1", "i0")
+    assert found.report.status is StageStatus.COMPLETE
+
+
+def test_nobody_waits_for_the_events_of_a_user_who_has_many(tmp_path: Path, clock: SetClock) -> None:
+    """The thread beside the loop is held: others are answered meanwhile, and those that come after too many of its kind
+    at once, with the bundle's row."""
+    shown_so_often(tmp_path, clock, FEW + 1)
+    users, may_go = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock), threading.Event()
+
+    async def drive() -> None:
+        held = asyncio.get_running_loop().run_in_executor(users.thread, may_go.wait)
+        many = [asyncio.ensure_future(users.read("u")) for _ in range(MOST_WAITING)]
+        await asyncio.sleep(0)
+        assert (await users.read("stranger")).report.status is StageStatus.COMPLETE
+        late = await users.read("u")
+        assert late.report.fallback is Fallback.BUNDLE_ROW
+        assert "as many as may" in late.report.cause
+        assert not any(one.done() for one in many)
+        may_go.set()
+        assert {(await one).recent for one in many} == {("i2", "i1", "i0")}
+        await held
+
+    asyncio.run(asyncio.wait_for(drive(), 20))
+    users.close()

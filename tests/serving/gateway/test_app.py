@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import logging
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import grpc
@@ -59,8 +59,8 @@ def served(loaded: LoadedBundle) -> Iterator[tuple[RunningGateway, RankingClient
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
     health = BundleHealth(loaded.manifest, None, servicer.load)
     events = EventRoom(None, None, loaded.settings.serve)
-    catalog = partial(sluice_pb2_grpc.add_CatalogServicer_to_server, CatalogServicer(None))
-    with InProcessServer(servicer, health, also=[events.add_to, catalog]) as server, \
+    catalog = CatalogServicer(None, loaded.settings.serve)
+    with InProcessServer(servicer, health, also=[events.add_to, catalog.add_to]) as server, \
             RunningGateway(Upstream(server.target)) as http, RankingClient(server.target) as client:
         client.wait_ready(20)
         yield http, client
@@ -134,7 +134,8 @@ def test_a_large_body_is_refused_before_it_is_read(served: tuple[RunningGateway,
 def test_a_body_of_many_parts_is_parsed_and_one_of_too_many_refused(
     served: tuple[RunningGateway, RankingClient]
 ) -> None:
-    many = served[0].post("/v1/catalog/upsert", {"items": [{}] * 1000}, **TIMEOUT)
+    items = [{"change": {"item_id": "i", "version": 1}, "values": {f"field {n}": n for n in range(10)}}] * 50
+    many = served[0].post("/v1/catalog/upsert", {"items": items}, **TIMEOUT)
     assert (many.status, many.body["error"]["status"]) == (400, "FAILED_PRECONDITION")
     too_many = served[0].post("/v1/catalog/upsert", {"items": [{}] * 30_000}, **TIMEOUT)
     assert too_many.status == 413
@@ -148,6 +149,17 @@ def test_a_body_that_does_not_come_is_408_and_ends_the_connection() -> None:
         heard = caller.makefile("rb").read()  # to the end
     assert heard.startswith(b"HTTP/1.1 408")
     assert b"send less at once, or faster" in heard
+
+
+def test_who_hangs_up_before_the_body_is_there_leaves_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with RunningGateway(Upstream("127.0.0.1:1")) as http:
+        logging.getLogger("uvicorn.error").addHandler(caplog.handler)  # which it does not hand on
+        with socket.create_connection(("127.0.0.1", http.port), timeout=20) as caller:
+            caller.sendall(b"POST /v1/rank HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+            assert caller.recv(100).startswith(b"HTTP/1.1 100")  # the body is being read
+            caller.sendall(b"{")
+    logging.getLogger("uvicorn.error").removeHandler(caplog.handler)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_health_page_and_description(served: tuple[RunningGateway, RankingClient]) -> None:

@@ -10,9 +10,22 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from serving.gateway.body import FEW_PARTS, MOST_PARTS, BodyBounds, TooLarge, TooSlow, message, read
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.places import NoPlace
+from serving.gateway import failures
+from serving.gateway.body import (
+    FEW_PARTS,
+    MOST_PARTS,
+    BodyBounds,
+    HungUp,
+    NotJson,
+    TooLarge,
+    TooSlow,
+    check_type,
+    message,
+    read,
+)
 from serving.proto import sluice_pb2 as pb
-from serving.request.batch_turns import BatchTurns, TooManyBatches
 
 
 @pytest.fixture
@@ -50,22 +63,45 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
         asyncio.run(read(sent(b"{", whole=False), BodyBounds(most_seconds=0.01)))
 
 
+def test_a_caller_who_hangs_up_before_the_body_is_there_is_no_error() -> None:
+    waiting: list[Message] = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    with pytest.raises(HungUp) as caught:
+        asyncio.run(read(Request({"type": "http", "method": "POST", "headers": []}, receive), BodyBounds()))
+    assert failures.of_body(caught.value).status_code == 499
+
+
+@pytest.mark.parametrize("told", ["application/json", "application/JSON; charset=utf-8"])
+def test_json_may_be_called_so(told: str) -> None:
+    check_type(Request({"type": "http", "headers": [(b"content-type", told.encode())]}))
+
+
+@pytest.mark.parametrize("told", ["", "text/plain", "application/x-www-form-urlencoded", "text/plain;application/json"])
+def test_what_is_called_otherwise_is_not_taken(told: str) -> None:
+    with pytest.raises(NotJson, match="send JSON") as caught:
+        check_type(Request({"type": "http", "headers": [(b"content-type", told.encode())]}))
+    assert failures.of_body(caught.value).status_code == 415
+
+
 def test_more_parts_than_may_be_are_not_parsed(turns: BatchTurns) -> None:
     with pytest.raises(TooLarge, match=f"the limit is {MOST_PARTS}; send less at once"):
-        asyncio.run(message(b"," * (MOST_PARTS + 1) + b"no json", pb.UpsertRequest(), turns))
+        asyncio.run(message(b"," * (MOST_PARTS + 1) + b"no json", pb.UpsertRequest(), turns, "one"))
 
 
 def test_a_large_body_waits_for_its_turn_and_a_small_one_for_nobody(turns: BatchTurns) -> None:
     may_go = threading.Event()
 
     async def small_before_large() -> int:
-        before = asyncio.ensure_future(turns.take(may_go.wait))
+        before = asyncio.ensure_future(turns.take("other", may_go.wait))
         await asyncio.sleep(0)
-        large = asyncio.ensure_future(message(upsert(FEW_PARTS), pb.UpsertRequest(), turns))
+        large = asyncio.ensure_future(message(upsert(FEW_PARTS), pb.UpsertRequest(), turns, "one"))
         await asyncio.sleep(0)
-        small = await message(b'{"user_id": "u"}', pb.RankRequest(), turns)
-        with pytest.raises(TooManyBatches):
-            await message(upsert(FEW_PARTS), pb.UpsertRequest(), turns)
+        small = await message(b'{"user_id": "u"}', pb.RankRequest(), turns, "one")
+        with pytest.raises(NoPlace):
+            await message(upsert(FEW_PARTS), pb.UpsertRequest(), turns, "one")
         waited = not large.done()
         may_go.set()
         assert waited

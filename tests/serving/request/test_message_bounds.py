@@ -9,7 +9,7 @@ import pytest
 
 from contracts.config.stages import Serve
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import OutOfBounds, check_rank_counts, check_score_counts, fields_of, texts
+from serving.request.message_bounds import OutOfBounds, check_rank_counts, check_score_counts, texts
 
 SERVE = Serve(max_candidates=3, max_placements=2, max_fields=2, max_values=2, max_text=10)
 THREE_VALUES = {"a": pb.Value(), "b": pb.Value(), "c": pb.Value()}
@@ -71,21 +71,3 @@ def test_a_refusal_allocates_no_more_than_the_message() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 2 * 4_000_000 + 1_000_000
-
-
-@pytest.mark.parametrize(("sent", "count"), [
-    (b"", 0), (b"\x0a\x00" * 3, 3), (b"\x0a\x03\x0a\x01x" * 2, 2), (b"\x08\xff\x01\x0a\x00", 2),
-    (b"\x09" + b"\x0a" * 8 + b"\x0d" + b"\x0a" * 4, 2), (b"\x82\x7d\x00\x0a\x00", 2),
-    (b"\x0b\x0a\x00\x0c", 3), (b"\x0a" + b"\xff" * 20, 1), (b"\x0a", 1), (b"\xff", 1)])
-def test_fields_at_the_top_are_counted_of_every_kind(sent: bytes, count: int) -> None:
-    """Lengths, numbers, fixed ones of 8 and 4 bytes, a tag of two bytes, a group, damage."""
-    assert fields_of(sent, 100) == count
-
-
-def test_no_more_are_counted_than_tell() -> None:
-    assert fields_of(b"\x0a\x00" * 520_000, 10) == 11
-
-
-def test_fields_are_those_that_are_parsed() -> None:
-    batch = pb.RecordEventsRequest(events=[pb.Event(event_id="e" * size) for size in (0, 1, 127, 128, 20_000)])
-    assert fields_of(batch.SerializeToString(), 100) == 5

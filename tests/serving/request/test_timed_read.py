@@ -10,12 +10,14 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.sized_server import BatchBounds, SizedServer
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.request.sized_server import SizedServer
 from serving.request.timed_read import TimedServer
 
 LONG = 20.0
+BOUNDS = BatchBounds(largest=1000, entries=40, setting="max_candidates")
 HEALTH = "/grpc.health.v1.Health/"
 
 
@@ -30,7 +32,7 @@ class Echo(sluice_pb2_grpc.CatalogServicer):
 async def served(seconds: float) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
     timed = TimedServer(server, seconds)
-    sluice_pb2_grpc.add_CatalogServicer_to_server(Echo(), SizedServer(timed, 1000))
+    sluice_pb2_grpc.add_CatalogServicer_to_server(Echo(), SizedServer(timed, BOUNDS, BatchTurns()))
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), timed)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

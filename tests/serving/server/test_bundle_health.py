@@ -12,6 +12,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
+from serving.access.gate import Gate
+from serving.access.new_token import entry
 from serving.proto import sluice_pb2_grpc
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import MOST_WATCHING, RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
@@ -68,24 +70,34 @@ def status_becomes(stub: health_pb2_grpc.HealthStub, wanted: int) -> dict[str, s
     pytest.fail(f"the status did not become {wanted}")
 
 
-def test_so_many_watch_and_no_more_until_one_leaves() -> None:
-    asked = health_pb2.HealthCheckRequest()
+def test_so_many_watch_of_one_caller_and_no_more_until_one_leaves(tmp_path: Path) -> None:
+    """Four callers who take their share leave none to a fifth; none of them has taken another one's."""
+    asked, share = health_pb2.HealthCheckRequest(), MOST_WATCHING // 4
+    names = [f"token of caller {number}" for number in range(5)]
+    (tmp_path / "access.toml").write_text("".join(entry(name, name, ["ranking"], None) for name in names))
 
     async def drive() -> None:
-        server, health = grpc.aio.server(), BundleHealth(MANIFEST, None)
+        server, health = grpc.aio.server(), BundleHealth(MANIFEST, None, gate=Gate(tmp_path / "access.toml"))
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = health_pb2_grpc.HealthStub(channel)
-            watching = [stub.Watch(asked, timeout=20) for _ in range(MOST_WATCHING)]
-            assert {(await one.read()).status for one in watching} == {SERVING}
-            with pytest.raises(grpc.aio.AioRpcError, match="ask Check") as caught:
-                await stub.Watch(asked, timeout=20).read()
-            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+            def watch(name: str) -> grpc.aio.UnaryStreamCall:
+                return stub.Watch(asked, timeout=20, metadata=(("authorization", f"Bearer {name}"),))
+
+            watching = []
+            for name in names[:4]:
+                watching += [watch(name) for _ in range(share)]
+                assert {(await one.read()).status for one in watching[-share:]} == {SERVING}
+                with pytest.raises(grpc.aio.AioRpcError, match="ask Check") as caught:
+                    await watch(name).read()
+                assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert not await admitted(watch(names[4]))
             assert (await stub.Check(asked, timeout=20)).status == SERVING
             watching[0].cancel()
-            while not await admitted(stub.Watch(asked, timeout=20)):
+            while not await admitted(watch(names[4])):
                 await asyncio.sleep(0.01)
         await server.stop(None)
 

@@ -1,0 +1,39 @@
+"""Whose share of a process a call takes: the token's owner's behind a gate, else that of the machine it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, ip_address, ip_network
+from urllib.parse import unquote
+
+import grpc
+
+from serving.access.callers import UnknownCaller
+from serving.access.gate import Gate
+
+IPV6_BITS = 64  # of a network, in which one machine takes whatever addresses it likes
+Who = Callable[[grpc.aio.ServicerContext], str]
+
+
+def caller_name(gate: Gate | None) -> Who:
+    """What names the caller of a call."""
+    def who(context: grpc.aio.ServicerContext) -> str:
+        if gate is not None:
+            try:
+                return gate.caller(context.invocation_metadata() or ()).name
+            except UnknownCaller:  # of a method that asks for no token
+                pass
+        return machine(unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]"))
+
+    return who
+
+
+def machine(host: str) -> str:
+    """An IPv4 address as it is, of an IPv6 one the network; what is none is one machine, as on a socket of files."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or ip_network((address, IPV6_BITS), strict=False))
