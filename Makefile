@@ -14,15 +14,15 @@ export OMP_NUM_THREADS ?= 2
 export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load proto clean
+.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load redis proto clean
 
 demo: $(DEMO_READY)
 	$(BIN)/sluice demo --out out/demo
 
-test: $(READY) java
+test: $(READY) java redis
 	$(TESTS) -m "not slow"
 
-test-all: $(READY) java chromium h2load prometheus test-airflow
+test-all: $(READY) java chromium h2load prometheus redis test-airflow
 	$(TESTS) --durations 20
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
@@ -79,6 +79,9 @@ prometheus:
 
 h2load:
 	@timeout 90 setup/system_packages.sh h2load || echo "going on without h2load: its test is skipped"
+
+redis:
+	@timeout 90 setup/system_packages.sh redis || echo "going on without Redis: its tests are skipped"
 
 proto: $(READY)
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. serving/proto/sluice.proto

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks for programs that are no Python packages; installs what is missing where that is possible (root on Debian or
-# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load] [prometheus]
+# Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load] [prometheus] [redis]
 set -eu
 
 install() { # PROGRAM PACKAGE... (the first package that can be had)
@@ -35,6 +35,9 @@ for program in "$@"; do
             ;;
         prometheus) # with promtool
             command -v prometheus >/dev/null 2>&1 || install Prometheus prometheus
+            ;;
+        redis) # or Valkey, which answers the same
+            command -v redis-server >/dev/null 2>&1 || command -v valkey-server >/dev/null 2>&1 || install Redis redis-server
             ;;
         *)
             echo "unknown program $program" >&2

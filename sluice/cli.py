@@ -16,6 +16,7 @@ from sluice.commands import (  # noqa: F401
     rank_command,
     run_commands,
     serve_command,
+    shared_store_commands,
     tune_command,
     version_commands,
 )

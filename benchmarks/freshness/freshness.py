@@ -1,7 +1,7 @@
 """Items that change while they are served: how soon they are seen, and what that costs the requests beside them.
 
     sluice bench freshness [--items 1000000] [--seconds 60] [--rate 100] [--updates 1000] [--workers 2] [--kills 50]
-                          [--json]
+                          [--events 5000] [--outage 30] [--json]
 
 A real `sluice serve --fresh` of the synthetic world of `sluice bench funnel`, asked by a generator of its own, first
 undisturbed, then beside the changes: three in four are bids, the others stock, withdrawals, and
@@ -10,8 +10,12 @@ items new or described anew.
     updates_per_second    changes that were acknowledged
     visible_p99_s         from sending a batch until the workers behind several connections show it
     request_p99_ratio     p99 of the requests beside the changes over the p99 of those before
-    recall_min            the lowest recall at 100 against exact search that a worker reported
+    recall_min            the lowest recall at 100 against exact search that a worker reported, over that of an index
+                          which is built anew of the same items
     kills, acknowledged_lost    SIGKILL at random moments while items are withdrawn; those that came back
+    event_age_p99_s       beside events through a Redis stream: from adding one to the request that knows it
+    store_outage_failed, store_healed_s    a shared store of users is stopped: requests that failed, and seconds from
+                          its going on until all are answered from it
 """
 
 from __future__ import annotations
@@ -24,17 +28,19 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.freshness import kills
+from benchmarks.freshness import events, kills, outage
 from benchmarks.freshness.changes import DrawnChanges, Updater
+from benchmarks.freshness.fresh_build import fresh_build_recall
 from benchmarks.serving.funnel import VALUES, world
 from benchmarks.serving.open_loop import LoadFigures, offered
 from benchmarks.serving.synthetic_bundle import publish
 from sluice.demo.server_process import ServerProcess
 
 BATCH, WATCHERS, DEADLINE = 50, 8, 2.0
-KILLED_ITEMS = 20_000
+KILLED_ITEMS = OUTAGE_ITEMS = 20_000
 
 
 class FreshnessFigures(BaseModel):
@@ -48,6 +54,10 @@ class FreshnessFigures(BaseModel):
     recall_min: float | None = None
     kills: int | None = None
     acknowledged_lost: int | None = None
+    events_per_second: float | None = None
+    event_age_p99_s: float | None = None
+    store_outage_failed: int | None = None
+    store_healed_s: float | None = None
 
 
 def resident(server: ServerProcess) -> float:
@@ -74,10 +84,12 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
               f"{status.room}; largest process {memory:.0f} MiB before, {resident(server):.0f} after")
     finally:
         server.stop()
-    visible = sorted(updater.visible)
+    visible, anew = sorted(updater.visible), fresh_build_recall(bundle, folder / "fresh")
+    recall = min(updater.recalls, default=None)
+    print(f"recall at 100: {recall} at least, {anew:.3f} of an index built anew")
     return FreshnessFigures(
         updates_per_second=updater.sent / chosen.seconds, visible_p99_s=visible[int(0.99 * len(visible))],
-        request_p99_ratio=beside.p99_ms / before.p99_ms, recall_min=min(updater.recalls, default=None))
+        request_p99_ratio=beside.p99_ms / before.p99_ms, recall_min=None if recall is None else recall / anew)
 
 
 def print_requests(name: str, found: LoadFigures) -> None:
@@ -92,6 +104,20 @@ def after_kills(folder: Path, count: int) -> FreshnessFigures:
     return FreshnessFigures(kills=count, acknowledged_lost=int(found["acknowledged_lost"]))
 
 
+def beside_events(folder: Path, seconds: float, per_second: float) -> FreshnessFigures:
+    found = events.measure(folder, seconds, per_second)
+    print_requests("beside events", found.beside)
+    print(f"{found.sent} events, {len(found.ages)} probes, {found.lost} lost")
+    return FreshnessFigures(events_per_second=found.sent / seconds,
+                            event_age_p99_s=float(np.quantile(found.ages, 0.99)) if found.ages else None)
+
+
+def without_store(folder: Path, seconds: float) -> FreshnessFigures:
+    found = outage.measure(folder, publish(world(OUTAGE_ITEMS, "dnn"), folder / "outage", VALUES), seconds)
+    print_requests(f"store stopped for {seconds:.0f} s", found.load)
+    return FreshnessFigures(store_outage_failed=found.failed, store_healed_s=found.healed_seconds)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=1_000_000)
@@ -101,6 +127,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--updates", type=float, default=1000.0, help="changes a second")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--kills", type=int, default=50, help="0 kills nothing")
+    parser.add_argument("--events", type=float, default=5000.0, help="a second, through a Redis stream; 0 sends none")
+    parser.add_argument("--outage", type=float, default=30.0,
+                        help="seconds without a store of users; 0 leaves it out")
     parser.add_argument("--json", action="store_true", help="end with one JSON line, as without it")
     chosen = parser.parse_args(argv)
     found = FreshnessFigures()
@@ -111,6 +140,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         if chosen.kills:
             killed = after_kills(Path(place) / "small", chosen.kills)
             found = found.model_copy(update=killed.model_dump(exclude_none=True))
+        if chosen.events:
+            beside = beside_events(Path(place), chosen.seconds, chosen.events)
+            found = found.model_copy(update=beside.model_dump(exclude_none=True))
+        if chosen.outage:
+            without = without_store(Path(place), chosen.outage)
+            found = found.model_copy(update=without.model_dump(exclude_none=True))
     print(json.dumps({"freshness": found.model_dump(exclude_none=True)}))
 
 

@@ -28,6 +28,8 @@ def publish(made: LoadedBundle, folder: Path, values: int) -> Path:
     build = folder / "build"
     made.settings.write(_made(build))
     made.spec.write(build)
+    if made.event_features is not None:
+        made.event_features.write(build)
     for name, keys in made.encoder.vocabularies.items():
         vocabulary.write(build, name, keys)
     checkpoint.save(made.ranker, _made(build / RANK) / WEIGHTS)

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.bundle.filter_column import FilterColumn
+from serving.bundle.filter_column import MISSING, FilterColumn
 from serving.bundle.item_set import ItemSet
+
+NOT_CHANGED = -2
 
 
 class _Changed(NamedTuple):
@@ -25,12 +27,15 @@ class ChangingFilter:
     def __init__(self, stored: FilterColumn, size: int) -> None:
         self._stored, self._size = stored, size
         self._codes: dict[str, int] = {}
-        self._values: dict[int, str | None] = {}
+        self._own, self._others = np.full(size, NOT_CHANGED, dtype=np.int32), np.ones(size, dtype=bool)
+        self._unseen, self._rows, self._is_new = list[int](), np.empty(0, dtype=np.int64), False
         self._changed = self._taken()
 
     def put(self, row: int, value: str | None) -> None:
         """None where the item has no value."""
-        self._values[row] = value
+        if self._own[row] == NOT_CHANGED:
+            self._unseen.append(row)
+        self._own[row], self._others[row], self._is_new = self._code(value), False, True
 
     def stored_value(self, row: int) -> str | None:
         """Of a row of the bundle."""
@@ -38,7 +43,9 @@ class ChangingFilter:
         return None if code < 0 else bytes(self._stored.values[code]).decode()
 
     def publish(self) -> None:
-        self._changed = self._taken()
+        if self._is_new:
+            self._rows, self._unseen = np.concatenate([self._rows, np.array(self._unseen, dtype=np.int64)]), []
+            self._changed, self._is_new = self._taken(), False
 
     def items(self, wanted: Sequence[str]) -> ItemSet:
         """Those whose value is one of `wanted`."""
@@ -52,11 +59,7 @@ class ChangingFilter:
         return ItemSet(bits, self._size)
 
     def _taken(self) -> _Changed:
-        rows = np.fromiter(self._values, dtype=np.int64, count=len(self._values))
-        others = np.ones(self._size, dtype=bool)
-        others[rows] = False
-        codes = np.fromiter((self._code(value) for value in self._values.values()), np.int32, len(rows))
-        return _Changed(rows, codes, ItemSet.of(others))
+        return _Changed(self._rows, self._own[self._rows], ItemSet.of(self._others))
 
     def _code(self, value: str | None) -> int:
-        return -1 if value is None else self._codes.setdefault(value, len(self._codes))
+        return MISSING if value is None else self._codes.setdefault(value, len(self._codes))

@@ -15,7 +15,8 @@ import math
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -33,17 +34,41 @@ QUERIES = 16  # of the latest, to measure recall with
 NONE = Hits(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
 
 
+class OpenParts(NamedTuple):
+    """Items that a search may find: all, those whose vector the base has, and those whose vector the merged index
+    has."""
+
+    all: ItemSet
+    base: ItemSet
+    merged: ItemSet
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
     """`shown`: items that may be; `in_base`, `in_merged`: those whose vector is the one that the index holds; `rows`
-    [L] of the latest, -1 where a later one of the same item follows; `vectors` [L, d]."""
+    [L] of the latest, -1 where a later one of the same item follows; `vectors` [L, d]; `base` items have the base."""
 
+    base: int
     shown: ItemSet
     in_base: ItemSet
     in_merged: ItemSet
     merged: Any
     rows: np.ndarray
     vectors: np.ndarray
+
+    @cached_property
+    def whole(self) -> OpenParts:
+        """Without a filter."""
+        return self._parts(self.shown)
+
+    def parts(self, allowed: ItemSet | None) -> OpenParts:
+        """Where the shown items lie that are `allowed`; None: all of them."""
+        return self.whole if allowed is None or allowed is self.shown else self._parts(allowed & self.shown)
+
+    def _parts(self, open_: ItemSet) -> OpenParts:
+        found = OpenParts(open_, (open_ & self.in_base).cut(self.base), open_ & self.in_merged)
+        _ = [part.count for part in found]  # kept: counted once, and not by every request
+        return found
 
 
 class ChangingIndex:
@@ -109,14 +134,14 @@ class ChangingIndex:
         """The k best items that are shown, and `allowed` where there is such a set, for one query [d]."""
         now = self.snapshot
         self.asked.append(query)
-        open_ = now.shown if allowed is None else allowed & now.shown
-        k = min(k, open_.count)
+        open_ = now.parts(allowed)
+        k = min(k, open_.all.count)
         if k == 0:
             return NONE
-        if open_.count < EXACT_BELOW_PASS_RATE * now.shown.count:
-            return item_index.exact_search(self.vectors, query, k, open_.rows())
-        parts = [item_index.search(self.base, query, k, (open_ & now.in_base).cut(len(self.base))),
-                 self._of_merged(now, query, k, open_), _of_latest(now, query, k, open_)]
+        if open_.all.count < EXACT_BELOW_PASS_RATE * now.shown.count:
+            return item_index.exact_search(self.vectors, query, k, open_.all.rows())
+        parts = [item_index.search(self.base, query, k, open_.base),
+                 self._of_merged(now, query, k, open_.merged), _of_latest(now, query, k, open_.all)]
         scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
         best = best_first(scores, rows, k)
         return Hits(scores[best], rows[best])
@@ -132,8 +157,7 @@ class ChangingIndex:
         limit = np.partition(scores, len(scores) - k)[len(scores) - k]
         return float(np.count_nonzero(self.vectors[self.search(query, k).rows] @ query >= limit - 1e-5) / k)
 
-    def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
-        wanted = open_ & now.in_merged
+    def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         if not wanted.count:
             return NONE
         bounds: dict[str, Any] = {"sel": faiss.IDSelectorBitmap(wanted.bits)}  # type: ignore[arg-type, call-arg]
@@ -180,9 +204,11 @@ class ChangingIndex:
         self._merged, self.merges = grown, self.merges + 1
 
     def _taken(self) -> Snapshot:
-        return Snapshot(shown=ItemSet.of(self._shown), in_base=ItemSet.of(self._in_base),
-                        in_merged=ItemSet.of(self._in_merged), merged=self._merged,
-                        rows=self._rows[: self._count].copy(), vectors=self._latest[: self._count])
+        taken = Snapshot(base=len(self.base), shown=ItemSet.of(self._shown), in_base=ItemSet.of(self._in_base),
+                         in_merged=ItemSet.of(self._in_merged), merged=self._merged,
+                         rows=self._rows[: self._count].copy(), vectors=self._latest[: self._count])
+        _ = taken.whole  # made here, and not by the first request
+        return taken
 
 
 def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
@@ -245,8 +271,10 @@ class ListCodes:
         lists, values = self._list[rows], vectors[:, column]
         above = values - self._centroids[lists, column]
         steps = 255 * ((above if self._by_residual else values) - self._low[column]) / self._span[column]
-        strays = (above > 0) & (self._quantizer.assign(np.ascontiguousarray(vectors), 1)[:, 0] != lists)
-        fits = (steps >= 0) & (steps < 256) & ~strays
+        fits = (steps >= 0) & (steps < 256)
+        risen = np.flatnonzero(fits & (above > 0))
+        if len(risen):
+            fits[risen] = self._quantizer.assign(np.ascontiguousarray(vectors[risen]), 1)[:, 0] == lists[risen]
         for number, place, step in zip(lists[fits].tolist(), self._place[rows[fits]].tolist(),
                                        steps[fits].astype(np.uint8).tolist(), strict=True):
             self._codes[number][place, column] = step

@@ -1,14 +1,17 @@
 """Events at work in one process: what records them, what reads them for requests, what lands them.
 
     FOLDER/events.db    the events of the host, shared by its workers
+    ADDRESS             a Redis whose stream brings events, besides `RecordEvents`
     FOLDER/log/         where they are landed: `sluice features CONFIG --data FOLDER/log`
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
+import redis
 
 from contracts.config.stages import Serve
 from contracts.features.event_features import EventFeatures
@@ -19,8 +22,11 @@ from serving.events.event_keeper import EventKeeper
 from serving.events.event_recorder import EventRecorder, Told, nobody
 from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, now_micros
 from serving.events.event_store import EventStore
+from serving.events.event_stream import EventStream
 from serving.events.event_users import EventUsers
+from serving.events.stream_reader import StreamReader
 from serving.proto import sluice_pb2_grpc
+from serving.redis_store.address import waiting_client
 from serving.request.message_bounds import largest_message
 from serving.request.timed_read import TimedServer
 
@@ -30,13 +36,14 @@ LOG = "log"
 class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
     are answered from the bundle's tables. `told` hears of the kinds of new events, `who` names callers, who share the
-    turns of batches. Raises DataError where the folder cannot be used."""
+    turns of batches. Raises DataError where the folder cannot be used, ConfigError where `stream` is no address."""
 
     def __init__(
         self, folder: Path | None, features: EventFeatures | None, serve: Serve, told: Told = nobody,
-        who: Who | None = None,
+        who: Who | None = None, stream: str | None = None,
     ) -> None:
         self.users: EventUsers | None = None
+        self._reader: StreamReader | None = None
         self._recorder: EventRecorder | None = None
         self._keeper: EventKeeper | None = None
         if folder is not None and features is not None:
@@ -46,6 +53,8 @@ class EventRoom:
             self._recorder = EventRecorder(opened, now_micros, told=told)
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)
             self.users = EventUsers(opened, features, now_micros)
+            if stream is not None:
+                self._reader = read_stream(waiting_client(stream), opened, features, serve, told, folder)
         why = NO_STORE if folder is None else NO_FEATURES
         self._servicer = EventServicer(serve, features if folder else None, self._recorder, why)
         self._bounds = BatchBounds(largest=largest_message(serve), entries=serve.max_events, setting="max_events")
@@ -61,6 +70,25 @@ class EventRoom:
         self._turns.close()
         if self.users is not None:
             self.users.close()
+        if self._reader is not None:
+            self._reader.close()
         if self._recorder is not None and self._keeper is not None:
             self._recorder.close()
             self._keeper.close()
+
+
+def read_stream(
+    client: redis.Redis, opened: Callable[[], EventStore], features: EventFeatures, serve: Serve, told: Told,
+    folder: Path,
+) -> StreamReader:
+    """Reads until it is closed."""
+    def begun() -> tuple[EventStream, Callable[[], None]]:
+        store = opened()
+
+        def end() -> None:
+            store.close()
+            client.close()
+
+        return EventStream(client, store, features, serve, told), end
+
+    return StreamReader(begun, folder)

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import RECENT, EventFeatures
@@ -36,31 +37,33 @@ class EventUsers:
         self.thread = ThreadPoolExecutor(1, "users", name_thread)
         self._places = Places(MOST_WAITING, "users of many events are being read", "ask again later", share=1.0)
         published = features.published
-        self._published = 0 if published is None else round(published.timestamp() * SECOND)
+        self._published = 0 if published is None else _micros(published)
 
-    async def read(self, user: str) -> FreshUser:
-        """Never raises: what cannot be read is the bundle's row, and the report says why."""
+    async def read(self, user: str, published: datetime | None = None) -> FreshUser:
+        """Never raises: what cannot be read is the bundle's row, and the report says why. `published` of a row that
+        stands in place of the bundle's."""
         begun = time.perf_counter()
         try:
+            since = self._published if published is None else _micros(published)
             if not self._store.has_more(user, FEW):
-                return self._read(self._store, user, begun)
-            return await self._read_beside(user, begun)
+                return self._read(self._store, user, begun, since)
+            return await self._read_beside(user, begun, since)
         except sqlite3.Error as error:
             return _unread(f"the events cannot be read ({short(str(error))})", begun)
         except NoPlace as error:
             return _unread(str(error), begun)
 
-    async def _read_beside(self, user: str, begun: float) -> FreshUser:
+    async def _read_beside(self, user: str, begun: float, published: int) -> FreshUser:
         """Raises NoPlace."""
         self._places.take("")
-        done = asyncio.get_running_loop().run_in_executor(self.thread, self._read, self._beside, user, begun)
+        done = asyncio.get_running_loop().run_in_executor(self.thread, self._read, self._beside, user, begun, published)
         done.add_done_callback(lambda _: self._places.leave(""))
         return await asyncio.shield(done)
 
-    def _read(self, store: EventStore, user: str, begun: float) -> FreshUser:
+    def _read(self, store: EventStore, user: str, begun: float, published: int) -> FreshUser:
         moment = self._clock()
         shown = store.of_user(user, moment)
-        recent = shown.history(moment, RECENT, after=self._published)
+        recent = shown.history(moment, RECENT, after=published)
         values: dict[str, ContextValue] = {}
         for field in self._features.of_side("user") if self._features.fresh else ():
             found = shown.counters(field, moment, self._features.prior)
@@ -83,6 +86,10 @@ def _impatient(store: EventStore) -> EventStore:
 
 def _unread(cause: str, begun: float) -> FreshUser:
     return FreshUser(StageReport(NAME, 0, 0, _spent(begun), StageStatus.DEGRADED, cause, Fallback.BUNDLE_ROW))
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.timestamp() * SECOND)
 
 
 def _spent(begun: float) -> int:

@@ -6,10 +6,11 @@ from serving.request.query import Fallback, StageReport, StageStatus
 from serving.stages.request_run import OVERRAN
 from serving.stages.rerank import NO_TIME
 
-CAUSES = ("no_time", "overran", "cut", "failed", "no_user_vector", "channel", "other")
+CAUSES = ("no_time", "overran", "cut", "failed", "no_user_vector", "channel", "user_store", "events", "other")
 BEGINNINGS = {
     NO_TIME: "no_time", OVERRAN: "overran", "the deadline passed after": "cut", "it failed": "failed",
     "the user's vector": "no_user_vector", "no time for channel": "channel", "channel ": "channel",
+    "the store of users": "user_store", "the store's": "user_store", "the events cannot": "events",
 }
 
 

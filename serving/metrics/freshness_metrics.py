@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from contracts.bundle.bundle import Manifest
 from serving.metrics.running_sample import Drift
+from serving.users.circuit_breaker import StoreState
 
 AGES = (1, 10, 60, 600, 3600, 6 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400)
 
@@ -28,8 +29,17 @@ class FreshnessMetrics:
         self._events = Counter("sluice_events_recorded_total", "New events on the disk.", ["kind"], registry=registry)
         self._newest = Gauge("sluice_events_newest_timestamp_seconds", "When the last event was recorded.",
                              registry=registry, multiprocess_mode="max")
-        self._ages = Histogram("sluice_user_age_seconds", "How old the newest event known of a requester was, of those "
-                               "with any.", buckets=AGES, registry=registry)
+        self._ages = Histogram("sluice_user_age_seconds", "How old the newest that is known of a requester beyond the "
+                               "bundle was, of those with any.", buckets=AGES, registry=registry)
+
+        self._store_published = Gauge(
+            "sluice_user_store_published_timestamp_seconds", "As of when the shared store's tables of users are.",
+            registry=registry, multiprocess_mode="livemin")
+        self._store_down = Gauge("sluice_user_store_down", "1 while the shared store of users cannot be read, in any "
+                                 "process.", registry=registry, multiprocess_mode="livemax")
+        self._store_failures = Counter("sluice_user_store_failures_total", "Reads of the shared store of users without "
+                                       "an answer in time.", registry=registry)
+        self._known_failures = 0
 
     def serving(self, manifest: Manifest) -> None:
         """Says nothing of a bundle whose log has no times."""
@@ -46,6 +56,14 @@ class FreshnessMetrics:
             self._events.labels(kind).inc(count)
         if kinds:
             self._newest.set(time.time())
+
+    def user_store(self, state: StoreState) -> None:
+        """As it is now."""
+        self._store_down.set(state.is_down)
+        self._store_failures.inc(state.failures - self._known_failures)
+        self._known_failures = state.failures
+        if state.published is not None:
+            self._store_published.set(state.published.timestamp())
 
     def user(self, age: float) -> None:
         """In seconds."""

@@ -18,6 +18,7 @@ from serving.metrics.call_log import CallLog, call_log_of_process
 from serving.metrics.metrics_folder import is_on
 from serving.request.query import PageAnswer, RankAnswer, slates_of
 from serving.response_log.response_log import ResponseLog
+from serving.users.circuit_breaker import StoreState
 
 if TYPE_CHECKING:
     from serving.metrics.request_traces import RequestTraces
@@ -141,12 +142,14 @@ def exporter_wanted() -> str:
 @dataclass(frozen=True)
 class Watched:
     """What is asked how it stands: the `queue` for requests that wait and the seconds of the oldest, the log of
-    `answers` where there is one, `lag` for the seconds that the catalogue is behind where there is one."""
+    `answers` where there is one, `lag` for the seconds that the catalogue is behind, and the shared store of
+    `users`, where there is one."""
 
     manifest: Manifest
     queue: Callable[[], tuple[int, float]]
     answers: ResponseLog | None = None
     lag: Callable[[], float] | None = None
+    users: Callable[[], StoreState] | None = None
 
 
 async def watch(observer: RequestObserver, watched: Watched) -> None:
@@ -178,6 +181,8 @@ def _look(metrics: ServingMetrics, watched: Watched) -> None:
     metrics.queue(*watched.queue())
     if watched.lag is not None:
         metrics.freshness.catalogue(watched.lag())
+    if watched.users is not None:
+        metrics.freshness.user_store(watched.users())
     if watched.answers is not None:
         state = watched.answers.state
         metrics.response_log(state.waiting, state.lost, bool(state.cause))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureField
@@ -63,14 +64,30 @@ class StageReport:
     age: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class StoredUser:
+    """A user's row of an online store, whole in place of the bundle's: `inputs` [1, ...] of the user's side, `recent`
+    item keys, newest first."""
+
+    inputs: Encoded
+    recent: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class FreshUser:
-    """What an online store knows beyond the bundle's tables: `recent` item keys, newest first, before the table's;
-    `values` of user fields by name, in place of the table's. `report` says how that was come by."""
+    """What is known beyond the bundle's tables: `stored` in place of their row; `recent` item keys, newest first,
+    before the row's; `values` of user fields by name, in place of the row's. `report` says how that was come by."""
 
     report: StageReport
     recent: tuple[str, ...] = ()
     values: Mapping[str, ContextValue] = field(default_factory=dict)
+    stored: StoredUser | None = None
+
+
+class Users(Protocol):
+    """Who knows users beyond the bundle. `read` never raises."""
+
+    async def read(self, user: str) -> FreshUser: ...
 
 
 @dataclass(frozen=True)

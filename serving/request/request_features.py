@@ -19,6 +19,8 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
 from serving.request.query import ContextValue, FreshUser, RankQuery, as_column
 
+NO_ITEMS = np.empty(0, dtype=np.int32)
+
 
 class Requester(NamedTuple):
     """`inputs` [1, ...] user then context inputs; `recent` item rows, newest first, known items alone."""
@@ -76,10 +78,9 @@ class RequestFeatures:
 
     def requester(self, query: RankQuery) -> Requester:
         """The user's stored row (the default row for an unknown user), recent items and context of the request."""
-        users, row = self._bundle.users, self._bundle.users.row(query.user)
+        known, inputs, recent = self._stored(query)
         ids, dense = self.missing_request.ids.copy(), self.missing_request.dense.copy()
-        ids[0, : self._user_width], dense[0, : self._user_dense] = users.ids[row], users.dense[row]
-        recent = self._bundle.recent[row] if row >= 0 else np.empty(0, dtype=np.int32)
+        ids[0, : self._user_width], dense[0, : self._user_dense] = inputs
         if query.fresh is not None:
             recent = self._write_fresh(ids, dense, query.fresh, recent)
         if query.recent_items is not None:
@@ -87,7 +88,16 @@ class RequestFeatures:
             self._write_sequences(ids, recent)
         for name, value in query.context.items():
             self._write_value(ids, dense, self._context[name], value)
-        return Requester(row >= 0, Encoded(ids, dense), recent[recent >= 0])
+        return Requester(known, Encoded(ids, dense), recent[recent >= 0])
+
+    def _stored(self, query: RankQuery) -> tuple[bool, Encoded, np.ndarray]:
+        """Whether the user is known, the inputs of the user's side, one row, and item rows of the history."""
+        stored = query.fresh.stored if query.fresh else None
+        if stored is not None:
+            recent = self._bundle.items.rows(stored.recent) if stored.recent else NO_ITEMS
+            return True, Encoded(stored.inputs.ids[0], stored.inputs.dense[0]), recent
+        users, row = self._bundle.users, self._bundle.users.row(query.user)
+        return row >= 0, Encoded(users.ids[row], users.dense[row]), self._bundle.recent[row] if row >= 0 else NO_ITEMS
 
     def _write_sequences(self, ids: np.ndarray, recent: np.ndarray) -> None:
         """A sequence shares the vocabulary of its target field, so its ids are the items' stored ones; an unknown item,

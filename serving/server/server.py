@@ -46,6 +46,8 @@ from serving.server.bundle_health import BundleHealth, bundle_age
 from serving.server.entry import SERVICE, add_to_server
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from serving.users.online_users import OnlineUsers
+from serving.users.redis_users import RedisUsers, known_until
 
 GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
@@ -66,7 +68,8 @@ class ServerSettings:
     process alone; otherwise the port is shared with other workers and with successors, and every connection is asked to
     come again after so long, without harm to its requests: so a process that is replaced is left by its callers (see
     serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of what changes between
-    bundles, None where nothing does.
+    bundles, None where nothing does; `user_store` the address of a Redis with users of a later day, `event_stream` of
+    one whose stream brings events, None without.
     """
 
     host: str = "127.0.0.1"
@@ -75,6 +78,8 @@ class ServerSettings:
     connection_seconds: float = 0.0
     doors: Doors = NO_DOORS
     fresh: Path | None = None
+    user_store: str | None = None
+    event_stream: str | None = None
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:
@@ -121,6 +126,15 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     collect_in_pieces()
 
 
+def shared_users(address: str | None, bundle: LoadedBundle) -> RedisUsers | None:
+    """None without an address. Raises ConfigError where it is none."""
+    if address is None:
+        return None
+    features, metrics = bundle.event_features, bundle.manifest.metrics
+    known = known_until(features.published if features else None, metrics.data_until if metrics else None)
+    return RedisUsers(address, bundle.encoder, known, bundle.settings.serve.user_store_ms / 1000)
+
+
 class Server:
     """One bundle on one port.
 
@@ -144,10 +158,12 @@ class Server:
         warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         serve, who = bundle.settings.serve, caller_name(gate)
-        self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who)
+        self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
+                                 settings.event_stream)
         self._catalog = CatalogServicer(catalogue, serve, who)
-        self._servicer = RankingServicer(
-            funnel, bundle.manifest, serve, answers, gate, self._observer, self._events.users)
+        self._shared = shared_users(settings.user_store, bundle)
+        users = OnlineUsers(self._shared, self._events.users) if self._shared else self._events.users
+        self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._stopping = asyncio.Event()
 
@@ -155,21 +171,25 @@ class Server:
         """Raises SluiceError when the port is taken."""
         self._add_services()
         bound = await self._listen()
-        watched = asyncio.create_task(self._health.watch_answers())
+        tasks = [asyncio.create_task(self._health.watch_answers())]
+        if self._shared is not None:
+            await self._shared.look()
+            tasks.append(asyncio.create_task(self._shared.follow()))
         for service in ("", SERVICE):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
-        observed = asyncio.create_task(watch(self._observer, self._watched))
+        tasks.append(asyncio.create_task(watch(self._observer, self._watched)))
         on_ready(bound)
         await self._stopping.wait()
-        for task in (watched, observed):
+        for task in tasks:
             task.cancel()
         await self._stop()
 
     @property
     def _watched(self) -> Watched:
         follower = self._catalogue.follower if self._catalogue else None
+        shared = self._shared
         return Watched(self._manifest, lambda: self._servicer.queue, self._answers,
-                       (lambda: follower.lag) if follower else None)
+                       (lambda: follower.lag) if follower else None, (lambda: shared.state) if shared else None)
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server)
@@ -210,6 +230,8 @@ class Server:
         self._catalog.close()
         self._servicer.close()
         self._events.close()
+        if self._shared is not None:
+            await self._shared.close()
 
     async def _take_in(self) -> None:
         """Waits until no request is handed over for a while: a stopping gRPC cancels those that it still holds."""

@@ -29,13 +29,12 @@ from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.batches.batch_turns import BatchTurns
 from serving.batches.places import NoPlace
-from serving.events.event_users import EventUsers
 from serving.metrics.request_observer import NOBODY, Caller, EndedCall, RequestObserver, trace_of
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.message_bounds import OutOfBounds, largest_message, text
-from serving.request.query import FreshUser, PageAnswer, RankAnswer
+from serving.request.query import FreshUser, PageAnswer, RankAnswer, Users
 from serving.request.stage_clock import RunningQuantile
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
@@ -73,7 +72,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     def __init__(
         self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None,
-        gate: Gate | None = None, observer: RequestObserver = NOBODY, users: EventUsers | None = None,
+        gate: Gate | None = None, observer: RequestObserver = NOBODY, users: Users | None = None,
     ) -> None:
         self._funnel, self._manifest, self._serve, self._gate = funnel, manifest, serve, gate
         self._observer, self._users = observer, users

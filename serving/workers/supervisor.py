@@ -53,6 +53,8 @@ class SupervisorSettings:
     workers: int = 1
     doors: Doors = NO_DOORS
     fresh: Path | None = None
+    user_store: str | None = None
+    event_stream: str | None = None
 
     @property
     def drain_seconds(self) -> float:
@@ -119,7 +121,8 @@ class Supervisor:
         settings = self._settings
         return Generation(bundle.version, WorkerSettings(
             folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
-            answers=settings.answers, doors=settings.doors, fresh=settings.fresh), settings.workers, self._listeners)
+            answers=settings.answers, doors=settings.doors, fresh=settings.fresh, user_store=settings.user_store,
+            event_stream=settings.event_stream), settings.workers, self._listeners)
 
     def _watch(self) -> None:
         next_poll = 0.0

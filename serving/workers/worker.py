@@ -107,7 +107,7 @@ def main(told: WorkerSettings) -> int:
         reports.send(WorkerReport(ready=manifest.version))
 
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
-                              told.fresh)
+                              told.fresh, told.user_store, told.event_stream)
     try:
         run(told.folder, settings, lambda bundle, port: ready(bundle.manifest, port), orders.wait_to_listen)
     except SluiceError as error:

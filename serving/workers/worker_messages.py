@@ -20,7 +20,8 @@ class _Message(BaseModel):
 
 class WorkerSettings(BaseModel):
     """What to serve and where. `answers` is the folder of the response log, None for none; connections are asked to
-    come again after `connection_seconds`. `fresh` is the folder of what changes between bundles."""
+    come again after `connection_seconds`. `fresh` is the folder of what changes between bundles, `user_store` the
+    address of a Redis with users of a later day, `event_stream` of one whose stream brings events."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,6 +32,8 @@ class WorkerSettings(BaseModel):
     answers: Path | None = None
     doors: Doors = Doors()
     fresh: Path | None = None
+    user_store: str | None = None
+    event_stream: str | None = None
 
 
 class WorkerOrder(_Message):

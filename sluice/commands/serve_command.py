@@ -46,6 +46,14 @@ def serve(
     fresh: Annotated[
         Path | None, typer.Option(help="keep what happens between two bundles in this folder, and use it at once")
     ] = None,
+    user_store: Annotated[
+        str | None, typer.Option(envvar="SLUICE_USER_STORE", metavar="ADDRESS", help="a Redis or Valkey, redis://HOST:PORT,"
+                                 " that `sluice publish-features` writes users into")
+    ] = None,
+    event_stream: Annotated[
+        str | None, typer.Option(envvar="SLUICE_EVENT_STREAM", metavar="ADDRESS", help="with --fresh: a Redis, or"
+                                 " Valkey, redis://HOST:PORT, whose stream sluice:events is recorded")
+    ] = None,
     reflection: Annotated[
         bool | None, typer.Option("--reflection/--no-reflection", help="on unless said otherwise on loopback alone")
     ] = None,
@@ -76,10 +84,24 @@ def serve(
     doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)
     settings = SupervisorSettings(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
-        workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh)
+        workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh, **stores(user_store, event_stream, fresh))
     open_doors(host, doors)
     with beside(side, doors, announce) as ready:
         serve_as_told(bundle, settings, registry, cache, ready)
+
+
+def stores(user_store: str | None, event_stream: str | None, fresh: Path | None) -> dict[str, str | None]:
+    """Both addresses, by name. Raises ConfigError where one is none, or events have no place."""
+    found = {"user_store": user_store, "event_stream": event_stream}
+    if any(found.values()):
+        from contracts.errors import ConfigError
+        from serving.redis_store.address import check_address
+
+        for address in filter(None, found.values()):
+            check_address(address)
+        if event_stream and fresh is None:
+            raise ConfigError("--event-stream records events, which needs a folder to keep them: give --fresh FOLDER")
+    return found
 
 
 def serve_as_told(
@@ -134,7 +156,7 @@ def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:
     from serving.server.server import ServerSettings, run
 
     settings = ServerSettings(host=told.host, port=told.port, answers=told.answers, doors=told.doors,
-                              fresh=told.fresh)
+                              fresh=told.fresh, user_store=told.user_store, event_stream=told.event_stream)
     run(folder, settings, lambda loaded, bound: ready(loaded.version, told.host, bound))
 
 

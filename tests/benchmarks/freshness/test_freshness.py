@@ -8,9 +8,11 @@ from tests.benchmarks.printed_figures import last_line
 
 @pytest.mark.slow
 def test_the_figures_of_a_small_world(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--items", "3000", "--seconds", "1", "--rate", "10", "--updates", "200", "--workers", "1", "--kills", "0"])
+    main(["--items", "3000", "--seconds", "1", "--rate", "10", "--updates", "200", "--workers", "1", "--kills", "0",
+          "--events", "0", "--outage", "0"])
     found = last_line(capsys.readouterr().out)["freshness"]
     assert found["updates_per_second"] > 0
     assert found["visible_p99_s"] > 0
     assert found["request_p99_ratio"] > 0
+    assert found["recall_min"] == 1  # searched exactly, as the one built anew
     assert "kills" not in found

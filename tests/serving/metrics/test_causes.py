@@ -9,11 +9,13 @@ from serving.request.query import Fallback, StageReport, StageStatus
 from serving.stages.request_run import OVERRAN
 from serving.stages.rerank import NO_TIME
 from serving.stages.scoring_stage import cut_status
+from serving.users.redis_users import NO_TABLES, NOT_IN_TIME
 
 
 @pytest.mark.parametrize(("cause", "word"), [
     (NO_TIME, "no_time"), (OVERRAN, "overran"), (cut_status(50, 200)[1], "cut"), ("it failed: ValueError", "failed"),
     ("the user's vector could not be computed", "no_user_vector"), ("no time for channel ease", "channel"),
+    (NOT_IN_TIME, "user_store"), (NO_TABLES, "user_store"), ("the events cannot be read (locked)", "events"),
     ("channel sasrec failed: ValueError", "channel"), ("there are no scores of the ranker to explain", "other"),
 ])
 def test_a_sentence_becomes_a_word(cause: str, word: str) -> None:

@@ -29,6 +29,7 @@ from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from serving.users.circuit_breaker import StoreState
 from tests.serving.in_process_server import InProcessServer
 
 
@@ -102,7 +103,8 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     observer = RequestObserver(ServingMetrics(registry))
 
     async def a_moment() -> None:
-        task = asyncio.create_task(watch(observer, Watched(loaded.manifest, lambda: (2, 0.5), lag=lambda: 7.0)))
+        watched = Watched(loaded.manifest, lambda: (2, 0.5), lag=lambda: 7.0, users=lambda: StoreState(None, 3, True))
+        task = asyncio.create_task(watch(observer, watched))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
@@ -110,6 +112,7 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     asyncio.run(a_moment())
     assert registry.get_sample_value("sluice_queue_requests") == 2
     assert registry.get_sample_value("sluice_catalogue_lag_seconds") == 7
+    assert registry.get_sample_value("sluice_user_store_failures_total") == 3
     assert registry.get_sample_value("sluice_workers") == 1
     observer.close()
     assert registry.get_sample_value("sluice_workers") == 0

@@ -16,6 +16,7 @@ from serving.metrics.running_sample import Drift
 from serving.metrics.serving_metrics import ServingMetrics
 from serving.request.query import Fallback, PageAnswer, RankAnswer, RankedItem, StageReport, StageStatus
 from serving.stages.rerank import NO_TIME
+from serving.users.circuit_breaker import StoreState
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
@@ -138,6 +139,16 @@ def test_the_data_of_a_bundle_have_an_end(seen: Seen, loaded: LoadedBundle) -> N
 def test_the_catalogues_lag_is_told(seen: Seen) -> None:
     seen.metrics.freshness.catalogue(2.5)
     assert seen.value("sluice_catalogue_lag_seconds") == 2.5
+
+
+def test_the_shared_store_of_users_is_told(seen: Seen) -> None:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    seen.metrics.freshness.user_store(StoreState(None, 2, True))
+    assert seen.value("sluice_user_store_down") == 1
+    seen.metrics.freshness.user_store(StoreState(at, 5, False))
+    assert seen.value("sluice_user_store_down") == 0
+    assert seen.value("sluice_user_store_failures_total") == 5
+    assert seen.value("sluice_user_store_published_timestamp_seconds") == at.timestamp()
 
 
 def test_new_events_are_counted_by_kind(seen: Seen) -> None:

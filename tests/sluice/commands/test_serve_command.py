@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from contracts.errors import ConfigError
 from serving.access.doors import Doors, warnings
 from sluice.cli import app
-from sluice.commands.serve_command import open_doors, parse_doors
+from sluice.commands.serve_command import open_doors, parse_doors, stores
 
 PEM = Path("some.pem")
 
@@ -25,6 +25,17 @@ def test_doors_are_open_or_whole():
     tls = parse_doors(PEM, PEM, PEM, None, None).tls
     assert tls is not None
     assert (tls.certificate, tls.key, tls.client_ca) == (PEM, PEM, PEM)
+
+
+def test_a_stream_needs_a_folder_and_both_stores_an_address(tmp_path):
+    store = "redis://127.0.0.1:1/0"
+    assert stores(None, None, None) == {"user_store": None, "event_stream": None}
+    assert stores(store, store, tmp_path) == {"user_store": store, "event_stream": store}
+    with pytest.raises(ConfigError, match="--fresh"):
+        stores(None, store, None)
+    for told in ((store, "localhost"), ("localhost", None)):
+        with pytest.raises(ConfigError, match="no address"):
+            stores(*told, tmp_path)
 
 
 @pytest.mark.parametrize(("host", "lines"), [("0.0.0.0", 2), ("127.0.0.1", 0)])

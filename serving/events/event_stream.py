@@ -1,0 +1,158 @@
+"""Events of a Redis stream -> the store of the host, by the rules of `RecordEvents`.
+
+    XADD sluice:events * event BYTES      an Event of sluice.v1, serialised; or `json TEXT`, the same as JSON
+
+At least once: read ▶ on the disk ▶ acknowledged. What was read by one that died before it acknowledged is read first by
+the next; the store knows events by their ids, so that none counts twice. Every host reads all events: it has a group of
+its own, named in its store, and one consumer of it. A new store begins at the stream's beginning.
+
+Entries that are refused go to sluice:events:refused, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import redis
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from redis.exceptions import RedisError, ResponseError
+
+from contracts.config.stages import Serve
+from contracts.errors import DataError, SluiceError
+from contracts.features.event_features import EventFeatures
+from contracts.shown import short
+from serving.embedded_store.database import opened
+from serving.events.event import Event
+from serving.events.event_checks import check_events
+from serving.events.event_recorder import Told
+from serving.events.event_store import FILE, SCHEMA, EventStore
+from serving.proto import sluice_pb2 as pb
+from serving.redis_store.address import waiting_client
+
+STREAM, REFUSED = "sluice:events", "sluice:events:refused"
+MOST_REFUSED = 10_000  # that are kept
+CONSUMER, GROUP = "sluice", "stream_group"
+BEGINNING, NEWER = "0", ">"
+ENTRIES = 1_000  # at once
+MICROS = 1_000  # of a millisecond, of which an entry's id counts
+log = logging.getLogger("sluice.serving")
+
+
+class Entry(NamedTuple):
+    """Of the stream; `id` is MILLISECONDS-NUMBER."""
+
+    id: bytes
+    fields: Mapping[bytes, bytes]
+
+
+def group_of(database: sqlite3.Connection) -> str:
+    """The host's own group; a store without one is given it."""
+    database.execute("INSERT INTO facts VALUES (?, ?) ON CONFLICT DO NOTHING", [GROUP, secrets.randbits(63)])
+    (found,) = database.execute("SELECT value FROM facts WHERE name = ?", [GROUP]).fetchone()
+    return f"host-{found:016x}"
+
+
+def replay(folder: Path, address: str, after: str) -> str:
+    """Lets the host of this folder read again what was added after the entry `after` (0: all); returns its group. A
+    server that reads meanwhile goes on from there. Raises DataError where there is no such folder, store or entry."""
+    if not (folder / FILE).exists():
+        raise DataError(f"{folder} holds no events; give the folder of `sluice serve --fresh`")
+    with closing(opened(folder / FILE, SCHEMA)) as database, closing(waiting_client(address)) as client:
+        group = group_of(database)
+        try:
+            _begin(client, group)
+            client.xgroup_setid(STREAM, group, after)
+        except RedisError as error:
+            raise DataError(f"the stream cannot be read again from {after!r} ({short(str(error))})") from None
+    return group
+
+
+class EventStream:
+    """For one thread at a time, and one process of the host."""
+
+    def __init__(
+        self, client: redis.Redis, store: EventStore, features: EventFeatures, serve: Serve, told: Told,
+    ) -> None:
+        self._client, self._store, self._features, self._serve, self._told = client, store, features, serve, told
+        self._group, self._begun, self._unacknowledged = group_of(store.connection), False, True
+
+    def turn(self, wait: float) -> int:
+        """Records what is there, or comes within `wait` seconds; returns how many entries were read. Raises RedisError,
+        sqlite3.Error: then the same entries are read again by the next turn."""
+        begun, self._unacknowledged = self._unacknowledged, True
+        if not self._begun:
+            _begin(self._client, self._group)
+            self._begun = True
+        entries = self._read(BEGINNING if begun else NEWER, wait)
+        self._record(entries)
+        self._unacknowledged = begun and bool(entries)
+        return len(entries)
+
+    def _read(self, after: str, wait: float) -> list[Entry]:
+        try:
+            found = self._client.xreadgroup(
+                self._group, CONSUMER, {STREAM: after}, count=min(ENTRIES, self._serve.max_events),
+                block=max(round(wait * 1000), 1))
+        except ResponseError as error:
+            self._begun = "NOGROUP" not in str(error)  # the stream was removed, or its Redis started anew
+            raise
+        return [Entry(id_, fields or {}) for _, entries in found or () for id_, fields in entries]  # type: ignore[union-attr, misc]
+
+    def _record(self, entries: Sequence[Entry]) -> None:
+        events, refused = list[Event](), list[tuple[Entry, str]]()
+        for entry in entries:
+            try:
+                events.append(self._event(entry))
+            except (SluiceError, DecodeError, json_format.ParseError, ValueError) as error:
+                refused.append((entry, short(str(error))))
+        if events:
+            (recorded,) = self._store.record([events])
+            self._told([kind.name.lower() for kind in recorded.kinds])
+        if entries:
+            self._acknowledge(entries, refused)
+
+    def _event(self, entry: Entry) -> Event:
+        """Raises SluiceError, DecodeError, ParseError, ValueError where it is none."""
+        now, told = time.time_ns() // 1000, self._parsed(entry)
+        if not told.HasField("event_time"):
+            told.event_time.FromMicroseconds(min(int(entry.id.split(b"-")[0]) * MICROS, now))
+        checked = check_events(pb.RecordEventsRequest(events=[told]), self._features, self._serve, now)
+        if checked.errors:
+            raise ValueError(f"{checked.errors[0].field} {checked.errors[0].problem}")
+        return checked.events[0]
+
+    def _parsed(self, entry: Entry) -> pb.Event:
+        most = self._serve.max_request_kb << 10
+        if any(len(value) > most for value in entry.fields.values()):
+            raise ValueError(f"it has more than {most} bytes; raise serve.max_request_kb, or send less")
+        if b"event" in entry.fields:
+            return pb.Event.FromString(entry.fields[b"event"])
+        if b"json" not in entry.fields:
+            raise ValueError("it has no field `event` and no `json`; add one")
+        return json_format.Parse(entry.fields[b"json"], pb.Event())
+
+    def _acknowledge(self, entries: Sequence[Entry], refused: Sequence[tuple[Entry, str]]) -> None:
+        with self._client.pipeline(transaction=True) as pipe:
+            for entry, why in refused:
+                pipe.xadd(REFUSED, {**entry.fields, b"entry": entry.id, b"reason": why}, maxlen=MOST_REFUSED)
+            pipe.xack(STREAM, self._group, *(entry.id for entry in entries))
+            pipe.execute()
+        if refused:
+            log.warning("%d of %d events of the stream are refused, and kept in %s; the first: %s", len(refused),
+                        len(entries), REFUSED, refused[0][1])
+
+
+def _begin(client: redis.Redis, group: str) -> None:
+    try:
+        client.xgroup_create(STREAM, group, id=BEGINNING, mkstream=True)
+    except ResponseError as error:
+        if "BUSYGROUP" not in str(error):
+            raise

@@ -1,0 +1,66 @@
+"""The thread that reads the stream of events, in one process of the host: the others wait for its end."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from contracts.shown import short
+from contracts.thread_name import name_thread
+from serving.events.event_stream import EventStream
+
+LOCK = ".stream"
+WAIT_SECONDS = 0.5  # for events, and for a word to stop
+PAUSE_SECONDS = 1.0  # after a failure, and between looks whether it is this process's turn
+log = logging.getLogger("sluice.serving")
+
+
+class StreamReader:
+    """`opened` is called in the thread once it is its turn, and returns the stream and what ends it."""
+
+    def __init__(self, opened: Callable[[], tuple[EventStream, Callable[[], None]]], folder: Path) -> None:
+        self._opened, self._path, self._stop = opened, folder / LOCK, threading.Event()
+        self._failing = False
+        self._thread = threading.Thread(target=self._wait_for_turn, name="stream", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """What was read is recorded, or read again by the next."""
+        self._stop.set()
+        self._thread.join()
+
+    def _wait_for_turn(self) -> None:
+        name_thread()
+        with self._path.open("w") as lock:  # released when the process ends, whatever ends it
+            while not self._stop.is_set():
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    self._stop.wait(PAUSE_SECONDS)
+                else:
+                    self._read()
+
+    def _read(self) -> None:
+        stream, end = self._opened()
+        try:
+            while not self._stop.is_set():
+                try:
+                    stream.turn(WAIT_SECONDS)
+                except Exception as error:  # whatever it was, the same events are read again
+                    self._say(short(str(error)) or type(error).__name__)
+                    self._stop.wait(PAUSE_SECONDS)
+                else:
+                    self._say("")
+        finally:
+            end()
+
+    def _say(self, failure: str) -> None:
+        """Once a change."""
+        if failure and not self._failing:
+            log.error("the stream of events cannot be read (%s); it is tried again, and nothing is lost", failure)
+        elif self._failing and not failure:
+            log.info("the stream of events is read again")
+        self._failing = bool(failure)

@@ -1,0 +1,101 @@
+"""A day's users as they lie in a Redis or Valkey: one version, switched as a whole.
+
+    sluice:users:current            JSON of the Version that is read
+    sluice:users:NAME:BUCKET        a hash, user -> JSON of a row; BUCKET = CRC-32 of the user modulo `buckets`
+
+Buckets bound what is renamed, expired or freed at once; a user is one HGET.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.errors import DataError
+from contracts.shown import short
+
+CURRENT, LOCK = "sluice:users:current", "sluice:users:publishing"
+FORMAT = 1
+ROWS_OF_A_BUCKET = 1_000
+
+
+class Version(BaseModel):
+    """`published` is the moment as of which the rows know their users."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int = FORMAT
+    name: str
+    buckets: int = Field(ge=1)
+    rows: int = Field(ge=0)
+    published: datetime
+
+    def bucket(self, user: bytes) -> str:
+        """The hash that holds the user's row."""
+        return self._key(zlib.crc32(user) % self.buckets)
+
+    def hashes(self) -> list[str]:
+        """Of all hashes."""
+        return [self._key(place) for place in range(self.buckets)]
+
+    def _key(self, place: int) -> str:
+        return f"sluice:users:{self.name}:{place}"
+
+
+class UserRow(NamedTuple):
+    """Raw `values` by field, None where one is missing, and the items clicked last, newest first."""
+
+    values: Mapping[str, Any]
+    recent: Sequence[str]
+
+
+def key_of(user: str) -> bytes:
+    return user.encode("utf-8", "replace")
+
+
+def read_version(told: bytes) -> Version:
+    """Raises DataError where another release has written it."""
+    try:
+        found = Version.model_validate_json(told)
+    except ValidationError as error:
+        raise DataError(f"the store's tables of users cannot be read ({error.errors()[0]['msg']}); publish them "
+                        "again") from None
+    if found.format != FORMAT:
+        raise DataError(f"the store's tables of users are of format {found.format}, this release reads {FORMAT}; "
+                        "publish them with the release that serves")
+    return found
+
+
+def write_row(row: UserRow) -> str:
+    """Raises DataError for a value that JSON has no word for."""
+    values = {name: _known(value) for name, value in row.values.items()}
+    try:
+        return json.dumps({"values": values, "recent": list(row.recent)}, ensure_ascii=False, allow_nan=False,
+                          separators=(",", ":"), default=_number)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"a row of the online table of users cannot be published ({short(str(error))})") from None
+
+
+def read_row(told: bytes) -> UserRow:
+    """Raises DataError where it is no row."""
+    try:
+        found = json.loads(told)
+        return UserRow(dict(found["values"]), [str(item) for item in found["recent"]])
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"a row of the store cannot be read ({short(str(error))})") from None
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"a {type(value).__name__} is no number, text, flag or list of them")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from benchmarks.freshness.redis_process import RedisProcess
+from contracts.artifacts import PUBLISHED_AT, RECENT_ITEMS, USER, Artifacts
+from contracts.features.feature_spec import FeatureField, FeatureSpec
+from serving.embedded_store.database import opened
+from serving.events.event_store import FILE, SCHEMA
+from sluice.cli import app
+from tests.serving.running_redis import needs_redis
+
+
+def a_run(folder: Path) -> Artifacts:
+    """Of two users."""
+    import datetime
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = Artifacts(folder)
+    for made in (out.encoding, out.online_users):
+        made.mkdir(parents=True)
+    field = FeatureField(name="age", kind="numeric", side="user", edges={2: (3.0,)})
+    FeatureSpec(fields=(field,), has_bid=False).write(out.encoding)
+    at = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+    table = {USER: ["a", "b"], "age": [1.0, None], RECENT_ITEMS: [["i"], []], PUBLISHED_AT: [at, at]}
+    pq.write_table(pa.table(table), out.online_users / "part.parquet")
+    return out
+
+
+@needs_redis
+def test_features_are_published_and_events_replayed(tmp_path: Path) -> None:
+    a_run(tmp_path / "out")
+    with RedisProcess(tmp_path) as store:
+        done = CliRunner().invoke(app, ["publish-features", str(tmp_path / "out"), "--store", store.address, "--json"])
+        assert done.exit_code == 0, done.output
+        told = json.loads(done.stdout.splitlines()[-1])
+        assert (told["rows"], told["published"]) == (2, "2026-01-05T00:00:00Z")
+        opened(tmp_path / "fresh" / FILE, SCHEMA).close()
+        done = CliRunner().invoke(app, ["replay-events", str(tmp_path / "fresh"), "--stream", store.address])
+        assert done.stdout.startswith("host-")
+
+
+def test_what_is_no_address_is_said() -> None:
+    done = CliRunner().invoke(app, ["publish-features", "out", "--store", "redis://me:secret@store"])
+    assert done.exit_code == 1
+    assert "secret" not in done.output
