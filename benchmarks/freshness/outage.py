@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -65,15 +66,14 @@ class Healing:
         self._thread.join()
 
     def _look(self) -> None:
-        clients = [RankingClient(self._target) for _ in range(CONNECTIONS)]
-        while not self._stop.wait(LOOK_SECONDS):
-            causes = [stage.cause for client in clients for stage in client.rank("u1", seconds=DEADLINE).stages
-                      if stage.name == "user"]
-            if not any(causes):
-                self.healed = time.monotonic()
-                break
-        for client in clients:
-            client.close()
+        with ExitStack() as open_:
+            clients = [open_.enter_context(RankingClient(self._target)) for _ in range(CONNECTIONS)]
+            while not self._stop.wait(LOOK_SECONDS):
+                causes = [stage.cause for client in clients for stage in client.rank("u1", seconds=DEADLINE).stages
+                          if stage.name == "user"]
+                if not any(causes):
+                    self.healed = time.monotonic()
+                    return
 
 
 def measure(folder: Path, bundle: Path, seconds: float) -> OutageFigures:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import redis
 from google.protobuf import json_format
@@ -142,7 +142,8 @@ class EventStream:
     def _acknowledge(self, entries: Sequence[Entry], refused: Sequence[tuple[Entry, str]]) -> None:
         with self._client.pipeline(transaction=True) as pipe:
             for entry, why in refused:
-                pipe.xadd(REFUSED, {**entry.fields, b"entry": entry.id, b"reason": why}, maxlen=MOST_REFUSED)
+                kept: dict[Any, Any] = {**entry.fields, b"entry": entry.id, b"reason": why}
+                pipe.xadd(REFUSED, kept, maxlen=MOST_REFUSED)
             pipe.xack(STREAM, self._group, *(entry.id for entry in entries))
             pipe.execute()
         if refused:

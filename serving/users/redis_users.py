@@ -83,7 +83,7 @@ class RedisUsers:
         key = key_of(user)
         try:
             async with asyncio.timeout(self._seconds):
-                told = await self._client.hget(version.bucket(key), key)  # type: ignore[misc]
+                told = await self._client.hget(version.bucket(key), key)  # type: ignore[misc, arg-type]
         except FAILURES as error:
             self._breaker.failed(_cause(error))
             return UserLookup(cause=_cause(error))
