@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from contracts.errors import SluiceError
 
@@ -56,9 +58,9 @@ class RedisProcess:
                         raise SluiceError(f"{PROGRAM} does not answer on port {self.port}") from None
                     time.sleep(LOOK_SECONDS)
 
-    def client(self) -> redis.Redis:
-        """To be closed."""
-        return redis.Redis.from_url(self.address)
+    def client(self, seconds: float | None = None) -> redis.Redis:
+        """To be closed; it tries once, and waits so long for an answer."""
+        return redis.Redis.from_url(self.address, retry=Retry(NoBackoff(), 0), socket_timeout=seconds)
 
     def stop(self) -> None:
         """It is there and says nothing."""

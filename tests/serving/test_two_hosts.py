@@ -70,6 +70,7 @@ def add_shown(store: RedisProcess, user: str) -> None:
         client.xadd(STREAM, {"event": event.SerializeToString()})
 
 
+@pytest.mark.slow
 def test_two_hosts_know_the_same_users_and_events_and_one_that_was_away_catches_up(
     store: RedisProcess, bundle_folder: Path, trained: Artifacts, tmp_path: Path
 ) -> None:

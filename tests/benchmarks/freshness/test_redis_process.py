@@ -13,7 +13,7 @@ from tests.serving.running_redis import needs_redis
 
 @needs_redis
 def test_it_answers_says_nothing_goes_on_and_is_gone(tmp_path: Path) -> None:
-    with RedisProcess(tmp_path) as store, redis.Redis(port=store.port, socket_timeout=0.2) as client:
+    with RedisProcess(tmp_path) as store, store.client(0.2) as client:
         assert client.ping()
         store.stop()
         with pytest.raises(redis.TimeoutError):
