@@ -7,6 +7,7 @@
     random       bytes
     flooded      one of the method's fields up to a message's size: 2-byte elements, which are the most memory for the
                  least message
+    nested       the same flood of a field within a message of the request, however deep
     too large    beyond what the server reads
 
 What is large is so by repeating a few drawn parts, up to about what the server reads.
@@ -36,7 +37,7 @@ KNOWN = ("u01", "i01", "i02", "device", "phone", "hour", "category", "brand", "m
 ODD = ("", "\0", "a\0b", "\n", "\x1b[31mred", "\u202e", "\U0001f600" * 20, "\ufffe", "../../victim", "x" * 513,
        "x" * 5000, "' OR 1=1", "%s%n", "null", "NaN", "x" * 80_000)
 COUNTS = (0, 1, 1, 1, 2, 3, 8, 9, 50, 51, 200, 201, 257, 2001)
-KINDS = ("drawn",) * 12 + ("spoilt",) * 4 + ("random", "flooded", "too large")
+KINDS = ("drawn",) * 12 + ("spoilt",) * 4 + ("random", "flooded", "nested", "too large")
 NUMBERS: dict[int, tuple[Any, ...]] = {
     FieldDescriptor.TYPE_INT64: (0, 1, 7, -1, 2**63 - 1, -(2**63)),
     FieldDescriptor.TYPE_INT32: (0, 1, -1, 999_999_999, 2**31 - 1, -(2**31)),
@@ -46,6 +47,7 @@ NUMBERS: dict[int, tuple[Any, ...]] = {
     FieldDescriptor.TYPE_BOOL: (False, True),
 }
 DEEPEST = 4
+SIZED = 2  # the kind of a field that says its length, on the wire
 LARGEST = 1_000_000  # bytes of a message that the server reads
 
 
@@ -66,13 +68,30 @@ def calls(draw: Callable[..., Any]) -> Sent:
         return Sent(method, kind, draw(st.binary(max_size=300)))
     if kind == "too large":
         return Sent(method, kind, bytes([0x0A]) + _varint(2 * LARGEST) + b"u" * (2 * LARGEST))
-    if kind == "flooded":
-        number = draw(st.sampled_from([field.number for field in METHODS[method].DESCRIPTOR.fields] or [UNKNOWN]))
-        element = draw(st.sampled_from((b"\x00", b"\x02\x0a\x00", b"\x02\x12\x00", b"\x01a", b"\x03\x0a\x01a")))
-        part, user = _varint(number << 3 | 2) + element, b"\x0a\x03u01" if method in OF_A_USER else b""
-        return Sent(method, kind, user + part * (LARGEST // len(part)))
+    if kind in ("flooded", "nested"):
+        user = b"\x0a\x03u01" if method in OF_A_USER else b""
+        return Sent(method, kind, user + draw(_floods(METHODS[method].DESCRIPTOR, kind == "nested")))
     content = draw(messages(METHODS[method])).SerializeToString()[:LARGEST]
     return Sent(method, kind, draw(_spoilt(content))[:LARGEST] if kind == "spoilt" else content)
+
+
+@st.composite
+def _floods(draw: Callable[..., Any], message: Descriptor, is_nested: bool) -> bytes:
+    """Of a field at the top, or of one within a message there."""
+    around: list[int] = []
+    inner = [field for field in message.fields if field.message_type is not None]
+    while inner and is_nested and len(around) <= DEEPEST and (not around or draw(st.booleans())):
+        field = draw(st.sampled_from(inner))
+        around.append(field.number)
+        message = field.message_type
+        inner = [field for field in message.fields if field.message_type is not None]
+    number = draw(st.sampled_from([field.number for field in message.fields] or [UNKNOWN]))
+    element = draw(st.sampled_from((b"\x00", b"\x02\x0a\x00", b"\x02\x12\x00", b"\x01a", b"\x03\x0a\x01a")))
+    part = _varint(number << 3 | SIZED) + element
+    found = part * ((LARGEST - 100) // len(part))
+    for place in reversed(around):
+        found = _varint(place << 3 | SIZED) + _varint(len(found)) + found
+    return found
 
 
 @st.composite

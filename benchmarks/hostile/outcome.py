@@ -24,7 +24,8 @@ from serving.proto import sluice_pb2_grpc
 
 ALLOWED = {  # as docs/reference/errors.md says
     "drawn": {"OK", "INVALID_ARGUMENT"}, "spoilt": {"OK", "INVALID_ARGUMENT"}, "random": {"OK", "INVALID_ARGUMENT"},
-    "flooded": {"OK", "INVALID_ARGUMENT"}, "too large": {"RESOURCE_EXHAUSTED"}}
+    "flooded": {"OK", "INVALID_ARGUMENT"}, "nested": {"OK", "INVALID_ARGUMENT"},
+    "too large": {"RESOURCE_EXHAUSTED"}}
 NOT_KEPT = "FAILED_PRECONDITION"  # of events, where the bundle's log cannot be recorded
 MEGABYTES, MILLISECONDS = 50.0, 100.0  # that one call may take
 SECONDS = 5.0

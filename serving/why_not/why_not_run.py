@@ -13,12 +13,14 @@ A stage that was cut short or replaced says so instead of a score.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from serving.bundle.item_index import search, with_bid_weight
+from serving.bundle.item_set import ItemSet
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery, StageStatus
@@ -72,7 +74,7 @@ class WhyNotRun:
         """Raises what a run of the funnel raises."""
         trace: Trace = {}
         answer = self._run.complete(trace)
-        traced = _Traced(self._funnel, self._query, answer, trace)
+        traced = _Traced(self._funnel, self._query, self._items, answer, trace)
         fates = []
         for item in self._items:
             self.deadline.checkpoint()
@@ -85,11 +87,15 @@ class WhyNotRun:
 
 
 class _Traced:
-    """One request that has been answered, with the rows after every stage."""
+    """One request that has been answered, with the rows after every stage, and the items asked for. What all of them
+    are held against is computed once, when it is first needed."""
 
-    def __init__(self, funnel: Funnel, query: RankQuery, answer: RankAnswer, trace: Trace) -> None:
+    def __init__(
+        self, funnel: Funnel, query: RankQuery, items: tuple[str, ...], answer: RankAnswer, trace: Trace
+    ) -> None:
         self._stages, self._query, self._answer, self._trace = funnel.stages, query, answer, trace
         self._bundle = self._stages.bundle
+        self._asked = self._bundle.items.rows(items)
         self._requester: Requester = self._stages.features.requester(query)
         self._vector = self._stages.user_tower(self._requester.inputs)
         self._by_value = query.rerank and self._stages.rerank.kind == "auction"
@@ -117,42 +123,62 @@ class _Traced:
         cause = self._excluded(item, row)
         if cause:
             return Fate(item=item, stage="retrieve", cause=cause)
-        settings, seen = self._bundle.settings.retrieve, self._requester.recent
-        if self._requester.cold or not settings.two_tower:
+        if self._requester.cold or not self._bundle.settings.retrieve.two_tower:
             return Fate(item=item, stage="retrieve", cause="nothing is known of the user, and it is not popular enough"
                         if self._requester.cold else "no channel brought it")
-        index = self._bundle.index
-        query, width = self._vector, index.vectors.shape[1]
-        if width > len(query):
-            query = with_bid_weight(query[None], float(self._by_value), width)[0]
-        allowed = self._stages.retrieval.allowed(self._query)
-        near = search(index, query, settings.two_tower + len(seen), allowed)
-        score, needed = float(np.asarray(index.vectors[row]) @ query), float(near.scores[-1])
+        score, needed = float(np.asarray(self._bundle.index.vectors[row]) @ self._searched), self._last_found
         found = "the approximate index missed it" if score >= needed else "no channel brought it"
         return Fate(item=item, stage="retrieve", cause=found, score=score, needed=needed, measure=INNER_PRODUCT)
+
+    @cached_property
+    def _searched(self) -> np.ndarray:
+        """The vector that the index was asked for."""
+        width = self._bundle.index.vectors.shape[1]
+        if width > len(self._vector):
+            found: np.ndarray = with_bid_weight(self._vector[None], float(self._by_value), width)[0]
+            return found
+        return self._vector
+
+    @cached_property
+    def _last_found(self) -> float:
+        """The score of the last of the two towers' quota."""
+        count = self._bundle.settings.retrieve.two_tower + len(self._requester.recent)
+        allowed = self._stages.retrieval.allowed(self._query)
+        return float(search(self._bundle.index, self._searched, count, allowed).scores[-1])
+
+    @cached_property
+    def _admitted(self) -> list[tuple[str, ItemSet]]:
+        """The sets that an item has to be in, each with why one is not there."""
+        shown = [] if self._bundle.shown is None else [("it is withdrawn, or none of it is left", self._bundle.shown())]
+        kept = [(f"the filter {name!r} does not admit it", self._bundle.filters[name].items(values))
+                for name, values in self._query.filters.items()]
+        others = [("its value is excluded, or its number lies without the range", admitted)
+                  for admitted in excluded_and_within(self._bundle, self._query)]
+        return [*shown, *kept, *others]
 
     def _excluded(self, item: str, row: int) -> str:
         query = self._query
         if query.candidates is not None and item not in query.candidates:
             return "the request names its candidates, and it is not among them"
-        if self._bundle.shown is not None and not self._bundle.shown().contains(np.array([row]))[0]:
-            return "it is withdrawn, or none of it is left"
-        for name, values in query.filters.items():
-            if not self._bundle.filters[name].items(values).contains(np.array([row]))[0]:
-                return f"the filter {name!r} does not admit it"
-        if not all(admitted.contains(np.array([row]))[0] for admitted in excluded_and_within(self._bundle, query)):
-            return "its value is excluded, or its number lies without the range"
+        for why, admitted in self._admitted:
+            if not admitted.contains(np.array([row]))[0]:
+                return why
         if query.candidates is None and not self._bundle.settings.retrieve.repeat and row in self._requester.recent:
             return "it is among the user's recent items, which are not shown again"
         report = self._reports["retrieve"]
         return report.cause if report.status is not StageStatus.COMPLETE else ""
 
     def _prerank(self, item: str, row: int) -> Fate:
-        last = self._of_bundle("prerank")
-        scores = self._preranked(np.append(last, row))
+        last, scores = self._of_bundle("prerank"), self._prerank_scores
         return Fate(item=item, stage="prerank", cause=f"{len(last)} candidates were kept, all with more",
-                    score=float(scores[-1]), needed=float(scores[:-1].min()),
+                    score=scores[row], needed=min(scores[one] for one in last.tolist()),
                     measure=ECPM if self._by_value else LOGIT)
+
+    @cached_property
+    def _prerank_scores(self) -> dict[int, float]:
+        """By item row, of the kept ones and of those asked for."""
+        rows = np.union1d(self._of_bundle("prerank"), self._asked[self._asked >= 0])
+        return dict(zip(rows.tolist(), self._preranked(rows).tolist(), strict=True))
 
     def _preranked(self, rows: np.ndarray) -> np.ndarray:
         """What the pre-ranker orders these by."""
@@ -168,7 +194,7 @@ class _Traced:
             return Fate(item=item, stage="rerank", cause=f"the order is not the ranker's: {ranked.cause}")
         rows = self._of_bundle("rank")
         place, slate = int(np.flatnonzero(rows == row)[0]), self._trace["rerank"]
-        values = self._probabilities(rows)
+        values = self._ranked_probabilities
         report = self._reports["rerank"]
         if self._stages.rerank.kind == "mmr" and self._query.rerank and report.status is StageStatus.COMPLETE:
             return self._too_similar(item, rows, place, values)
@@ -183,7 +209,10 @@ class _Traced:
         rows = self._trace[stage]
         return rows[rows < len(self._bundle.items)]
 
-    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+    @cached_property
+    def _ranked_probabilities(self) -> np.ndarray:
+        """Of the rows after the ranker, in their order."""
+        rows = self._of_bundle("rank")
         channels = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
         ranked = self._stages.rank.run(Candidates(rows, channels), self._requester, False, len(rows), Deadline(None))
         found = dict(zip(ranked.candidates.rows.tolist(), ranked.candidates.scores["rank"].tolist(), strict=True))

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from benchmarks.hostile.messages import LARGEST, METHODS, Sent, calls
+from serving.batches.wire_parts import fields_of, parts_of
 from serving.proto import sluice_pb2 as pb
 
 
@@ -41,9 +42,17 @@ def test_every_method_is_drawn_and_every_batch_flooded() -> None:
     assert flooded >= METHODS.keys() - {"Ranking/Rank", "Ranking/Score", "Ranking/WhyNot", "Catalog/Status"}
 
 
+def test_floods_lie_within_a_message_too() -> None:
+    """Counted in the bytes as the server counts them: of few entries at the top, and of many parts."""
+    found = [sent for sent in drawn(1600) if sent.kind == "nested" and sent.method == "Catalog/Upsert"]
+    assert all(fields_of(sent.content, 10) == 1 for sent in found)
+    assert max(parts_of(sent.content, pb.UpsertRequest.DESCRIPTOR, LARGEST) for sent in found) > LARGEST // 10
+
+
 def test_every_kind_and_every_field_is_drawn() -> None:
     found = drawn(1600)
-    assert Counter(sent.kind for sent in found).keys() == {"drawn", "spoilt", "random", "flooded", "too large"}
+    kinds = {"drawn", "spoilt", "random", "flooded", "nested", "too large"}
+    assert Counter(sent.kind for sent in found).keys() == kinds
     fields = set()
     for sent in found:
         assert len(sent.content) <= LARGEST + 2_000 or sent.kind in ("too large", "spoilt")

@@ -15,9 +15,10 @@ from serving.bundle.filter_column import FilterColumn, from_raw
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
 
 
-@given(st.lists(st.none() | TEXTS, max_size=20), st.lists(TEXTS, max_size=5))
-def test_passing_equals_membership(values: list[str | None], wanted: list[str]) -> None:
-    asked = [*wanted, *[value for value in values[:3] if value is not None]]
+@given(st.lists(st.none() | TEXTS, max_size=30), st.lists(TEXTS, max_size=5), st.integers(0, 30))
+def test_passing_equals_membership(values: list[str | None], wanted: list[str], many: int) -> None:
+    """Of few values and of many, which are looked for otherwise."""
+    asked = [*wanted, *[value for value in values[:many] if value is not None]]
     assert from_raw(values, "x").passing(asked).tolist() == [value is not None and value in asked for value in values]
 
 

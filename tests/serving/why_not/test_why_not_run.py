@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from serving.bundle.filter_column import FilterColumn
+from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.request.deadline import Deadline, StageDeadline
@@ -40,6 +44,29 @@ def ask(funnel: Funnel, query: RankQuery, *items: str) -> list[Fate]:
 
 def lost_in(trace: Trace, row: int) -> str:
     return next((stage for stage in STAGES if row not in trace[stage]), "")
+
+
+def test_what_items_are_held_against_is_computed_once_however_many_are_asked_for(
+    funnel: Funnel, loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, run, items = list[str](), RankStage.run, FilterColumn.items
+
+    def counted_run(stage: RankStage, *rest: Any) -> Stage:
+        calls.append("rank")
+        return run(stage, *rest)
+
+    def counted_items(column: FilterColumn, wanted: Sequence[str]) -> ItemSet:
+        calls.append("filter")
+        return items(column, wanted)
+
+    monkeypatch.setattr(RankStage, "run", counted_run)
+    monkeypatch.setattr(FilterColumn, "items", counted_items)
+    keys = [loaded.items.key(row) for row in range(len(loaded.items))]
+    name = next(iter(loaded.filters))
+    values = tuple(bytes(value).decode() for value in loaded.filters[name].values[:2])
+    ask(funnel, RankQuery("u07", 2, filters={name: values}), *keys)
+    assert calls.count("rank") <= 2  # to answer, and to hold all against it
+    assert calls.count("filter") <= 3  # and to search again
 
 
 @pytest.mark.parametrize("user", ["u00", "u07", "u35"])
