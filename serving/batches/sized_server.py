@@ -25,7 +25,7 @@ from serving.request.message_bounds import NO_REQUEST, OutOfBounds, too_large
 from serving.request.timed_read import TimedServer
 
 SMALL_BYTES, FEW = 512, 4  # of a request that is read at once, and entries
-MOST_PARTS = 150_000  # messages and listed texts of one batch: some 15 MB of memory
+MOST_PARTS = 100_000  # messages and listed texts of one batch: some 10 MB of memory
 Read = Callable[[Any], Any]
 
 

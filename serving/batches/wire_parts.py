@@ -8,8 +8,13 @@ from __future__ import annotations
 from functools import cache
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 SIZED, GROUPS, FIXED = 2, (3, 4), {1: 8, 5: 4}  # kinds of fields on the wire; bytes of those of a fixed size
+DEEPEST = 100  # levels, beyond which protobuf parses nothing
 
 
 def fields_of(sent: bytes, most: int) -> int:
@@ -30,44 +35,36 @@ def fields_of(sent: bytes, most: int) -> int:
 
 
 def parts_of(sent: bytes, message: Descriptor, most: int) -> int:
-    """Messages and listed texts within a message of this type, however deep, counted up to most + 1. Of what is no
-    message those before the damage."""
-    place, end, known, count = 0, len(sent), _parts(message), 0
-    around: list[tuple[int, dict[int, Descriptor | None]]] = []
-    while count <= most:
-        if place >= end:
-            if not around:
+    """Messages and listed texts within a message of this type, however deep; more than `most` where there are. Raises
+    DecodeError for what is no such message.
+
+    Messages one behind another are one message with the fields of all, so that each level is read as a whole.
+    """
+    count, levels = 0, [(message, sent, 0)]
+    while levels:
+        within, content, depth = levels.pop()
+        for field, parts in _outline(within).FromString(content).ListFields():
+            count += len(parts)
+            if count > most:
                 return count
-            end, known = around.pop()
-            continue
-        tag, place = _number(sent, place)
-        kind = tag & 7
-        if kind == SIZED:
-            size, place = _number(sent, place)
-            if tag not in known:
-                place += size
-                continue
-            count += 1
-            inner = known[tag]
-            if inner is None:
-                place += size
-            else:
-                around.append((end, known))
-                end, known = min(place + size, end), _parts(inner)
-        elif kind == 0:
-            _, place = _number(sent, place)
-        elif kind in FIXED:
-            place += FIXED[kind]
-        elif kind not in GROUPS:
-            return count
+            inner = within.fields_by_number[field.number].message_type
+            if inner is not None and depth < DEEPEST:
+                levels.append((inner, b"".join(parts), depth + 1))
     return count
 
 
 @cache
-def _parts(message: Descriptor) -> dict[int, Descriptor | None]:
-    """By their tags the fields that hold messages, with the type of these, and the lists of texts, with None."""
-    return {field.number << 3 | SIZED: field.message_type for field in message.fields
-            if field.message_type is not None or (field.is_repeated and field.type == FieldDescriptor.TYPE_STRING)}
+def _outline(message: Descriptor) -> type[Message]:
+    """The same message, of which nothing is unpacked: its messages and listed texts are lists of bytes."""
+    parts = [field.number for field in message.fields if field.message_type is not None
+             or (field.is_repeated and field.type == FieldDescriptor.TYPE_STRING)]
+    name = message.full_name.replace(".", "_")
+    file = FileDescriptorProto(name=f"{name}.proto", message_type=[DescriptorProto(name=name, field=[
+        FieldDescriptorProto(name=f"part_{number}", number=number, type=FieldDescriptorProto.TYPE_BYTES,
+                             label=FieldDescriptorProto.LABEL_REPEATED) for number in parts])])
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName(name))
 
 
 def _number(sent: bytes, place: int) -> tuple[int, int]:

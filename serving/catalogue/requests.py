@@ -87,10 +87,11 @@ class ChangeReader:
         return _amount("bid", bid)
 
     def _value(self, name: str, value: pb.Value, hints: Hints) -> ContextValue:
-        where, known = f"values[{short(name)}]", self._fields.get(name)
+        where, known = f"values[{name}]", self._fields.get(name)
         if known is None and name not in self._filters:
-            raise RequestError(where, f"is no item field and no filter field of this bundle{hints(name, self._names)}"
-                                      f"; there are {self._listed}")
+            why = (f"is no item field and no filter field of this bundle{hints(name, self._names)}; there are "
+                   f"{self._listed}")
+            raise RequestError(f"values[{short(name)}]", why)
         found = _plain(value, where, self._serve)
         if known is not None:
             check_value(known, found, where)

@@ -8,8 +8,25 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.shown import short
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import at_most, text
+from serving.request.message_bounds import OutOfBounds, at_most, text
 from serving.request.query import ContextValue, Scalar
+
+MOST_VALUES = 50_000  # of the context and of all described items of one request: some fifty milliseconds
+
+
+class ValueRoom:
+    """How many more values a request may hold, of those that are read one by one."""
+
+    def __init__(self, most: int = MOST_VALUES) -> None:
+        self._most = self._left = most
+
+    def take(self, where: str, values: dict[str, ContextValue]) -> dict[str, ContextValue]:
+        """The values themselves. Raises OutOfBounds where there is no room for them; those of a list count each."""
+        self._left -= sum(len(value) if isinstance(value, tuple) else 1 for value in values.values())
+        if self._left < 0:
+            raise OutOfBounds(where, f"brings the request's values to more than {self._most}, context and descriptions "
+                                     "together; send fewer at once")
+        return values
 
 
 def values_of(where: str, given: Mapping[str, pb.Value], serve: Serve) -> dict[str, ContextValue]:

@@ -24,7 +24,7 @@ from serving.request.query import (
     StageReport,
     StageStatus,
 )
-from serving.request.wire_values import values_of
+from serving.request.wire_values import ValueRoom, values_of
 from serving.why_not.why_not_run import Explained
 
 STATUS = {
@@ -43,15 +43,17 @@ FALLBACK = {
 }
 
 
-def to_query(request: pb.RankRequest, serve: Serve) -> RankQuery:
-    """Raises RequestError for an empty user id or an empty context value, OutOfBounds for too much of anything."""
+def to_query(request: pb.RankRequest, serve: Serve, room: ValueRoom | None = None) -> RankQuery:
+    """Raises RequestError for an empty user id or an empty context value, OutOfBounds for too much of anything, also
+    of what there is no `room` for."""
     check_rank_counts(request, serve)
+    room = room or ValueRoom()
     if not request.user_id:
         raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
     return RankQuery(
         user=request.user_id,
         limit=request.limit if request.HasField("limit") else serve.default_limit,
-        context=values_of("context", request.context, serve),
+        context=room.take("context", values_of("context", request.context, serve)),
         candidates=_candidates(request, serve),
         filters=_filters("filters", request.filters, serve),
         excluded=_filters("excluded", request.excluded, serve),
@@ -60,14 +62,15 @@ def to_query(request: pb.RankRequest, serve: Serve) -> RankQuery:
         rerank=not request.skip_rerank,
         explain=request.reasons,
         partial_ok=request.partial_ok if request.HasField("partial_ok") else True,
-        features=_features(request.features, serve),
+        features=_features(request.features, serve, room),
         bids={item: given.bid for item, given in request.features.items() if given.HasField("bid")},
     )
 
 
 def to_page_query(request: pb.RankRequest, serve: Serve) -> PageQuery:
     """A query per placement. Raises what `to_query` does, and RequestError for what placements say themselves."""
-    whole = to_query(request, serve)
+    room = ValueRoom()
+    whole = to_query(request, serve, room)
     for field in ("limit", "candidates", "candidate_list", "filters", "excluded", "ranges"):
         if any(set_.name == field for set_, _ in request.ListFields()):
             raise RequestError(field, "is set beside placements, each of which says its own; leave it out")
@@ -76,13 +79,14 @@ def to_page_query(request: pb.RankRequest, serve: Serve) -> PageQuery:
         if item not in listed:
             raise RequestError(f"features[{short(item)}]", "describes an item that is no placement's candidate; name "
                                                            "it in the `candidate_list` of one as well")
-    queries = tuple(_placed(whole, placement, f"placements[{number}]", serve)
+    queries = tuple(_placed(whole, placement, f"placements[{number}]", serve, room)
                     for number, placement in enumerate(request.placements))
     return PageQuery(tuple(placement.name for placement in request.placements), queries)
 
 
-def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve) -> RankQuery:
+def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve, room: ValueRoom) -> RankQuery:
     text(f"{where}.name", placement.name, serve)
+    context = values_of(f"{where}.context", placement.context, serve)
     has_list = placement.HasField("candidate_list")
     listed = texts(f"{where}.candidate_list", placement.candidate_list.item_ids, serve) if has_list else None
     return replace(
@@ -90,7 +94,7 @@ def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve)
         filters=_filters(f"{where}.filters", placement.filters, serve),
         excluded=_filters(f"{where}.excluded", placement.excluded, serve),
         ranges=_ranges(f"{where}.ranges", placement.ranges, serve),
-        context={**whole.context, **values_of(f"{where}.context", placement.context, serve)},
+        context={**whole.context, **room.take(f"{where}.context", context)},
         features={item: whole.features[item] for item in listed or () if item in whole.features})
 
 
@@ -122,23 +126,27 @@ def _ranges(where: str, ranges: Mapping[str, pb.Range], serve: Serve) -> dict[st
             for name, one in ranges.items()}
 
 
-def _features(described: Mapping[str, pb.Features], serve: Serve) -> dict[str, dict[str, ContextValue]]:
+def _features(
+    described: Mapping[str, pb.Features], serve: Serve, room: ValueRoom
+) -> dict[str, dict[str, ContextValue]]:
     found = {}
     for item, given in described.items():
         here = f"features[{short(item)}]"
         at_most(here, given.values, serve.max_fields, "max_fields")
-        found[text("features", item, serve)] = values_of(here, given.values, serve)
+        found[text("features", item, serve)] = room.take(here, values_of(here, given.values, serve))
     return found
 
 
 def to_score_query(request: pb.ScoreRequest, serve: Serve) -> ScoreQuery:
     """Raises what `to_query` does."""
     check_score_counts(request, serve)
+    room = ValueRoom()
     if not request.user_id:
         raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
     return ScoreQuery(
         user=request.user_id, items=texts("item_ids", request.item_ids, serve),
-        context=values_of("context", request.context, serve), features=_features(request.features, serve),
+        context=room.take("context", values_of("context", request.context, serve)),
+        features=_features(request.features, serve, room),
         recent_items=_recent(request, serve),
     )
 

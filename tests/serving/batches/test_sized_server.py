@@ -94,7 +94,7 @@ def test_a_batch_of_more_entries_than_may_be_is_refused_unparsed() -> None:
 def test_one_entry_of_more_values_than_may_be_is_refused_unparsed() -> None:
     item = pb.ItemUpsert(values={f"{n}": pb.Value() for n in range(40)}).SerializeToString()
     assert ask(pb.UpsertRequest(items=[pb.ItemUpsert.FromString(item)]).SerializeToString(), "Upsert").sequence == 40
-    many = b"\x12\x00" * 300 + b"\xff"  # the last byte is no field
+    many = b"\x12\x00" * 300  # of one name, so that one would be left of them
     code, why = refusal(b"\x0a" + bytes([len(many) & 127 | 128, len(many) >> 7]) + many, "Upsert")
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "holds more than 100 values" in why

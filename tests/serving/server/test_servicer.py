@@ -3,6 +3,8 @@ log of either."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Iterator
@@ -33,7 +35,8 @@ from serving.request.query import RankAnswer, RankQuery
 from serving.response_log.response_log import ResponseLog
 from serving.server.client import Placement, RankingClient
 from serving.server.connection import RankingFailed
-from serving.server.servicer import RankingServicer
+from serving.server.servicer import LARGE_BYTES, RankingServicer
+from serving.server.translation import to_query
 from serving.stages.funnel import Funnel
 from serving.stages.request_run import RequestRun
 from tests.serving.in_process_server import InProcessServer
@@ -127,6 +130,26 @@ def test_requests_without_an_id_get_ids_of_their_own(client: RankingClient) -> N
     ids = {client.rank("u01", seconds=20).request_id for _ in range(3)}
     assert len(ids) == 3
     assert "" not in ids
+
+
+@pytest.mark.parametrize(("size", "beside"), [(10, False), (LARGE_BYTES, True)])
+def test_a_large_request_is_read_beside_the_event_loop(
+    client: RankingClient, monkeypatch: pytest.MonkeyPatch, size: int, beside: bool
+) -> None:
+    """In which it would hold up everybody for as long as it takes."""
+    threads: list[bool] = []
+
+    def looked_at(request: pb.RankRequest, serve: Serve) -> RankQuery:
+        is_beside = True
+        with contextlib.suppress(RuntimeError):  # where no event loop runs
+            is_beside = asyncio.get_running_loop() is None
+        threads.append(is_beside)
+        return to_query(request, serve)
+
+    monkeypatch.setattr("serving.server.servicer.to_query", looked_at)
+    names = [f"{'x' * 500} {n}" for n in range(-(-size // 500))]
+    assert client.rank("u01", candidates=["i01", *names][:50], recent_items=names, seconds=20).items
+    assert threads == [beside]
 
 
 def test_the_callers_fault_names_the_field(client: RankingClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from serving.proto import sluice_pb2 as pb
+from serving.request.message_bounds import OutOfBounds
 from serving.request.query import (
     ContextValue,
     Fallback,
@@ -24,7 +26,7 @@ from serving.request.query import (
     StageStatus,
 )
 from serving.request.wire_values import to_value
-from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response
+from serving.server.translation import FALLBACK, STATUS, to_page_query, to_query, to_response, to_score_query
 
 SERVE = Serve(default_limit=10)
 ITEM = RankedItem(item="i1", probability=0.25, score=500.0, sold=Sold(2.0, 1.5, "i2", 375.0), channel="popularity",
@@ -46,6 +48,22 @@ def test_a_full_request_goes_over_whole() -> None:
         user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
         excluded={"brand": ("x",)}, ranges={"bid": (0.0, math.inf), "stock": (-math.inf, 2.0)},
         recent_items=("b",), rerank=False, explain=True, partial_ok=False)
+
+
+FULL = {f"f{n}": pb.Value(list=pb.ValueList(values=[pb.Value(text="a")] * 200)) for n in range(50)}  # 10,000 values
+PAGE = pb.RankRequest(user_id="u", context=FULL, placements=[pb.Placement(context=FULL)] * 5)
+SIX = {f"item {n}": pb.Features(values=FULL) for n in range(6)}
+
+
+@pytest.mark.parametrize(("translate", "field"), [
+    (lambda: to_query(pb.RankRequest(user_id="u", features=SIX), SERVE), "features"),
+    (lambda: to_score_query(pb.ScoreRequest(user_id="u", item_ids=["a"], features=SIX), SERVE), "features"),
+    (lambda: to_page_query(PAGE, SERVE), "placements[4].context")])
+def test_what_a_request_describes_is_bounded_together(translate: Callable[[], object], field: str) -> None:
+    """Each within its own limits: to read all of them would take half a second."""
+    with pytest.raises(OutOfBounds, match="more than 50000") as caught:
+        translate()
+    assert caught.value.field.startswith(field)
 
 
 PLACED = pb.RankRequest(
