@@ -38,7 +38,7 @@ from serving.batches.places import NoPlace
 from serving.gateway import body, call_options, failures, openapi
 from serving.gateway.json_messages import to_json
 from serving.gateway.page import page
-from serving.metrics.call_log import call_log_of_process
+from serving.metrics.call_log import CallLog, call_log_of_process
 from serving.proto import sluice_pb2 as pb
 
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
@@ -62,7 +62,7 @@ class Upstream:
 
 def gateway(upstream: Upstream) -> Starlette:
     """An ASGI application."""
-    described = openapi.description(SERVICES, version("sluice"))
+    described, calls = openapi.description(SERVICES, version("sluice")), call_log_of_process()
 
     @asynccontextmanager
     async def connected(app: Starlette) -> AsyncIterator[None]:
@@ -76,7 +76,7 @@ def gateway(upstream: Upstream) -> Starlette:
     async def ready(request: Request) -> Response:
         return await _ready(request.app.state.channel)
 
-    routes = [Route(openapi.path_of(method), _forward(method, upstream.bodies), methods=["POST"])
+    routes = [Route(openapi.path_of(method), _forward(method, upstream.bodies, calls), methods=["POST"])
               for service in SERVICES for method in service.methods]
     routes += [Route("/healthz", lambda _: JSONResponse({"status": "SERVING"})), Route("/readyz", ready),
                Route("/openapi.json", lambda _: JSONResponse(described)),
@@ -84,10 +84,12 @@ def gateway(upstream: Upstream) -> Starlette:
     return Starlette(routes=routes, lifespan=connected)
 
 
-def _forward(method: MethodDescriptor, bounds: body.BodyBounds) -> Callable[[Request], Awaitable[Response]]:
+def _forward(
+    method: MethodDescriptor, bounds: body.BodyBounds, calls: CallLog | None
+) -> Callable[[Request], Awaitable[Response]]:
     taken, given = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
     service = method.containing_service.full_name
-    calls, full = call_log_of_process(), f"/{service}/{method.name}"
+    full = f"/{service}/{method.name}"
 
     async def answered(request: Request) -> Response:
         try:

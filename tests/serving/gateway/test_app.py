@@ -24,6 +24,7 @@ from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.events.event_room import EventRoom
 from serving.gateway.app import Upstream
 from serving.gateway.body import BodyBounds
+from serving.metrics.call_log import MOST, CallLog
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.server.bundle_health import BundleHealth
@@ -201,6 +202,18 @@ def test_a_server_behind_mutual_tls_is_asked_with_a_certificate(tmp_path: Path) 
                 assert http.get("/readyz").status == status
     finally:
         server.stop(None).wait()
+
+
+def test_the_lines_of_all_paths_together_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "sluice.calls")
+    monkeypatch.setattr("serving.gateway.app.call_log_of_process", lambda: CallLog(True, clock=lambda: 7.0))
+    with RunningGateway(Upstream("127.0.0.1:1")) as http:
+        heard = [http.post(path, b"no json").status for _ in range(MOST // 2 + 3) for path in ("/v1/rank", "/v1/score")]
+    assert set(heard) == {400}
+    told = [record for record in caplog.records if record.name == "sluice.calls"]
+    assert len(told) == MOST < len(heard)
 
 
 def test_a_server_that_is_not_there_is_503() -> None:
