@@ -95,7 +95,7 @@ ROOMS = {
     "pipelines.sql": "",
     "pipelines.windows": "engine",
     "serving.access": "",
-    "serving.assembly": "bundle request stages",
+    "serving.assembly": "bundle",
     "serving.batches": "access request",
     "serving.bundle": "",
     "serving.catalogue": "access batches bundle embedded_store request",

@@ -37,7 +37,6 @@ from serving.assembly.item_to_item import neighbours
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.assembly.online_stores import encode_store, write_users
 from serving.assembly.popularity import popularity_order
-from serving.assembly.reference import write_reference
 from serving.assembly.trained_parity import check_as_trained
 from serving.bundle import filter_column, item_index, parity
 from serving.bundle.bundle_settings import BundleSettings
@@ -71,14 +70,14 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     _rank_parts(out, build, settings, spec)
     metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings),
                             data_until=_data_until(out))
-    return _with_items(metrics, out, build, settings, encoder, config) if spec.has_items else metrics
+    return _with_items(metrics, out, build, settings, encoder, config.seed) if spec.has_items else metrics
 
 
 def _with_items(
-    metrics: BundleMetrics, out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, config: Config
+    metrics: BundleMetrics, out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, seed: int
 ) -> BundleMetrics:
     """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
-    spec, seed = encoder.spec, config.seed
+    spec = encoder.spec
     kept = [*settings.retrieve.filter_fields, SHOWN, CLICKS, BID]
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items)
@@ -90,7 +89,6 @@ def _with_items(
     recall = index_recall(index, users, encoder, towers, settings)
     bids = load_array(build / TABLES / "items_bid.npy") if spec.has_bid else None
     checked = write_channels(out, build / RETRIEVAL, build / PARITY, settings.retrieve, items, bids, seed)
-    write_reference(config, out, build, spec)
     return metrics.model_copy(
         update={"users": len(users), "items": len(items), "index": recall, "channels": checked or None})
 

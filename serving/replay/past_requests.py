@@ -43,7 +43,7 @@ def sample(
     uniform = rng.permutation(examples.rows)[:count]
     rest = np.setdiff1d(np.flatnonzero(labels > 0), uniform)
     chosen = np.sort(np.concatenate([uniform, rng.permutation(rest)[:clicks]]))
-    inputs = _request_inputs(examples, chosen)
+    inputs = request_inputs(examples, chosen)
     told = _log_rows(out, name, examples.column(ROW)[chosen], spec)
     history = _Clicks(out, items, told, publish_every)
     drawn = set(uniform.tolist())
@@ -55,7 +55,7 @@ def sample(
     ]
 
 
-def _request_inputs(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
+def request_inputs(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
     """Request inputs of the rows `chosen`, ascending, of the file order."""
     ids, dense, start = [], [], 0
     for batch in examples.batches(READ_ROWS):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from contracts import windows
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.bundle.reference import Reference
@@ -20,15 +21,18 @@ from contracts.config.config import Config
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Batch, ExampleSet, FeatureBlock
+from contracts.windows import TimedWindows
+from models.examples.batches import ExampleSet
 from models.inference import split_ranker
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.replay import past_requests
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester
 from serving.stages.funnel import Funnel
 
 ROWS, REQUESTS = 50_000, 400
+GROUPS = 64  # of rows, that a window's sample is read from
 NOBODY, LATE = np.empty(0, dtype=np.int32), Deadline(None)
 
 
@@ -39,42 +43,52 @@ class Slates(NamedTuple):
     probability: np.ndarray
 
 
-def write_reference(config: Config, out: Artifacts, build: Path, spec: FeatureSpec) -> None:
-    """`build` is complete but for this. Nothing where a window has no examples; no field that is made from the clock,
-    for the requests of some hours never have the hours of all days."""
-    if not all(any(out.examples(name).glob("day=*/*.parquet")) for name in ("train", "validation")):
+def write_reference(config: Config, out: Artifacts, build: Path) -> None:
+    """`build` is complete but for this. Nothing where a window has no examples, or the bundle no items; no field that
+    is made from the clock, for the requests of some hours never have the hours of all days."""
+    spec = FeatureSpec.read(out.encoding)
+    folders = [out.examples(name) for name in ("train", "validation")]
+    if not spec.has_items or not all(any(folder.glob("day=*/*.parquet")) for folder in folders):
         return
     unsealed = Manifest(schema_version=SCHEMA_VERSION, name="reference", content_hash="0" * 64,
                         created=datetime.now(UTC), files={})
     bundle = LoadedBundle.read(build, unsealed, check_parity=False)
-    trained, validation = (_sample(out, spec, name, config.seed) for name in ("train", "validation"))
-    slates = _slates(bundle, _encoded(validation.request))
+    trained = _spread(out, spec, "train", ROWS, config.seed)
+    slates = _slates(bundle, _requests(config, out, bundle))
     items = Encoded(np.asarray(bundle.items.ids)[slates.rows], np.asarray(bundle.items.dense)[slates.rows])
-    fields = (encoded_profiles(spec, ("user", "context"), _encoded(trained.request))
-              | encoded_profiles(spec, ("item",), items))
+    fields = encoded_profiles(spec, ("user", "context"), trained) | encoded_profiles(spec, ("item",), items)
     clock = {field.name for field in config.fields if field.source_column in config.log.clock_columns}
     fields = {name: profile for name, profile in fields.items() if name not in clock}
-    Reference(rows=len(trained.label), shown=len(slates.rows), fields=fields,
-              scores=numbers_profile(slates.probability), calibration=_calibration(bundle, validation)).write(build)
+    Reference(rows=len(trained.ids), shown=len(slates.rows), fields=fields, scores=numbers_profile(slates.probability),
+              calibration=_calibration(bundle, out, config.seed)).write(build)
 
 
-def _sample(out: Artifacts, spec: FeatureSpec, name: str, seed: int) -> Batch:
+def _spread(out: Artifacts, spec: FeatureSpec, name: str, count: int, seed: int) -> Encoded:
+    """Request inputs of `count` rows, drawn from row groups of the whole window."""
     examples = ExampleSet(out.examples(name), spec)
-    return next(examples.batches(min(examples.rows, ROWS), shuffle=True, seed=seed))
+    examples.groups = examples.groups[:: -(-len(examples.groups) // GROUPS)]
+    rows = sum(group.rows for group in examples.groups)
+    return past_requests.request_inputs(examples, np.sort(np.random.default_rng(seed).permutation(rows)[:count]))
 
 
-def _encoded(block: FeatureBlock) -> Encoded:
-    return Encoded(block.ids.numpy(), block.dense.numpy())
+def _requests(config: Config, out: Artifacts, bundle: LoadedBundle) -> list[Requester]:
+    """Of the validation window, with what their users had clicked by then where the log has times."""
+    if isinstance(windows.read(out.windows), TimedWindows):
+        publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
+        asked = past_requests.sample(out, bundle.spec, bundle.items, "validation", REQUESTS, 0, publish_every,
+                                     np.random.default_rng(config.seed))
+        return [request.requester for request in asked]
+    inputs = _spread(out, bundle.spec, "validation", REQUESTS, config.seed)
+    return [Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), NOBODY)
+            for n in range(len(inputs.ids))]
 
 
 @torch.inference_mode()
-def _slates(bundle: LoadedBundle, requests: Encoded) -> Slates:
-    """Of the first REQUESTS."""
+def _slates(bundle: LoadedBundle, requests: list[Requester]) -> Slates:
     stages = Funnel(bundle).stages
     limit, by_value = bundle.settings.serve.default_limit, stages.rerank.kind == "auction"
     rows, probabilities = [NOBODY.astype(np.int64)], [np.empty(0)]
-    for n in range(min(len(requests.ids), REQUESTS)):
-        requester = Requester(True, Encoded(requests.ids[n : n + 1], requests.dense[n : n + 1]), NOBODY)
+    for requester in requests:
         vector = stages.user_tower(requester.inputs)
         found = stages.retrieval.run(RankQuery(user="", limit=limit), requester, vector, by_value).candidates
         kept = stages.prerank.run(found, requester, vector, by_value, limit, LATE).candidates
@@ -85,12 +99,15 @@ def _slates(bundle: LoadedBundle, requests: Encoded) -> Slates:
     return Slates(np.concatenate(rows), np.concatenate(probabilities))
 
 
-def _calibration(bundle: LoadedBundle, rows: Batch) -> float | None:
-    """At the first position, as the server promises, rounded to what is the same on every machine; None without a
-    click, or where negatives were drawn."""
+def _calibration(bundle: LoadedBundle, out: Artifacts, seed: int) -> float | None:
+    """Of the validation window at the first position, as the server promises, rounded to what is the same on every
+    machine; None without a click, or where negatives were drawn."""
+    examples = ExampleSet(out.examples("validation"), bundle.spec)
+    rows = next(examples.batches(min(examples.rows, ROWS), shuffle=True, seed=seed))
     clicks = float(rows.label.sum())
     if not clicks or rows.log_draws is not None:
         return None
     served = split_ranker.of(bundle.ranker)
-    logits = served.logits(served.begin(_encoded(rows.request)), _encoded(rows.candidate))
+    request, candidate = (Encoded(part.ids.numpy(), part.dense.numpy()) for part in (rows.request, rows.candidate))
+    logits = served.logits(served.begin(request), candidate)
     return float(f"{float(bundle.calibration.apply(logits).sum()) / clicks:.6g}")

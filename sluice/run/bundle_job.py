@@ -25,10 +25,12 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     need(parts.out / "models", "sluice train")
     out = out or parts
     from serving.assembly.assemble import assemble
+    from serving.replay.reference import write_reference
 
     started = time.perf_counter()
     with show_progress(console, "bundle"), emptied(out.out / ".build") as build:
         metrics = assemble(config, parts, build)
+        write_reference(config, parts, build)
         trained = required(parts.out / "models", TrainSummary, "sluice train")
         manifest = bundle.publish(
             build,

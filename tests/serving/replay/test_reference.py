@@ -1,7 +1,10 @@
-"""What a bundle is held against is of its training rows and of its own slates; traffic alike does not drift from it."""
+"""What a bundle is held against is of its training rows, and of its own slates for requests of validation."""
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -9,48 +12,50 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import LABEL, ROW, Artifacts
+from contracts.artifacts import LABEL, Artifacts
 from contracts.bundle.reference import FILE, Reference
 from contracts.config.fields import FieldConfig
-from contracts.features.encoding import number
+from contracts.windows import HashedShares, TimedWindows
+from models.examples.batches import ExampleSet
 from serving.assembly.assemble import assemble
-from tests.serving.conftest import Market, encode_events
-
-TRAINED = slice(0, 2000), slice(2000, 3000)
-
-
-def write_examples(market: Market, out: Artifacts) -> None:
-    """Of the market's events, in the form in which `sluice features` leaves them."""
-    request, candidate = encode_events(market)
-    columns: dict[str, pa.Array] = {}
-    for block, encoded in (("request", request), ("candidate", candidate)):
-        for slot in market.spec.block_ids(block):  # type: ignore[arg-type]
-            ids = encoded.ids[:, slot.start : slot.start + slot.width]
-            columns[slot.name] = pa.array(ids[:, 0]) if slot.width == 1 else pa.array(list(ids))
-        for dense in market.spec.block_dense(block):  # type: ignore[arg-type]
-            columns[dense.name] = pa.array(number(market.events[dense.name]))
-    rows = {LABEL: pa.array(market.labels), ROW: pa.array(np.arange(len(market.labels)))}
-    table = pa.table({**rows, **columns})
-    for name, part in zip(("train", "validation"), TRAINED, strict=True):
-        folder = out.examples(name) / "day=2026-01-01"
-        folder.mkdir(parents=True)
-        pq.write_table(table.slice(part.start, part.stop - part.start), folder / "part-0.parquet")
+from serving.replay.reference import write_reference
+from tests.serving.conftest import Market
+from tests.serving.replay.log_times import HOURS, START, TEST
 
 
-@pytest.fixture
-def reference(market: Market, trained_copy: Artifacts, tmp_path: Path) -> Reference:
-    write_examples(market, trained_copy)
-    assemble(market.config, trained_copy, tmp_path / "build")
-    found = Reference.read(tmp_path / "build")
+@pytest.fixture(scope="module")
+def known(log: Artifacts, tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
+    """The log of six days with its last two as the validation window."""
+    out = Artifacts(Path(shutil.copytree(log.out, tmp_path_factory.mktemp("known") / "out")))
+    out.examples("test").rename(out.examples("validation"))
+    end = START + timedelta(hours=HOURS)
+    TimedWindows(spans={"train": (START, TEST), "validation": (TEST, end)}).write(out.windows)
+    return out
+
+
+@pytest.fixture(scope="module")
+def build(market: Market, known: Artifacts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference") / "build"
+    assemble(market.config, known, folder)
+    write_reference(market.config, known, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reference(build: Path) -> Reference:
+    found = Reference.read(build)
     assert found is not None
     return found
 
 
-def test_it_knows_the_training_window_the_slates_and_the_calibration(reference: Reference, market: Market) -> None:
+def test_it_knows_the_training_window_the_slates_and_the_calibration(
+    reference: Reference, market: Market, known: Artifacts
+) -> None:
     sides = market.spec.of_side("user", "context", "item")
+    rows = ExampleSet(known.examples("train"), market.spec).rows
     assert set(reference.fields) == {field.name for field in sides}
-    assert reference.rows == 2000
-    assert reference.fields["device"].values == 2000
+    assert reference.rows == rows
+    assert reference.fields["device"].values == round(rows * (1 - reference.fields["device"].null_rate))
     assert 0 < reference.shown <= 400 * market.config.serve.default_limit
     assert reference.fields["item_id"].values == reference.shown
     assert 0 <= reference.scores.quantiles[0] <= reference.scores.quantiles[-1] <= 1
@@ -58,19 +63,65 @@ def test_it_knows_the_training_window_the_slates_and_the_calibration(reference: 
     assert float(f"{reference.calibration:.6g}") == reference.calibration
 
 
-def test_without_examples_there_is_none(market: Market, trained: Artifacts, tmp_path: Path) -> None:
-    assemble(market.config, trained, tmp_path / "build")
-    assert not (tmp_path / "build" / FILE).exists()
+def test_slates_are_of_requests_that_know_what_their_users_had_clicked(
+    market: Market, known: Artifacts, build: Path, reference: Reference, tmp_path: Path
+) -> None:
+    """Of a log in which nobody clicks, the same requests have other slates."""
+    silent = Artifacts(Path(shutil.copytree(known.out, tmp_path / "out")))
+    for file in silent.features.glob("*/*.parquet"):
+        table = pq.read_table(file)
+        never = pa.array(np.zeros(table.num_rows, dtype=np.float32))
+        pq.write_table(table.set_column(table.schema.get_field_index(LABEL), LABEL, never), file)
+    other = written(market, silent, build, tmp_path)
+    assert other is not None
+    assert other.fields["item_id"] != reference.fields["item_id"]
+    assert other.fields["taste"] == reference.fields["taste"]
+    assert other.calibration == reference.calibration
 
 
-def test_a_field_of_the_clock_is_not_compared(market: Market, trained_copy: Artifacts, tmp_path: Path) -> None:
+def test_a_table_without_times_has_requests_of_whom_no_clicks_are_known(
+    market: Market, known: Artifacts, build: Path, reference: Reference, tmp_path: Path
+) -> None:
+    hashed = Artifacts(Path(shutil.copytree(known.out, tmp_path / "out")))
+    HashedShares(seed=1, shares={"train": 0.7, "validation": 0.3}, test_rows=False).write(hashed.windows)
+    shutil.rmtree(hashed.features)
+    other = written(market, hashed, build, tmp_path)
+    assert other is not None
+    assert other.shown == reference.shown
+    assert other.fields["taste"] == reference.fields["taste"]
+
+
+def test_without_examples_there_is_none(market: Market, trained: Artifacts, build: Path, tmp_path: Path) -> None:
+    assert written(market, trained, build, tmp_path) is None
+
+
+def test_a_field_of_the_clock_is_not_compared(
+    market: Market, known: Artifacts, build: Path, reference: Reference, tmp_path: Path
+) -> None:
     """The requests of some hours never have the hours of all days."""
-    write_examples(market, trained_copy)
     log = market.config.log.model_copy(update={"derive": {"hour": "hour(time)"}})
     hour = FieldConfig(name="hour", kind="numeric", side="context")
     config = market.config.model_copy(update={"log": log, "fields": (*market.config.fields, hour)})
-    assemble(config, trained_copy, tmp_path / "build")
-    found = Reference.read(tmp_path / "build")
+    found = written(replace(market, config=config), known, build, tmp_path)
     assert found is not None
-    sides = market.spec.of_side("user", "context", "item")
-    assert set(found.fields) == {field.name for field in sides} - {"hour"}
+    assert set(found.fields) == set(reference.fields) - {"hour"}
+
+
+def test_the_training_rows_are_of_the_whole_window(
+    known: Artifacts, market: Market, monkeypatch: pytest.MonkeyPatch, build: Path, tmp_path: Path
+) -> None:
+    """However few row groups are read."""
+    monkeypatch.setattr("serving.replay.reference.GROUPS", 2)
+    groups = ExampleSet(known.examples("train"), market.spec).groups
+    assert len(groups) == 4  # one a day
+    found = written(market, known, build, tmp_path)
+    assert found is not None
+    assert found.rows == groups[0].rows + groups[2].rows
+
+
+def written(market: Market, out: Artifacts, build: Path, folder: Path) -> Reference | None:
+    """For a copy of `build`, which has one already."""
+    copy = Path(shutil.copytree(build, folder / "build"))
+    (copy / FILE).unlink()
+    write_reference(market.config, out, copy)
+    return Reference.read(copy)
