@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from contracts.artifacts import USER, Artifacts
@@ -36,18 +37,32 @@ class Served:
 
 def sample_visits(out: Artifacts, spec: FeatureSpec, count: int, seed: int) -> list[Visit]:
     """One event of each of `count` users, users drawn without replacement from the test window."""
-    context = [field.name for field in spec.of_side("context")]
-    days = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=["day"])["day"].unique()
-    table = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table(
-        columns=[USER, *context], filter=ds.field("day").isin(days)
-    )
+    table = _impressions(out, spec)
     users = np.asarray(table[USER].to_pylist())
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(users))
     _, first = np.unique(users[order], return_index=True)
-    chosen = rng.permutation(order[first])[:count]
-    rows = table.take(chosen).to_pylist()
-    return [Visit(row[USER], {name: row[name] for name in context if row[name] is not None}) for row in rows]
+    return _visits(table.take(rng.permutation(order[first])[:count]))
+
+
+def sample_impressions(out: Artifacts, spec: FeatureSpec, count: int, seed: int) -> list[Visit]:
+    """Of the test window, drawn without replacement: who comes often asks often."""
+    table = _impressions(out, spec)
+    return _visits(table.take(np.random.default_rng(seed).permutation(table.num_rows)[:count]))
+
+
+def _impressions(out: Artifacts, spec: FeatureSpec) -> pa.Table:
+    """User and context of the test window's."""
+    context = [field.name for field in spec.of_side("context")]
+    days = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=["day"])["day"].unique()
+    return ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table(
+        columns=[USER, *context], filter=ds.field("day").isin(days)
+    )
+
+
+def _visits(table: pa.Table) -> list[Visit]:
+    return [Visit(row.pop(USER), {name: value for name, value in row.items() if value is not None})
+            for row in table.to_pylist()]
 
 
 def send(client: RankingClient, visits: Sequence[Visit], *, skip_rerank: bool) -> Served:

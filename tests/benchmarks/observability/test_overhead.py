@@ -6,12 +6,24 @@ import os
 
 import pytest
 
-from benchmarks.observability.overhead import VARIABLES, OverheadFigures, switched_on, variables
+from benchmarks.observability.overhead import VARIABLES, Round, figures, switched_on, variables
 
 
 def test_ratios_are_on_over_off() -> None:
-    found = OverheadFigures(requests=2, p50_off=2.0, p50_on=3.0, p99_off=4.0, p99_on=5.0, cpu_off=1.0, cpu_on=1.1)
-    assert found.ratios == pytest.approx({"p50": 1.5, "p99": 1.25, "cpu": 1.1})
+    off = [Round([0.002] * 99 + [0.004], 0.1), Round([0.004] * 99 + [0.008], 0.2)]
+    on = [Round([0.003] * 99 + [0.006], 0.11), Round([0.006] * 99 + [0.01], 0.22)]
+    found = figures(off, on)
+    assert found.requests == 200
+    assert found.ratios == pytest.approx({"p50": 1.5, "p99": 1.5, "cpu": 1.1})
+    assert found.cpu_on == pytest.approx(1.65)
+
+
+def test_a_neighbour_that_comes_and_goes_between_rounds_changes_no_ratio_of_those_beside_one_another() -> None:
+    slower = [1.0, 3.0, 1.0, 2.0, 1.0]
+    found = figures([Round([0.002 * times] * 9, 0.1) for times in slower],
+                    [Round([0.003 * times] * 9, 0.102) for times in slower])
+    assert (found.p50_paired.low, found.p50_paired.high) == pytest.approx((1.5, 1.5))
+    assert found.cpu_paired.value == pytest.approx(1.02)
 
 
 def test_variables_hold_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,7 +14,7 @@ from serving.server.client import RankingClient
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from sluice.demo.evaluate_slates import ServedVisits
-from sluice.demo.live_requests import Served, Visit, figures, sample_visits, send
+from sluice.demo.live_requests import Served, Visit, figures, sample_impressions, sample_visits, send
 from tests.serving.in_process_server import InProcessServer
 
 
@@ -26,6 +28,18 @@ def test_visits_are_of_different_users_each_with_the_context_of_an_own_event(
     assert {(visit.user, visit.context.get("device"), visit.context["hour"]) for visit in drawn} <= own
     assert sample_visits(run, visits.bundle.spec, 20, seed=1) == drawn
     assert sample_visits(run, visits.bundle.spec, 20, seed=2) != drawn
+
+
+def test_impressions_are_of_users_as_often_as_they_come(run: Artifacts, visits: ServedVisits) -> None:
+    spec = visits.bundle.spec
+    everything = Counter(visit.user for visit in sample_impressions(run, spec, 10**6, seed=1))
+    users = {visit.user for visit in sample_visits(run, spec, 10**6, seed=1)}
+    assert set(everything) == users
+    assert everything.total() > len(users)
+    drawn = sample_impressions(run, spec, 20, seed=1)
+    assert len(drawn) == 20
+    assert Counter(visit.user for visit in drawn) <= everything
+    assert sample_impressions(run, spec, 20, seed=1) == drawn != sample_impressions(run, spec, 20, seed=2)
 
 
 def test_a_visit_that_the_server_refuses_is_an_error_and_no_slate(run: Artifacts, visits: ServedVisits) -> None:
