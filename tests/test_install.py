@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -65,3 +66,27 @@ def test_the_demo_installs_what_is_imported():
 def test_the_demo_leaves_out_what_tests_and_other_commands_use():
     assert installed_by("demo") & {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"} == set()
     assert installed_by("dev") >= {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"}
+
+
+SERVED = ("access", "bundle", "catalogue", "console", "embedded_store", "events", "gateway", "metrics", "proto",
+          "request", "response_log", "server", "stages", "why_not", "workers")  # of `sluice serve` and `gateway`
+
+
+def test_the_image_for_serving_installs_what_a_server_imports():
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for room in SERVED
+               for path in sorted((ROOT / "serving" / room).glob("*.py")) if path.stem != "__main__"]
+    script = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    tops = {name.split(".")[0] for name in loaded.split()}
+    distributions = metadata.packages_distributions()
+    brought = installed_by("serving") | installed_by("tracing")
+    missing = {name for name in tops & distributions.keys() - set(LAYERS)
+               if not {one.lower().replace("_", "-") for one in distributions[name]} & brought}
+    assert missing <= {"_distutils_hack"}  # of the environment itself
+
+
+def test_files_beside_the_modules_are_installed_with_them():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    beside = {path for layer in LAYERS for path in (ROOT / layer).rglob("*") if path.is_file()
+              and path.suffix not in (".py", ".pyi", ".pyc", ".so")}
+    assert beside == {path for layer, globs in told.items() for one in globs for path in (ROOT / layer).glob(one)}

@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from serving.console.look import page
 from serving.console.lookup import Lookup
 from serving.console.own_name import OwnName
 from serving.console.records import Records
@@ -31,7 +32,6 @@ from serving.metrics.metrics_folder import forget_the_gone
 
 GRACE_SECONDS, STOP_SECONDS = 1, 5.0
 FOR_MACHINES = frozenset({"/metrics", "/healthz", "/readyz"})
-PAGE = Path(__file__).with_name("page.html")
 ONLY_OURS = {"Content-Security-Policy": "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                                         "frame-ancestors 'none'"}
 
@@ -88,7 +88,7 @@ def side_app(folder: Path, console: Console | None = None, host: str = "127.0.0.
         return JSONResponse({"other": console.other.target})
 
     routes = [Route("/metrics", metrics), Route("/healthz", healthy), Route("/readyz", ready),
-              Route("/", lambda _: HTMLResponse(PAGE.read_text("utf-8"), headers=ONLY_OURS)),
+              Route("/", lambda _: HTMLResponse(page(), headers=ONLY_OURS)),
               Route("/v1/console", known), Route("/v1/records", console.records.show),
               Route("/v1/why-not", console.lookup.why_not, methods=["POST"]),
               Route("/v1/other/why-not", console.other.why_not, methods=["POST"])]

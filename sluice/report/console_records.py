@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from contracts.artifacts import Artifacts
@@ -139,10 +140,26 @@ def _versions(folder: Path, latest: Path, registry: str | None) -> Iterator[Sect
     store = BundleRegistry(registry or registry_uri(None, own.parent if own else None))
     columns = ("bundle", "version", "test AUC", "data until", "promoted", "refused", "rolled back", "now")
     rows = tuple(
-        (one.version, one.number, one.tags.get("test_auc"), one.tags.get("data_end") or None, one.tags.get("promoted"),
-         one.tags.get("refused"), one.tags.get("rolled_back"), ", ".join(aliases) or None)
+        (one.version, int(one.number), _number(one.tags.get("test_auc")), _minute(one.tags.get("data_end")),
+         _minute(one.tags.get("promoted")), one.tags.get("refused"), _minute(one.tags.get("rolled_back")),
+         ", ".join(aliases) or None)
         for one, aliases in store.all_versions())
     yield Section(title="Versions in the registry", note=store.address, columns=columns, rows=rows)
+
+
+def _number(tag: str | None) -> float | None:
+    try:
+        return float(tag) if tag else None
+    except ValueError:
+        return None
+
+
+def _minute(tag: str | None) -> str | None:
+    """A moment of a tag to the minute; what is none, as it is."""
+    try:
+        return f"{datetime.fromisoformat(tag):%Y-%m-%d %H:%M}" if tag else None
+    except ValueError:
+        return tag
 
 
 def _of_run(run: Path) -> Iterator[Section | None]:
@@ -192,7 +209,7 @@ def _prerank(found: PrerankSummary | None) -> Iterator[Section]:
     lines = {"frontier": tuple((point.price, point.recall) for point in points),
              "chosen": tuple((point.price, point.recall) for point in points if point.chosen)}
     yield Section(title="The pre-ranker's frontier", note="sets of fields: cost, and share of the ranker's best kept",
-                  columns=("price", "fields", "recall", "±", "AUC", "µs for 1,000", ""), rows=rows,
+                  columns=("price", "fields", "recall", "±", "AUC", "µs for 1,000", "decision"), rows=rows,
                   curve=Curve(x="price", y="recall", lines=lines))
     dropped = {field.field: field.sentence for field in found.dropped}
     costs = sorted(found.costs.items(), key=lambda pair: -pair[1])
@@ -222,7 +239,7 @@ def _log_drift(run: Path) -> Section | None:
         return None
     psi = sorted((one for one in found.figures if one.figure.startswith("psi.")), key=lambda one: -one.value)
     return Section(title=f"Drift of the log on {found.day}", note="PSI from the days before, and its limit",
-                   columns=("column", "PSI", "limit", ""),
+                   columns=("column", "PSI", "limit", "decision"),
                    rows=tuple((one.column, one.value, one.high, "refused" if one.refused else None) for one in psi))
 
 

@@ -12,6 +12,7 @@ from contracts.bundle.bundle import load_array
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.run import EvaluatedCrosses, RunSummary
 from contracts.summaries.train import ReliabilityCurve
+from serving.console.look import look, tables
 from sluice.report import plots
 from sluice.report.changes import changes
 from sluice.report.gathered import gathered, missing, reliability_of
@@ -33,6 +34,8 @@ def write_report(folder: Path, since: Path | None = None) -> Path:
     )
     environment.filters["figure"] = figure
     page = environment.get_template(PAGE).render(
+        look=look(),
+        tables=tables(),
         run=run,
         changes=changes(folder, run, since),
         columns=MODEL_COLUMNS,

@@ -1,12 +1,10 @@
-"""The page in a real browser: what it draws of figures, records and two answers beside one another."""
+"""The page in a real browser: what it draws of figures, records and two answers, on a desk and on a phone."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,21 +13,30 @@ import pytest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.console.look import page
 from serving.console.records import Records
-from serving.console.side_port import PAGE, Console, side_app, side_port
+from serving.console.side_port import Console, side_app, side_port
 from serving.gateway.http_server import Address
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from tests.browser import Browser
 from tests.serving.in_process_server import InProcessServer
 
-SECTION = {"title": "Found crosses", "note": "2 of 9", "columns": ["cross", "gain"],
+CROSSES = {"title": "Found crosses", "note": "2 of 9", "columns": ["cross", "gain"],
            "rows": [["city x hour", 1.5], ["device x tags", 30.25]],
            "curve": {"x": "price", "y": "recall", "lines": {"frontier": [[1, 0.5], [2, 0.75]]}}}
+COSTS = {"title": "Field costs", "note": "", "columns": ["field", "cost", "in the pre-ranker", "why it went"],
+         "rows": [["advertiser_clicks_count_7d", 41.25, "no", "costs 41.25 and adds nothing that the cheaper field "
+                   "advertiser_clicks_rate_7d does not say"], ["item_id", 1.0, "yes", None]]}
+DAYS = {"title": "Days", "note": "", "columns": [
+    "run", "bundle", "data of the day", "ranking gain over the champion (95 %)", "calibration (95 %)",
+    "ms, new / champion", "gate", "watch"], "rows": [[
+        "day-2026-01-07", "marketplace-6ea5f53b64e9 (version 12)", "2026-01-07: 31 figures within their limits",
+        "+0.0100 (+0.0060 to +0.0140)", "1.100 (0.900 to 1.300)", "2.50 / 2.25", "promoted", None]]}
 GAUGES = {"sluice_workers": ("livesum", {}, 1.0), "sluice_score_drift_psi": ("livemax", {}, 0.125),
           "sluice_drift_sample_requests": ("livesum", {}, 900.0),
           "sluice_field_drift_psi": ("livemax", {"field": "device"}, 0.375)}
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-         "--virtual-time-budget=5000", "--timeout=60000")
+BESIDE = "?user=u07&limit=4&missing=none&rerank2=skip&beside="
 
 
 def write_figures(folder: Path) -> None:
@@ -39,49 +46,100 @@ def write_figures(folder: Path) -> None:
         held.close()
 
 
+Opened = Callable[..., Browser]
+
+
 @pytest.fixture(scope="module")
-def dom(loaded: LoadedBundle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """What the page is after its scripts, by its query."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert browser, "Chromium is missing; `make chromium` installs it"
-    folder, profile = tmp_path_factory.mktemp("figures"), tmp_path_factory.mktemp("profile")
+def opened(loaded: LoadedBundle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """The browser with the page, once its figures, records and answers are there."""
+    folder = tmp_path_factory.mktemp("figures")
     write_figures(folder)
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
-    command = (sys.executable, "-c", f"print({json.dumps({'sections': [SECTION]})!r})")
-    console = Console(records=Records(command))
-    with InProcessServer(servicer) as server, side_port(side_app(folder, console), Address(port=0)) as port:
+    records = json.dumps({"sections": [CROSSES, COSTS, DAYS]})
+    console = Console(records=Records((sys.executable, "-c", f"print({records!r})")))
+    with InProcessServer(servicer) as server, side_port(side_app(folder, console), Address(port=0)) as port, \
+            Browser(tmp_path_factory.mktemp("profile")) as browser:
         console.lookup.target = console.other.target = server.target
 
-        def read(query: str) -> str:
-            words = [browser, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", f"http://127.0.0.1:{port}/{query}"]
-            return subprocess.run(words, check=True, capture_output=True, text=True, timeout=150).stdout
+        def at(query: str, width: int = 1440, dark: bool = False) -> Browser:
+            browser.open(f"http://127.0.0.1:{port}/{query}", width, dark)
+            browser.until("document.body.dataset.read && document.querySelector('#cards b')")
+            if query:
+                browser.until("document.querySelector('#answer table')")
+            return browser
 
-        yield read
+        yield at
     servicer.close()
 
 
 @pytest.mark.slow
-def test_figures_drift_and_records_are_shown(dom: Callable[[str], str]) -> None:
-    page = dom("")
-    assert "1 worker serving" in page
-    assert re.search(r"<td>device</td><td class=\"n\">0.375</td><td class=\"bad\">much</td>", page)
-    assert "900" in page
-    for part in ("Found crosses", "city x hour", "30.25", "polyline", "recall by price", "the bundle served on"):
-        assert part in page
+def test_figures_drift_and_records_are_shown(opened: Opened) -> None:
+    browser = opened("")
+    shown = browser.value("document.body.innerText")
+    for part in ("1 worker serving", "900", "Found crosses", "city x hour", "30.25", "the bundle on 127.0.0.1"):
+        assert part in shown
+    assert browser.value("[...document.querySelectorAll('#drift td')].map((one) => one.textContent)")[:3] == [
+        "device", "0.375", "much"]
+    assert browser.value("document.querySelectorAll('figure > svg polyline').length") == 1
+    assert "recall by price" in browser.value("document.querySelector('figure').textContent")
+
+
+@pytest.mark.parametrize("beside", ["same", "other"])
+@pytest.mark.slow
+def test_two_answers_stand_beside_one_another(opened: Opened, beside: str) -> None:
+    shown = opened(BESIDE + beside).value("document.querySelector('#answer').innerText")
+    assert re.search(r"\d of 4 items are on both slates", shown)
+    assert "Here" in shown
+    assert "There" in shown
+    assert shown.count("the bundle does not know it") == 2
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 768, 1440])
+@pytest.mark.slow
+def test_nothing_is_wider_than_the_page_or_cut(opened: Opened, width: int, dark: bool) -> None:
+    assert opened(f"{BESIDE}same", width, dark).misfits() == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beside", ["same", "other"])
-def test_two_answers_stand_beside_one_another(dom: Callable[[str], str], beside: str) -> None:
-    page = dom(f"?user=u07&limit=4&missing=none&beside={beside}&rerank2=skip")
-    assert re.search(r"\d of 4 items are on both slates", page)
-    assert ">Here</h3>" in page
-    assert ">There</h3>" in page
-    assert page.count("the bundle does not know it") == 2
+def test_a_table_on_a_phone_says_what_each_value_is(opened: Opened) -> None:
+    names = ("[...document.querySelectorAll('#records table')]"
+             ".map((one) => getComputedStyle(one.querySelector('td'), '::before').content)")
+    assert opened("", 390).value(names) == ["none", '"field"', '"run"']  # a row of two values has its room
+    assert opened("", 1440).value(names) == ["none"] * 3
+
+
+@pytest.mark.slow
+def test_a_table_sorts_by_number_and_says_so(opened: Opened) -> None:
+    browser = opened("")
+    gains = "[...document.querySelector('#records table').rows].slice(1).map((one) => one.cells[1].textContent)"
+    press = "document.querySelectorAll('#records table:first-of-type th button')[1].click()"
+    assert browser.value(f"{press}; {gains}") == ["30.25", "1.5"]
+    assert browser.value(f"{press}; {gains}") == ["1.5", "30.25"]
+    assert browser.value("document.querySelector('#records th[aria-sort]').getAttribute('aria-sort')") == "ascending"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.slow
+def test_text_can_be_read_on_its_ground(opened: Opened, dark: bool) -> None:
+    assert opened(f"{BESIDE}same", 1440, dark).faint() == []
+
+
+@pytest.mark.slow
+def test_everything_is_reached_by_keys_alone(opened: Opened) -> None:
+    browser, reached = opened(""), set()
+    for _ in range(30):
+        browser.press("Tab")
+        reached.add(browser.value("document.activeElement.id || document.activeElement.textContent"))
+    assert {"user", "context", "limit", "missing", "token", "beside", "Look up"} <= reached
+    assert {"Found crosses", "cross", "gain", "Field costs", "why it went"} <= reached
+    browser.value("document.querySelector('#user').value = 'u07'; document.querySelector('#user').focus()")
+    browser.press("Enter")
+    browser.until("document.querySelector('#answer table')")
 
 
 def test_it_loads_nothing_from_elsewhere_and_names_what_is_typed() -> None:
-    text = PAGE.read_text("utf-8")
+    text = page()
     assert re.findall(r"(?:src|href)=|@import|url\((?!#)|https?://(?!www\.w3\.org/2000/svg)", text) == []
     typed = set(re.findall(r"<(?:input|select) id=\"(\w+)\"", text))
     assert typed == set(re.findall(r"<label for=\"(\w+)\"", text))

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from contracts.bundle import bundle
 from contracts.config.days import Watch
 from contracts.errors import ConfigError
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.release import gate, watch
 from contracts.release.gate import Estimate, GateSummary, MedianMilliseconds, RankingGain
 from contracts.release.registration import RollbackResult
 from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
+from contracts.summaries.bundle import BundleMetrics, ModelMetrics, ParityFigures
 from contracts.summaries.quality import Finding, QualitySummary
+from models.tracking.bundle_registry import BundleRegistry, Lineage
 from sluice.report.console_records import Section, main, sections
 from tests.sluice import run_records as records
 
@@ -66,6 +70,40 @@ def test_a_run_tells_crosses_frontier_costs_and_rounds(tmp_path: Path) -> None:
     assert frontier.curve is not None
     assert {row[0] for row in found["Field costs"].rows} == set(prerank.costs)
     assert [row[0] for row in found["Federated rounds"].rows] == list(records.federated().settings)
+
+
+def test_versions_of_the_registry_are_told_with_what_became_of_them(tmp_path: Path) -> None:
+    registry = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    first, second, third = (
+        registry.register(a_bundle(tmp_path, name), Lineage("2026-01-01", "2026-01-08T00:00:00+00:00"))
+        for name in ("one", "two", "three"))
+    for version in (first, second):
+        registry.promote(version)
+    registry.rollback("shop")
+    registry.tag(third, refused="calibration 1.6 is above 1.5")
+    told = by_title(tmp_path)["Versions in the registry"]
+    found = [dict(zip(told.columns, row, strict=True)) for row in told.rows]
+    assert [(row["bundle"], row["version"]) for row in found] == [
+        (version.version, int(version.number)) for version in (third, second, first)]
+    assert [row["now"] for row in found] == ["challenger", None, "champion"]
+    assert [row["refused"] for row in found] == ["calibration 1.6 is above 1.5", None, None]
+    assert {(row["test AUC"], row["data until"]) for row in found} == {(0.75, "2026-01-08 00:00")}
+    moments = [[bool(row[name]) for name in ("promoted", "rolled back")] for row in found]
+    assert moments == [[False, False], [True, True], [True, False]]
+    assert sections(tmp_path, f"sqlite:///{tmp_path / 'mlflow.db'}")[-1] == told
+
+
+def a_bundle(folder: Path, content: str) -> Path:
+    """One by its manifest; the registry does not look further."""
+    build = folder / f"build-{content}"
+    build.mkdir()
+    FeatureSpec(fields=(FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),)
+                ).write(build)
+    (build / "weights").write_text(content)
+    metrics = BundleMetrics(ranker="dnn", models={"dnn": ModelMetrics(auc=0.75)},
+                            parity=ParityFigures(rows=0, mismatches=0, max_logit_difference=0.0))
+    bundle.publish(build, folder / content, "shop", metrics=metrics)
+    return folder / content
 
 
 def test_an_empty_folder_has_nothing_and_a_damaged_summary_says_so(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from contracts.summaries.run import EvaluatedCrosses, EvaluatedRanker, RunSummar
 from contracts.summaries.train import ChannelRecall, ChannelsSummary
 from sluice.report.gathered import JOBS
 from sluice.report.report import write_report
+from tests.browser import Browser
 from tests.sluice import run_records as records
 
 TRAINED = records.trained()
@@ -141,20 +142,47 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
 @pytest.mark.slow
-def test_a_browser_renders_it(page: Path, tmp_path: Path) -> None:
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert browser, "Chromium is missing; `make chromium` installs it"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    shot = tmp_path / "page.png"
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [browser, *flags, profile, "--window-size=1100,1800", f"--screenshot={shot}", page.as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=90)
+def test_a_browser_draws_its_plots(page: Path, browser: Browser) -> None:
     from matplotlib.image import imread
 
-    pixels = imread(shot)
-    assert pixels.shape[:2] == (1800, 1100)
+    browser.open(page.as_uri(), 1100)
+    pixels = imread(io.BytesIO(browser.picture()), format="png")
+    assert pixels.shape[1] == 1100
     assert len({tuple(pixel) for pixel in (pixels[::7, ::7] * 255).astype(int).reshape(-1, pixels.shape[2])}) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_nothing_is_wider_than_the_page_or_cut_or_faint(page: Path, browser: Browser, width: int, dark: bool) -> None:
+    write_report(page.parent, since=page.parent)
+    browser.open(page.as_uri(), width, dark)
+    assert "What changed since the last run" in browser.value("document.body.innerText")
+    assert browser.misfits() == []
+    assert browser.faint() == []
+
+
+@pytest.mark.slow
+def test_every_table_sorts_by_each_of_its_columns(page: Path, browser: Browser) -> None:
+    browser.open(page.as_uri(), 1440)
+    titles = "[...document.querySelectorAll('table')].flatMap((one) => [...one.rows[0].cells])"
+    assert browser.value(f"{titles}.every((title) => title.querySelector('button').textContent.trim())")
+    shown = """(() => {
+        const tables = [...document.querySelectorAll("table")];
+        const table = tables.find((one) => one.textContent.includes("log loss"));
+        table.querySelectorAll("button")[1].click();
+        return [...table.rows].slice(1).map((one) => Number(one.cells[1].textContent));
+    })()"""
+    falling, rising = browser.value(shown), browser.value(shown)
+    assert len(falling) > 1
+    assert falling == sorted(falling, reverse=True) == rising[::-1]
 
 
 def test_a_federated_run_has_its_tables_and_its_curve(tmp_path: Path) -> None:
