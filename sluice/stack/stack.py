@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -54,15 +55,15 @@ def free_ports() -> Ports:
 
 
 class Stack:
-    """Starts what there is; `began` by the monotonic clock."""
+    """Starts what there is; `seconds` is how long after its start HTTP was answered."""
 
     def __init__(self, bundle: Path, folder: Path, ports: Ports, processes: Processes) -> None:
         self.bundle, self.folder, self.ports, self._processes = bundle, folder, ports, processes
-        self.began, self.has_prometheus = time.monotonic(), shutil.which("prometheus") is not None
+        self.seconds, self.has_prometheus = 0.0, shutil.which("prometheus") is not None
 
     def start(self, traces: str) -> None:
         """`traces` is the address of a collector, "" for none. Raises SluiceError where something does not answer."""
-        ports, sluice = self.ports, (sys.executable, "-m", "sluice.cli")
+        began, ports, sluice = time.monotonic(), self.ports, (sys.executable, "-m", "sluice.cli")
         with_traces = {**os.environ, **({"OTEL_EXPORTER_OTLP_ENDPOINT": traces} if traces else {})}
         self._processes.start("server", [*sluice, "serve", str(self.bundle), "--port", str(ports.server), "--workers",
                                          "1", "--metrics-port", str(ports.side), "--records", str(self.bundle.parent)],
@@ -72,6 +73,7 @@ class Stack:
         self._beside()
         self._processes.wait("server", f"http://127.0.0.1:{ports.side}/readyz", START_SECONDS)
         self._processes.wait("gateway", f"http://127.0.0.1:{ports.gateway}/readyz", START_SECONDS)
+        self.seconds = time.monotonic() - began
         if self.has_prometheus:
             self._processes.wait("prometheus", f"http://127.0.0.1:{ports.prometheus}/-/ready", START_SECONDS)
 
@@ -115,7 +117,7 @@ def run(bundle: Path, checked: bool) -> None:
         stack = Stack(bundle, Path(folder), free_ports() if checked else Ports(), processes)
         stack.start(traces.address if traces else os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", ""))
         print(*stack.addresses(), sep="\n", flush=True)
-        print(f"answers over HTTP after {time.monotonic() - stack.began:.1f} s", flush=True)
+        print(f"answers over HTTP after {stack.seconds:.1f} s", flush=True)
         if traces is not None:
             prometheus = stack.ports.prometheus if stack.has_prometheus else None
             for seen in check(stack.ports.gateway, stack.ports.side, prometheus, traces):
@@ -143,4 +145,5 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is asked to end stops what it has started
     sys.exit(main(sys.argv[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,19 @@ def test_an_image_runs_as_nobody_from_a_fixed_base_and_copies_what_is_there(path
     assert re.findall(r"^USER (\S+)", text, re.M)[-1] == "10001:10001"
     for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.M):
         assert all((ROOT / name).exists() for name in line.split()[:-1])
+
+
+@pytest.mark.parametrize("name", ["serving", "jobs"])
+def test_an_image_installs_all_packages_and_extras_that_are_there(name: str) -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    text = (CONTAINERS / f"{name}.Containerfile").read_text("utf-8")
+    copied = {word for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.M) for word in line.split()[:-1]}
+    packages = {one.rstrip("*") for one in told["tool"]["setuptools"]["packages"]["find"]["include"]}
+    beside = {"pyproject.toml", "constraints.txt", told["project"]["readme"], *told["project"]["license-files"]}
+    assert copied == packages - {"benchmarks"} | beside
+    variables = dict(re.findall(r'^ARG (\w+)="(.*)"$', text, re.M))
+    extras = re.sub(r"\$\{(\w+)\}", lambda one: variables[one[1]], re.findall(r'"\.\[(.+?)\]"', text)[0])
+    assert set(extras.split(",")) <= set(told["project"]["optional-dependencies"])
 
 
 def test_services_are_tight_and_pinned_and_mount_what_is_there() -> None:
