@@ -39,7 +39,7 @@ def test_every_alert_fires_by_its_fault_and_not_before() -> None:
 def test_every_alert_has_a_fault_that_fires_it_and_is_quiet_before() -> None:
     alerts = {rule["alert"] for rule in rules() if "alert" in rule}
     assert alerts
-    quiet, fired = set(), set()
+    quiet, fired = set[str](), set[str]()
     for fault in yaml.safe_load(FAULTS.read_text("utf-8"))["tests"]:
         for one in fault["alert_rule_test"]:
             (fired if one["exp_alerts"] else quiet).add(one["alertname"])
