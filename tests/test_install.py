@@ -68,8 +68,8 @@ def test_the_demo_leaves_out_what_tests_and_other_commands_use():
     assert installed_by("dev") >= {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"}
 
 
-SERVED = ("access", "batches", "bundle", "catalogue", "console", "embedded_store", "events", "gateway", "metrics", "proto",
-          "request", "response_log", "server", "stages", "why_not", "workers")  # of `sluice serve` and `gateway`
+SERVED = ("access", "batches", "bundle", "catalogue", "console", "embedded_store", "events", "gateway", "metrics",
+          "proto", "request", "response_log", "server", "stages", "why_not", "workers")  # of a server, a gateway
 
 
 def test_the_image_for_serving_installs_what_a_server_imports():
