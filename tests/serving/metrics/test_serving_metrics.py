@@ -180,12 +180,17 @@ def test_the_validations_calibration_is_told(seen: Seen) -> None:
 SUFFIX = {"counter": "_total"}
 
 
-def test_the_page_names_every_metric_as_it_is_and_no_other(seen: Seen) -> None:
-    kinds = {metric.name + SUFFIX.get(metric.type, ""): metric.type for metric in seen.registry.collect()}
-    labels = {name: sorted(getattr(collector, "_labelnames", ())) for collector, names in
-              seen.registry._collector_to_names.items() for name in names if name in kinds}
-    told = {row.name: (row.kind, sorted(row.labels)) for row in rows()}
-    assert told == {name: (kind, labels[name]) for name, kind in kinds.items()}
+def test_the_page_names_every_metric_as_it_is_and_no_other(seen: Seen, loaded: LoadedBundle) -> None:
+    seen.metrics.ended("Rank", "OK", 0.01, an_answer(StageReport("user", 0, 0, 90, age=30.0), RANK, LATE))
+    seen.metrics.serving("market-1", 1_700_000_000.0)
+    seen.metrics.freshness.recorded(["click"])
+    seen.metrics.drift.drift(Drift(500, {"hour": 0.3}, 0.2))
+    metrics = BundleMetrics(ranker="dnn", parity=ParityFigures(rows=1, mismatches=0, max_logit_difference=0.0),
+                            data_until=datetime(2026, 1, 2, tzinfo=UTC))
+    seen.metrics.freshness.serving(loaded.manifest.model_copy(update={"metrics": metrics}))
+    known = {metric.name + SUFFIX.get(metric.type, ""): (metric.type, sorted(
+        {label for sample in metric.samples for label in sample.labels} - {"le"})) for metric in seen.registry.collect()}
+    assert {row.name: (row.kind, sorted(row.labels)) for row in rows()} == known
 
 
 def test_the_test_that_the_page_names_of_a_metric_looks_at_it() -> None:
