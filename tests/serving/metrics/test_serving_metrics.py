@@ -188,8 +188,10 @@ def test_the_page_names_every_metric_as_it_is_and_no_other(seen: Seen, loaded: L
     metrics = BundleMetrics(ranker="dnn", parity=ParityFigures(rows=1, mismatches=0, max_logit_difference=0.0),
                             data_until=datetime(2026, 1, 2, tzinfo=UTC))
     seen.metrics.freshness.serving(loaded.manifest.model_copy(update={"metrics": metrics}))
-    known = {metric.name + SUFFIX.get(metric.type, ""): (metric.type, sorted(
-        {label for sample in metric.samples for label in sample.labels} - {"le"})) for metric in seen.registry.collect()}
+    known = {}
+    for metric in seen.registry.collect():
+        labels = {label for sample in metric.samples for label in sample.labels} - {"le"}
+        known[metric.name + SUFFIX.get(metric.type, "")] = metric.type, sorted(labels)
     assert {row.name: (row.kind, sorted(row.labels)) for row in rows()} == known
 
 
