@@ -44,6 +44,7 @@ from serving.proto import sluice_pb2 as pb
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
 RANKING = SERVICES[0].full_name
 READY_SECONDS = 1.0
+OWN_SITE = ("none", "same-origin")  # as a browser says whose page asks; other callers say nothing
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def _forward(
     full = f"/{service}/{method.name}"
 
     async def answered(request: Request) -> Response:
+        if request.headers.get("sec-fetch-site", OWN_SITE[0]) not in OWN_SITE:
+            return failures.refused("PERMISSION_DENIED", "a page of another site may not ask here; ask from its server")
         try:
             message = await body.message(
                 await body.read(request, bounds), taken(), request.app.state.turns[service], _who(request))

@@ -127,6 +127,16 @@ def test_a_header_that_grpc_does_not_carry_is_400(served: tuple[RunningGateway, 
     assert name.lower() in heard.body["error"]["fields"]
 
 
+@pytest.mark.parametrize(("site", "status"), [
+    ("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)])
+def test_a_browser_asks_for_no_page_of_another_site(
+    served: tuple[RunningGateway, RankingClient], site: str, status: int
+) -> None:
+    """Which could not read the answer, and could record events."""
+    headers = {**TIMEOUT, "Sec-Fetch-Site": site, "Content-Type": "text/plain"}
+    assert served[0].post("/v1/rank", {"user_id": "u"}, **headers).status == status
+
+
 def test_a_large_body_is_refused_before_it_is_read(served: tuple[RunningGateway, RankingClient]) -> None:
     heard = served[0].post("/v1/rank", b" " * ((1 << 20) + 1))
     assert heard.status == 413
