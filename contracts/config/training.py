@@ -111,8 +111,8 @@ class Train(Section):
 class PairRates(Section):
     """Pair rates: the click rate of pairs of values, known before training begins, as inputs of every ranker.
 
-    A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` the
-    order-2 crosses that the cross search found are taken; where there are none either, no ranker reads a rate.
+    A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` no
+    ranker reads a rate: beside a training window of some days rates of a shorter statistics window gain nothing.
     """
 
     pairs: tuple[tuple[str, str], ...] = Field((), description="of fields")

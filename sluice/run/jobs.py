@@ -35,6 +35,8 @@ NO_USERS = "the log has no users; set log.user_id"
 NO_ITEMS = "the log has no items to choose from; set log.item_id"
 NO_CROSSES = "crosses.budget is 0, so none are searched; set how many are wanted"
 NO_REQUESTS = "the log has no times, so no past requests; set log.event_time"
+NO_PAIRS = ("no pair has its click rate read; name some in pair_rates.pairs where statistics reach further back than "
+            "training, and judge on validation")
 NO_CHOICE = "prerank.kind is not fscd, which alone chooses fields; set it"
 
 
@@ -226,6 +228,8 @@ def skipped(config: Config) -> dict[str, str]:
         reasons |= dict.fromkeys(("online_items", "two_tower", "pre_ranker", "item_index", "serving"), NO_ITEMS)
     if not config.crosses.budget:
         reasons["crosses"] = NO_CROSSES
+    if not config.pair_rates.pairs or config.pair_rates.model == "none":
+        reasons["pair_rates"] = NO_PAIRS
     if config.prerank_kind != "fscd":
         reasons["prerank"] = (
             NO_ITEMS if log.item_id is None else NO_REQUESTS if log.event_time is None else NO_CHOICE)
