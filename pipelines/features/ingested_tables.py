@@ -1,7 +1,7 @@
 """What ingestion left, as features are made from it: events by day, users and items with one row per key.
 
 What a feature of a day can depend on: that day's events; older ones as far back as counters reach; and, where there are
-sequences, the clicks of all older days.
+sequences, the clicks that the day's users made on any older day.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def read_tables(
 
 
 def _events_for(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str]) -> DataFrame:
-    """All events as far back as counters reach, the clicks of older ones."""
+    """All events as far back as counters reach, of older ones the clicks of these days' users."""
     reached = first_day(min(days), config)
     known = [day for day in days_in(out.events) if day <= max(days)]
     older = [day for day in known if day < reached]
@@ -95,7 +95,13 @@ def _events_for(spark: SparkSession, config: Config, out: Artifacts, days: Seque
     if not older or not any(field.kind == "sequence" for field in config.fields):
         return events
     clicks = read_days(spark, out.events, older).where(F.col(LABEL) == 1)
-    return events.unionByName(clicks, allowMissingColumns=True)
+    theirs = of_users(clicks, read_days(spark, out.events, days))
+    return events.unionByName(theirs, allowMissingColumns=True)
+
+
+def of_users(clicks: DataFrame, rows: DataFrame) -> DataFrame:
+    """The clicks of users of whom there are `rows`. The users are the side of the join that is kept in memory."""
+    return rows.select(USER).distinct().join(clicks, USER)
 
 
 def first_day(day: str, config: Config) -> str:

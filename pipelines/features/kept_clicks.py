@@ -1,7 +1,7 @@
 """The clicks of a log that is taken in passes, read once over all days and kept in narrow files for the passes.
 
 A sequence may list any click before it. Found pass by pass, clicks would cost every pass all older days, of which they
-are a few percent.
+are a few percent. A pass takes those of its own users, so that what it holds does not grow with users who stay away.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, USER
 from pipelines.engine.day_partitions import days_in, read_places
 from pipelines.features.history_features import HistoryFeatures
-from pipelines.features.ingested_tables import Impressions
+from pipelines.features.ingested_tables import Impressions, of_users
 from pipelines.features.sequences import ORDER
 from pipelines.windows.publish_clock import LEARNED
 
@@ -41,11 +41,13 @@ class KeptClicks:
         clicks.write.partitionBy(DAY).parquet(str(self.folder))
 
     def read(self, spark: SparkSession, impressions: Impressions, days: Sequence[str]) -> Impressions:
-        """Those that sequences of `days` may list; where there are none, the `impressions` of these days, without a
-        click as well.
+        """Those that sequences of `days` may list, of whom `impressions`, of these days, are; where there are none,
+        these impressions, without a click as well.
         """
         kept = [self.folder / f"{DAY}={day}" for day in days_in(self.folder) if day <= max(days)]
-        return Impressions(impressions.tables, read_places(spark, kept)) if kept else impressions
+        if not kept:
+            return impressions
+        return Impressions(impressions.tables, of_users(read_places(spark, kept), impressions.frame))
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -59,9 +59,10 @@ def test_impressions_bring_the_tables_columns_and_null_for_a_key_that_it_does_no
     assert {row["_close"] - row["_at"] for row in found.values()} == {3_600_000_000}
 
 
-def test_a_days_features_see_no_later_event_and_of_those_older_than_every_window_the_clicks_of_sequences(
+def test_a_days_features_see_no_later_event_and_of_those_older_than_every_window_the_clicks_of_its_users(
     spark: SparkSession, out: Artifacts
 ) -> None:
+    """The first day is of a user who never came back."""
     counter = {"name": "seen", "kind": "counter", "side": "user", "by": ["uid"], "windows": ["2d"]}
     assert first_day(day(7), config(counter)) == day(4)  # two days, and one to the publish
 
@@ -70,7 +71,7 @@ def test_a_days_features_see_no_later_event_and_of_those_older_than_every_window
         return {row["day"]: row["count"] for row in rows}
 
     assert seen(counter) == {day(n): 2 for n in range(4, 8)}
-    assert seen(counter, *SEQUENCE) == {day(n): 1 if n < 4 else 2 for n in range(8)}
+    assert seen(counter, *SEQUENCE) == {day(n): 1 if n < 4 else 2 for n in range(1, 8)}
 
 
 def test_no_file_of_another_day_is_opened(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ROW, Artifacts
+from contracts.artifacts import DAY, ROW, USER, Artifacts
 from contracts.config.config import Config
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, read_tables
@@ -56,6 +56,17 @@ def test_lists_of_a_day_are_those_from_all_events(spark: SparkSession, out: Arti
     assert any(lists[0].values())
     kept.remove()
     assert not kept.folder.exists()
+
+
+def test_a_pass_holds_no_click_of_a_user_who_stays_away(spark: SparkSession, out: Artifacts) -> None:
+    chosen = config(SEQUENCE)
+    tables = read_tables(spark, chosen, out)
+    impressions = Impressions(tables, tables.impressions([], chosen.label_window))
+    kept = KeptClicks(out.features.with_name("clicks"), HistoryFeatures(chosen, tables.columns(chosen)))
+    kept.write(impressions)
+    of_one = impressions.where((F.col(DAY) == "2026-01-07") & (F.col(USER) == "u0"))
+    found = kept.read(spark, of_one, ["2026-01-07"]).frame.groupBy(USER).count().collect()
+    assert [tuple(row) for row in found] == [("u0", 5)]
 
 
 def test_without_a_sequence_nothing_is_kept(spark: SparkSession, out: Artifacts) -> None:
