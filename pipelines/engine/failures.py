@@ -23,6 +23,7 @@ _UNREADABLE = (
     "ParquetDecodingException",
     "Parquet error",
 )
+_NO_FILE_SYSTEM = ("No FileSystem for scheme", "S3AFileSystem not found")
 _NO_COLUMN = (r"with name (`[^ ]+`) cannot be resolved", r"attribute ObjectName\(\[(.+)\]\) is missing")
 _NO_SYNTAX = ("PARSE_SYNTAX_ERROR", "invalid argument: found ")
 _WORKER_MEMORY = re.compile(r"^ *(?:[\w.]+\.)?(?:Arrow|_Array)?MemoryError\b", re.MULTILINE)
@@ -56,6 +57,9 @@ def explain(error: Exception, what: str, path: str) -> DataError:
     if "DATA_SOURCE_NOT_FOUND" in text or "No data source found" in text:
         return DataError(f"{what}: the engine knows no such format ({first_line(text)}); take another, or Apache Spark "
                          "(spark.master) with its package in spark.settings")
+    if any(mark in text for mark in _NO_FILE_SYSTEM):
+        return DataError(f"{what} ({path}): this Apache Spark has no reader of such addresses; add its package to "
+                         "spark.settings (docs/how-to/clusters.md), or read with the embedded engine")
     if any(mark in text for mark in _UNREADABLE):
         damaged = _file(text) or _damaged(path) or path
         return DataError(f"{what}: {damaged} is damaged or cut short; copy or write this file again")

@@ -20,9 +20,12 @@ TEXT_FORMATS = ("csv", "json")
 def take_rows(log: Log, path: str, rows: int, target: Path) -> int:
     """Writes about `rows` rows of the log at `path` below `target`; returns how many there are.
 
-    Raises ConfigError for a format that only Apache Spark's packages read, and for records of several lines; DataError
-    where there is nothing to read.
+    Raises ConfigError for an address, for a format that only Apache Spark's packages read, and for records of several
+    lines; DataError where there is nothing to read.
     """
+    if "://" in path:
+        raise ConfigError(f"--compare-engines takes rows of a log on this machine, not at {path}: copy a part of it "
+                          "here and give its folder as --data")
     files = files_at(path, "log")
     target.mkdir(parents=True, exist_ok=True)
     kind = log.format.lower()

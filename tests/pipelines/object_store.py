@@ -27,6 +27,14 @@ def object_store(root: Path) -> Iterator[str]:
         server.shutdown()
 
 
+def access(endpoint: str) -> dict[str, str]:
+    """The variables by which readers of S3 reach it."""
+    return {
+        "AWS_ENDPOINT": endpoint, "AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "none", "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 class _Requests(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: Path

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contracts.errors import DataError
@@ -22,6 +23,16 @@ def test_any_other_condition_is_told_in_one_line(spark: SparkSession) -> None:
     ):
         spark.range(1).selectExpr("raise_error('because')").collect()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("said", [
+    "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+    'No FileSystem for scheme "gs"',
+])
+def test_an_address_that_an_engine_cannot_reach_says_what_is_missing(said: str) -> None:
+    with pytest.raises(DataError, match=r"^log \(s3a://b/log\): .*add its package to spark\.settings"), \
+            explained("log", "s3a://b/log"):
+        raise PySparkException(said)
 
 
 def test_our_own_errors_pass(spark: SparkSession) -> None:

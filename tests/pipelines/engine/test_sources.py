@@ -14,7 +14,7 @@ from contracts.errors import ConfigError, DataError, SchemaError
 from pipelines.engine import sources
 from pipelines.engine.failures import explained
 from pipelines.engine.text_files import CORRUPT
-from tests.pipelines.object_store import object_store
+from tests.pipelines.object_store import access, object_store
 
 HELD = ExitStack()
 DDL = "a INT, t TIMESTAMP"
@@ -109,11 +109,8 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """What the address s3a://bucket stands for, on a server of this process."""
     (tmp_path / "bucket").mkdir()
     with object_store(tmp_path) as endpoint:
-        for name, value in {
-            "ENDPOINT": endpoint, "ENDPOINT_URL": endpoint, "ALLOW_HTTP": "true", "REGION": "us-east-1",
-            "ACCESS_KEY_ID": "nobody", "SECRET_ACCESS_KEY": "none", "EC2_METADATA_DISABLED": "true",
-        }.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
+        for name, value in access(endpoint).items():
+            monkeypatch.setenv(name, value)
         yield tmp_path / "bucket"
 
 

@@ -20,6 +20,7 @@ from contracts.summaries.features import FeaturesSummary
 from contracts.windows import read_timed
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, make_features
 from tests.pipelines.jobs.small_log import config, write_log
+from tests.pipelines.object_store import access, object_store
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,15 @@ def test_the_parity_sample_encodes_to_its_ids(done, out):
         assert np.array(rows[f"id:{name}"].to_pylist()).reshape(len(rows), -1).tolist() == block.tolist(), name
     assert set(rows[ROW].to_pylist()) <= set(table(out, "test")[ROW].to_pylist())
     assert {"_user", "_item"} <= set(rows.column_names)
+
+
+def test_a_log_in_an_object_store_makes_what_it_makes_from_files(done, data, tmp_path, monkeypatch):
+    shutil.copytree(data, tmp_path / "shop" / "logs")  # an engine keeps the way to a bucket
+    with object_store(tmp_path) as endpoint:
+        for name, value in access(endpoint).items():
+            monkeypatch.setenv(name, value)
+        stored = make_features(config(), "s3a://shop/logs", Artifacts(tmp_path / "out"))
+    assert stored.model_copy(update={"seconds": {}}) == done[0].model_copy(update={"seconds": {}})
 
 
 def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):

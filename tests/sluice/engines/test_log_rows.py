@@ -56,3 +56,5 @@ def test_what_cannot_be_taken_is_refused(tmp_path: Path) -> None:
         take_rows(Log(path="log", format="delta"), str(tmp_path / "a.csv"), 5, tmp_path / "small")
     with pytest.raises(ConfigError, match="multiLine"):
         take_rows(Log(path="log", format="csv", options={"multiLine": "true"}), str(tmp_path / "a.csv"), 5, tmp_path)
+    with pytest.raises(ConfigError, match="not at s3a://bucket/log: copy a part of it"):
+        take_rows(Log(path="log"), "s3a://bucket/log", 5, tmp_path / "small")
