@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -48,3 +51,13 @@ def test_no_task_holds_more_of_a_key_with_a_third_of_the_events_than_an_hour_of_
     heavy = counts.where(F.col("key") == "heavy").orderBy(MOMENT).collect()
     assert [row[measures[0].column] for row in heavy] == [min(place, 6) for place in range(300)]
     assert 0 < max(int(file.name) for file in tmp_path.iterdir()) <= 3 * 4
+
+
+def test_a_key_that_is_too_much_for_a_task_whole_is_not_in_slices() -> None:
+    """300 thousand impressions in ten days, with 60 MiB beyond what the process needs without them."""
+    script = Path(__file__).with_name("counts_in_little_memory.py")
+    whole, sliced = (subprocess.run([sys.executable, script, how], capture_output=True, text=True, check=False,
+                                    env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])})
+                     for how in ("whole", "sliced"))
+    assert "MemoryError" in whole.stderr
+    assert sliced.stdout == "300000\n", sliced.stderr
