@@ -18,7 +18,7 @@ from serving.server.connection import RankingFailed
 KINDS = ("bid", "stock", "withdraw", "upsert")
 SHARES = (0.75, 0.15, 0.05, 0.05)
 NEW = 0.5  # of the upserts
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.05  # looking takes the server's time, too
 
 
 class DrawnChanges:

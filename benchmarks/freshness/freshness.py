@@ -39,7 +39,7 @@ from benchmarks.serving.open_loop import LoadFigures, offered
 from benchmarks.serving.synthetic_bundle import publish
 from sluice.demo.server_process import ServerProcess
 
-BATCH, WATCHERS, DEADLINE = 50, 8, 2.0
+BATCH, WATCHERS, DEADLINE = 50, 2, 2.0
 KILLED_ITEMS = OUTAGE_ITEMS = 20_000
 
 
@@ -107,8 +107,8 @@ def after_kills(folder: Path, count: int) -> FreshnessFigures:
 def beside_events(folder: Path, seconds: float, per_second: float) -> FreshnessFigures:
     found = events.measure(folder, seconds, per_second)
     print_requests("beside events", found.beside)
-    print(f"{found.sent} events, {len(found.ages)} probes, {found.lost} lost")
-    return FreshnessFigures(events_per_second=found.sent / seconds,
+    print(f"{found.per_second:.0f} events a second, {len(found.ages)} probes, {found.lost} lost")
+    return FreshnessFigures(events_per_second=found.per_second,
                             event_age_p99_s=float(np.quantile(found.ages, 0.99)) if found.ages else None)
 
 

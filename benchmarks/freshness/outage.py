@@ -82,12 +82,14 @@ def measure(folder: Path, bundle: Path, seconds: float) -> OutageFigures:
         put_users(store)
         server = ServerProcess(bundle, folder / "outage.log", options=("--user-store", store.address, "--workers", "2"))
         try:
-            offered(server.target, RATE, 2.0, DEADLINE)
+            begun = time.monotonic()
+            offered(server.target, RATE, BEFORE, DEADLINE)
+            starting = time.monotonic() - begun - BEFORE  # seconds until a generator sends
             found = list[LoadFigures]()
             load = threading.Thread(target=lambda: found.append(
                 offered(server.target, RATE, BEFORE + seconds + AFTER, DEADLINE)))
             load.start()
-            time.sleep(BEFORE)
+            time.sleep(starting + BEFORE)
             store.stop()
             time.sleep(seconds)
             went_on = time.monotonic()

@@ -25,4 +25,5 @@ def test_what_is_sent_is_recorded_every_fifth_a_click(tmp_path: Path) -> None:
             pass
     store.close()
     assert len(kinds) == sender.sent
+    assert sender.rate > 0
     assert kinds.count("click") == len(kinds) // CLICKED
