@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from contracts.features import found_crosses
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCrosses
 from contracts.summaries import summary
-from contracts.summaries.crosses import CrossComparison, CrossesSummary
+from contracts.summaries.crosses import CrossesSummary
 from models.cross_search import search as cross_search
 from models.cross_search.columns import CrossColumns, read
 from models.cross_search.comparison import compare_variants
@@ -42,38 +43,71 @@ DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only
 NAME = "crosses"
 
 
+class OpenComparison(NamedTuple):
+    """A search that is written down, and all that its comparison with baselines needs, here or in another process."""
+
+    config: Config
+    out: Artifacts
+    spec: FeatureSpec
+    outcome: SearchOutcome
+    seed: int
+    found: CrossesSummary
+
+
 def find_crosses(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
     force: bool = False,
-) -> CrossesSummary:
-    """Writes OUT/crosses and returns its summary. Raises DataError where no two columns can be crossed."""
+) -> tuple[CrossesSummary, OpenComparison | None]:
+    """Writes OUT/crosses and returns its summary, and what `compare` then has to do; None where no comparison is wanted
+    or it is there. Raises DataError where no two columns can be crossed."""
     spec = without_crosses(FeatureSpec.read(out.encoding))
     chosen_seed = config.seed if seed is None else seed
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
     digest = _digest(config, chosen_seed, columns)
-    known = _kept(out, digest)
+    known = _kept(out, digest, config)
     if known is not None and not force:
-        return known
+        return known, None
     begin = time.perf_counter()
     (out.crosses / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
         search = search_crosses(config, out, spec, columns, chosen_seed, on_progress)
         _write(out, search, digest)
-        found = _summed_up(search, compare_variants(config, out, spec, search, chosen_seed), begin)
+        found = _summed_up(search, time.perf_counter() - begin)
         summary.write(out.crosses, found)
         track.metrics({"crosses": len(found.crosses), "seconds": found.seconds,
                        **{f"gain.{cross.name}": cross.gain for cross in found.crosses}})
         for path in sorted(out.crosses.iterdir()):
             track.artifact(path)
         track.end()
+    wanted = config.crosses.compare_rows > 0
+    return found, OpenComparison(config, out, spec, search, chosen_seed, found) if wanted else None
+
+
+def compare(search: OpenComparison) -> CrossesSummary:
+    """Adds to the summary what the crosses are worth beside baselines, and returns it."""
+    begin = time.perf_counter()
+    comparison = compare_variants(search.config, search.out, search.spec, search.outcome, search.seed)
+    spent = time.perf_counter() - begin
+    found = search.found.model_copy(update={
+        **(dict(comparison) if comparison else {}), "seconds": search.found.seconds + spent,
+        "phases": {**search.found.phases, "compare": spent}})
+    summary.write(search.out.crosses, found)
+    with Tracker(search.out.out, search.config.name) as tracker:
+        track = tracker.start(f"{NAME} compared", {"seed": search.seed, "rows": found.compare_rows})
+        track.metrics({f"auc.{name}": figures.auc for name, figures in (found.variants or {}).items()})
+        track.artifact(search.out.crosses / summary.FILE)
+        track.end()
     return found
 
 
-def _kept(out: Artifacts, digest: str) -> CrossesSummary | None:
-    """The summary of an equal search before."""
-    known = found_crosses.read(out.crosses)
-    return summary.kept(out.crosses, CrossesSummary) if known is not None and known.digest == digest else None
+def _kept(out: Artifacts, digest: str, config: Config) -> CrossesSummary | None:
+    """The summary of an equal search before, with the comparison where one is wanted."""
+    written = found_crosses.read(out.crosses)
+    if written is None or written.digest != digest:
+        return None
+    known = summary.kept(out.crosses, CrossesSummary)
+    return known if known and (known.variants is not None or not config.crosses.compare_rows) else None
 
 
 def without_crosses(spec: FeatureSpec) -> FeatureSpec:
@@ -154,12 +188,10 @@ def _write(out: Artifacts, search: SearchOutcome, digest: str) -> None:
         save_array(out.crosses / f"adjacency_{number}.npy", layer.astype(np.float32))
 
 
-def _summed_up(search: SearchOutcome, comparison: CrossComparison | None, begin: float) -> CrossesSummary:
-    spent = time.perf_counter() - begin
+def _summed_up(search: SearchOutcome, spent: float) -> CrossesSummary:
     return CrossesSummary(
         crosses=tuple(search.found()), columns=tuple(slot.name for slot in search.columns.slots),
         allowed_pairs=int(search.allowed.sum()) // 2, proposed=len(search.proposals),
         split="time" if len(search.folds) == 1 else "random folds", history=search.history,
-        rows_per_second=search.rows_per_second, **(dict(comparison) if comparison else {}), seconds=spent,
-        phases={**search.seconds, "compare": spent - sum(search.seconds.values())},
+        rows_per_second=search.rows_per_second, seconds=spent, phases=search.seconds,
     )

@@ -11,7 +11,6 @@ import time
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.train import (
     ChannelSummary,
@@ -27,10 +26,9 @@ from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker, unlike_models
 from models.jobs.ranker_training import train_ranker
 from models.jobs.retrieval_training import train_retrieval
-from models.jobs.training_task import TrainingTask
+from models.jobs.training_task import TrainingTask, open_task
 from models.layers.embedding import item_slot
 from models.pair_rates.buckets import co_occurrence
-from models.tracking.tracking import Tracker
 from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 
@@ -48,12 +46,8 @@ def train_models(
     check_ranker(config)
     begin = time.perf_counter()
     world = data_parallel.join(data_parallel.resolve_device(config.train.device))
-    with Tracker(out.out, config.name, silent=world.rank > 0) as tracker:
-        task = TrainingTask(
-            config=config, out=out, spec=FeatureSpec.read(out.encoding), tracker=tracker, force=force, parent=parent,
-            resume=resume,
-            seed=config.seed if seed is None else seed, on_progress=on_progress or (lambda what, done, total: None),
-        )
+    with open_task(config, out, seed=seed, on_progress=on_progress, force=force, parent=parent, resume=resume,
+                   silent=world.rank > 0) as task:
         found = _train_all(task)
     found = found.model_copy(update={"seconds": time.perf_counter() - begin})
     data_parallel.by_first(lambda: summary.write(out.out / "models", found))

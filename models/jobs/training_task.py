@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from contracts.artifacts import Artifacts
@@ -39,3 +41,17 @@ class TrainingTask:
     def early_stopping(self, fresh: bool = False) -> ValidationHalf:
         """Half 0 of the validation window; half 1 calibrates."""
         return ValidationHalf(self.out.examples("validation"), self.spec, 0, fresh)
+
+
+@contextmanager
+def open_task(
+    config: Config, out: Artifacts, *, seed: int | None, on_progress: OnProgress | None, force: bool = False,
+    parent: Parent | None = None, resume: bool = False, silent: bool = False,
+) -> Iterator[TrainingTask]:
+    """Tracked while it is open, unless `silent`; `seed` None is the configuration's."""
+    with Tracker(out.out, config.name, silent=silent) as tracker:
+        yield TrainingTask(
+            config=config, out=out, spec=FeatureSpec.read(out.encoding), tracker=tracker, force=force, parent=parent,
+            resume=resume, seed=config.seed if seed is None else seed,
+            on_progress=on_progress or (lambda what, done, total: None),
+        )

@@ -80,15 +80,20 @@ class Truth:
         """Click probability [N], float64, of impressions with these ids and context columns: those named in CONTEXT,
         `device` and `placement` as strings, `hour` of the day in UTC; others are ignored. Raises DataError for an id,
         a value or a position the world does not have."""
-        users, items = _find(self.user_ids, user_ids, "user"), _find(self.item_ids, item_ids, "item")
+        users, items = self._users.codes(user_ids), self.item_codes(item_ids)
         codes = self.codes(users, items, self.context_codes(context), position)
         return expected_sigmoid(self.logit(codes), self.noise_std)
 
-    def slate(self, user_id: str, context: Mapping[str, str | int]) -> np.ndarray:
+    def item_codes(self, item_ids: np.ndarray) -> np.ndarray:
+        """Places [N] in `item_ids`. Raises DataError for an item the world does not have."""
+        return self._items.codes(item_ids)
+
+    def slate(self, user_id: str, context: Mapping[str, object]) -> np.ndarray:
         """Probability [items] of every item for one user at position 1, in the order of `item_ids`."""
-        return self.probability(
-            np.full(len(self.item_ids), user_id), self.item_ids, {name: np.array([context[name]]) for name in CONTEXT}
-        )
+        items = np.arange(len(self.item_ids))
+        user = np.broadcast_to(self._users.codes(np.array([user_id])), items.shape)
+        shown_in = self.context_codes({name: np.array([context[name]]) for name in CONTEXT})
+        return expected_sigmoid(self.logit(self.codes(user, items, shown_in, 1)), self.noise_std)
 
     def pair_rate(self, samples: int = 200, seed: int = 0) -> np.ndarray:
         """True rate [cities, brands] of each value pair, cities and brands in the order of `values`.
@@ -113,8 +118,16 @@ class Truth:
         for name in CONTEXT:
             if name not in context:
                 raise DataError(f"the context has no column {name!r}; the true probability needs {', '.join(CONTEXT)}")
-            codes[name] = _find(np.array(self.values[name]), np.asarray(context[name]).astype(str), name)
+            codes[name] = _Names(np.array(self.values[name]), name).codes(np.asarray(context[name]).astype(str))
         return codes
+
+    @cached_property
+    def _users(self) -> _Names:
+        return _Names(self.user_ids, "user")
+
+    @cached_property
+    def _items(self) -> _Names:
+        return _Names(self.item_ids, "item")
 
     def codes(self, users: np.ndarray, items: np.ndarray, context: Codes, position: np.ndarray | int) -> Codes:
         """Codes of every field a term may read, for user and item codes of one shape."""
@@ -170,16 +183,22 @@ class Truth:
         )
 
 
-def _find(known: np.ndarray, wanted: np.ndarray, what: str) -> np.ndarray:
-    """Codes of the wanted values, by search in the sorted known ones."""
-    order = np.argsort(known)
-    wanted = np.asarray(wanted)
-    places = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
-    codes = order[places]
-    wrong = known[codes] != wanted
-    if wrong.any():
-        raise DataError(f"the simulated world has no {what} {wanted[wrong][0]!r} ({int(wrong.sum())} such rows)")
-    return codes
+class _Names:
+    """Looks values up in `known` [V], which is sorted once; `what` they are names of."""
+
+    def __init__(self, known: np.ndarray, what: str) -> None:
+        self.known, self.what, self.order = known, what, np.argsort(known)
+
+    def codes(self, wanted: np.ndarray) -> np.ndarray:
+        """Places [N] in `known`. Raises DataError for what is not there."""
+        wanted = np.asarray(wanted)
+        places = np.minimum(np.searchsorted(self.known, wanted, sorter=self.order), len(self.known) - 1)
+        codes = self.order[places]
+        wrong = self.known[codes] != wanted
+        if wrong.any():
+            raise DataError(
+                f"the simulated world has no {self.what} {wanted[wrong][0]!r} ({int(wrong.sum())} such rows)")
+        return np.asarray(codes)
 
 
 def _members(codes: np.ndarray, n: int) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from contracts.errors import ConfigError, SluiceError
 from contracts.summaries import summary
 from contracts.summaries.bundle import ParityFigures
 from contracts.summaries.crosses import CrossesSummary
-from contracts.summaries.demo import ServingFigures
+from contracts.summaries.demo import PairRateEvaluation, ServingFigures
 from contracts.summaries.federated import FederateSummary
 from contracts.summaries.marketplace import SimulatedLog
 from contracts.summaries.prerank import PrerankSummary
@@ -27,6 +27,7 @@ from sluice.demo.server_process import ServerProcess
 from sluice.report.tables import print_models, print_pairs
 from sluice.run import jobs
 from sluice.run.progress import show_progress
+from sluice.run.side_lane import SideLane
 
 if TYPE_CHECKING:
     from pipelines.marketplace.truth import Truth
@@ -61,17 +62,25 @@ def run_demo(
     started = time.perf_counter()
     config, out = demo_config(events, quick), Artifacts(folder)
     demo_folder.clear(folder)
-    simulated = _simulate(config, out, console)
-    run = jobs.run_all(config, out.raw, out, console)
-    server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
-    try:
-        with show_progress(console, "requests and slates"):
-            run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS)
-        if not quick:
-            run = _beyond_the_bundle(run, config, out, console)
-    finally:
-        if not keep_serving:
-            server.stop()
+    with SideLane(("models.jobs.ahead",)) as lane:
+        simulated = _simulate(config, out, console)
+        run = jobs.run_to_models(config, out.raw, out, console, lane=lane)
+        beyond = None if quick else (lane.submit(_pair_rates, config, out), lane.submit(_federated, config, out))
+        run = jobs.run_to_bundle(config, out, console, run)
+        server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
+        try:
+            with show_progress(console, "requests and slates"):
+                run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS)
+            with show_progress(console, "the end of what was left to the process beside"):
+                lane.wait()
+        finally:
+            if not keep_serving:
+                server.stop()
+    run = _with_crosses(run, out)
+    if beyond is not None:
+        pair_rates, rounds = (piece.result() for piece in beyond)
+        run = run.model_copy(
+            update={"pair_rates": pair_rates, "federated": rounds.federated, "settings": rounds.settings})
     run = run.model_copy(update={
         "simulation": simulated, "marketplace_version": config.version,
         "parity": run.bundle.parity if run.bundle else None,
@@ -82,26 +91,15 @@ def run_demo(
     return run
 
 
-def _beyond_the_bundle(run: RunSummary, config: Config, out: Artifacts, console: Console) -> RunSummary:
-    """With the baselines of pair rates, and a few federated rounds."""
-    from sluice.demo.evaluate_pair_rates import evaluate_pair_rates
-
-    with show_progress(console, "pair rates and their baselines"):
-        pair_rates = evaluate_pair_rates(config, out)
-    rounds = _federated(config, out, console)
-    return run.model_copy(
-        update={"pair_rates": pair_rates, "federated": rounds.federated, "settings": rounds.settings})
-
-
 def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, count: int) -> RunSummary:
-    """The models, crosses and pre-ranker of the run, and the slates of its server, against the truth."""
-    from pipelines.marketplace.truth import CONTEXT, Truth
+    """The models and pre-ranker of the run, and the slates of its server, against the truth."""
+    from pipelines.marketplace.truth import Truth
     from sluice.demo import live_requests, oracle
     from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
 
     truth = Truth.load(out.truth)
     visits = serve_visits(config, out, truth, target, count)
-    best = oracle.oracle_auc(truth, oracle.window_rows(out, CONTEXT))
+    best = oracle.best_auc(truth, out)
     models = {
         name: EvaluatedRanker(
             **dict(figures), oracle_auc=best, share_of_oracle=oracle.share_of_oracle(figures.auc, best))
@@ -111,9 +109,18 @@ def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, cou
         "models": models,
         "slate": evaluate_slates(visits, config),
         "serving": live_requests.figures(list(visits.served.values())),
-        "crosses": run.crosses and _evaluated_crosses(run.crosses, truth, best),
         "prerank": run.prerank and _evaluated_prerank(run.prerank, visits, out),
     })
+
+
+def _with_crosses(run: RunSummary, out: Artifacts) -> RunSummary:
+    """With what the process beside found the crosses to be worth, against the truth."""
+    from pipelines.marketplace.truth import Truth
+    from sluice.demo import oracle
+
+    searched, truth = summary.read(out.crosses, CrossesSummary), Truth.load(out.truth)
+    evaluated = searched and _evaluated_crosses(searched, truth, oracle.best_auc(truth, out))
+    return run.model_copy(update={"crosses": evaluated})
 
 
 def _evaluated_crosses(searched: CrossesSummary, truth: Truth, best: float) -> EvaluatedCrosses:
@@ -151,12 +158,18 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> SimulatedLog:
         return simulate(config.simulation, config.seed, out.raw, out.truth)
 
 
-def _federated(config: Config, out: Artifacts, console: Console) -> FederateSummary:
+def _pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | None:
+    """Pair rates and their baselines, against the truth."""
+    from sluice.demo.evaluate_pair_rates import evaluate_pair_rates
+
+    return evaluate_pair_rates(config, out)
+
+
+def _federated(config: Config, out: Artifacts) -> FederateSummary:
     """A few secure rounds over some users of the log, with their figures; what is served stays as it is."""
     from federated.jobs import federate_job
 
-    with show_progress(console, "federated rounds") as progress:
-        return federate_job.federate(config, out, progress.advance, bundle=False)
+    return federate_job.federate(config, out, lambda what, done, total: None, bundle=False)
 
 
 def _finish(folder: Path, run: RunSummary, server: ServerProcess | None, console: Console) -> None:

@@ -38,7 +38,8 @@ def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, coun
     with RankingClient(target) as client:
         client.wait_ready(10)
         served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
-    return ServedVisits(bundle, visits, [market(truth, bundle, visit, config) for visit in visits], served)
+    items = truth.item_codes(np.asarray(bundle.items.keys.keys().to_pylist()))
+    return ServedVisits(bundle, visits, [market(truth, items, bundle, visit, config) for visit in visits], served)
 
 
 def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
@@ -50,11 +51,9 @@ def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
         clicks=shares["clicks"], value=shares["value"], loss=slates.losses(visits.markets, traces))
 
 
-def market(truth: Truth, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:
-    """Truth in the order of the bundle's item rows."""
-    items = bundle.items.keys.keys().to_pylist()
-    context = {name: np.asarray([visit.context[name]]) for name in CONTEXT}
-    probability = truth.probability(np.full(len(items), visit.user), np.asarray(items), context)
+def market(truth: Truth, items: np.ndarray, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:
+    """Truth in the order of the bundle's item rows; `items` are their codes in it."""
+    probability = truth.slate(visit.user, {name: visit.context[name] for name in CONTEXT})[items]
     allowed = np.ones(len(items), dtype=bool)
     row = bundle.users.row(visit.user)
     if row >= 0:

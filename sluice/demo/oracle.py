@@ -32,6 +32,11 @@ def oracle_auc(truth: Truth, rows: dict[str, np.ndarray]) -> float:
     return float(metrics.auc(rows[LABEL], truth.probability(rows[USER], rows[ITEM], context, position=1)))
 
 
+def best_auc(truth: Truth, out: Artifacts) -> float:
+    """That of the run's test window."""
+    return oracle_auc(truth, window_rows(out, CONTEXT))
+
+
 def share_of_oracle(auc: float, best: float) -> float:
     """`best` is the oracle's AUC."""
     return (auc - 0.5) / (best - 0.5)

@@ -26,8 +26,10 @@ from sluice.run.bundle_job import build_bundle
 from sluice.run.needed_folder import need
 from sluice.run.one_process import is_first, refuse_several
 from sluice.run.progress import show_progress
+from sluice.run.side_lane import SideLane
 
 if TYPE_CHECKING:  # the registry is asked by training alone
+    from models.cross_search.job import OpenComparison
     from sluice.release.warm_parent import WarmStartSource
 
 NO_TIMES = "the log has no times: rows were dealt out by hash, and no drift over time can be seen; set log.event_time"
@@ -70,18 +72,31 @@ def check_leaks(config: Config, out: Artifacts, console: Console) -> LeaksSummar
 def run_crosses(
     config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False
 ) -> CrossesSummary:
-    """Searches cross features, then encodes the examples with them unless they already hold them."""
+    """Searches cross features, encodes the examples with them unless they already hold them, and compares them with
+    baselines where that is wanted."""
     refuse_several("crosses")
+    searched, comparison = _search_crosses(config, out, console, seed, force)
+    if comparison is None:
+        return searched
+    from models.cross_search import job as cross_job
+
+    with show_progress(console, "crosses and their baselines"):
+        return cross_job.compare(comparison)
+
+
+def _search_crosses(
+    config: Config, out: Artifacts, console: Console, seed: int | None, force: bool = False
+) -> tuple[CrossesSummary, OpenComparison | None]:
     need(out.encoding, "sluice features")
     from models.cross_search import job as cross_job
     from pipelines.jobs import feature_job
 
     with show_progress(console, "crosses") as progress:
-        searched = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force)
+        found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force)
     if not feature_job.has_found_crosses(config, out):
         with show_progress(console, "features with crosses") as progress:
             feature_job.encode_again(config, out, on_progress=progress.note)
-    return searched
+    return found
 
 
 def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> PairRatesSummary:
@@ -99,23 +114,27 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
 
 def run_train(
     config: Config, out: Artifacts, console: Console, seed: int | None = None,
-    warm_start: WarmStartSource | None = None, resume: bool = False,
+    warm_start: WarmStartSource | None = None, resume: bool = False, lane: SideLane | None = None,
 ) -> TrainSummary:
     """Every configured ranker, the two towers and further channels with their quotas; `warm_start` None starts from
-    nothing, `resume` takes up what was stopped in the middle. Under torchrun the first process alone speaks."""
+    nothing, `resume` takes up what was stopped in the middle. Under torchrun the first process alone speaks. With a
+    `lane` models are trained in its process as well."""
     console = console if is_first() else Console(quiet=True)
     need(out.encoding, "sluice features")
     from models.distributed import data_parallel
     from models.jobs import train_job
     from models.training.warm_start import Parent
     from sluice.release.warm_parent import parent_of
+    from sluice.run.side_training import train_in_two
 
     data_parallel.join(data_parallel.resolve_device(config.train.device))
     found = data_parallel.by_first(lambda: str(parent_of(config, out, warm_start) or "") if warm_start else "")
-    folder = Path(found) if found else None
+    parent = Parent.read(Path(found)) if found else None
     with show_progress(console, "train") as progress:
-        made = train_job.train_models(config, out, seed=seed, on_progress=progress.advance,
-                                      parent=Parent.read(folder) if folder else None, resume=resume)
+        if lane is not None:
+            train_in_two(lane, config, out, seed, parent, progress.advance)
+        made = train_job.train_models(config, out, seed=seed, on_progress=progress.advance, parent=parent,
+                                      resume=resume)
     if made.channels and is_first():
         choose_channel_quotas(config, out, console, seed)
     return made
@@ -199,22 +218,49 @@ def run_all(
     """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
     refuse_several("run")
     started = time.perf_counter()
-    features, leaks = run_features(config, data, out, console)
-    crosses = run_crosses(config, out, console, seed) if config.crosses.budget else None
-    if crosses is not None:
-        features = summary.required(out.features, FeaturesSummary, "sluice features")
-    pretrained = run_pretrain(config, out, console, seed)
-    trained = run_train(config, out, console, seed, warm_start)
-    prerank = run_prerank(config, out, console, seed=seed) if config.prerank_kind == "fscd" else None
-    run = RunSummary(
-        name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
-        ranker=trained.ranker, train=trained, prerank=prerank,
-        retrieval=summary.read(out.channels, ChannelsSummary) if trained.channels else None,
-        bundle=build_bundle(config, out, console), skipped=skipped(config),
-        seconds=round(time.perf_counter() - started, 1),
-    )
+    trained = run_to_models(config, data, out, console, seed, warm_start)
+    run = run_to_bundle(config, out, console, trained, seed)
+    run = run.model_copy(update={"seconds": round(time.perf_counter() - started, 1)})
     summary.write(out.out, run)
     return run
+
+
+def run_to_models(
+    config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
+    warm_start: WarmStartSource | None = None, lane: SideLane | None = None,
+) -> RunSummary:
+    """The part of a run up to its trained models. A `lane` trains some of them, and then compares the crosses with
+    their baselines: what that adds to OUT/crosses/summary.json is not in what this returns."""
+    features, leaks = run_features(config, data, out, console)
+    crosses = comparison = None
+    if config.crosses.budget:
+        if lane is None:
+            crosses = run_crosses(config, out, console, seed)
+        else:
+            crosses, comparison = _search_crosses(config, out, console, seed)
+        features = summary.required(out.features, FeaturesSummary, "sluice features")
+    pretrained = run_pretrain(config, out, console, seed)
+    trained = run_train(config, out, console, seed, warm_start, lane=lane)
+    if lane is not None and comparison is not None:
+        from models.cross_search import job as cross_job
+
+        lane.submit(cross_job.compare, comparison)
+    return RunSummary(
+        name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
+        ranker=trained.ranker, train=trained,
+    )
+
+
+def run_to_bundle(
+    config: Config, out: Artifacts, console: Console, trained: RunSummary, seed: int | None = None
+) -> RunSummary:
+    """The rest of a run whose models are `trained`."""
+    prerank = run_prerank(config, out, console, seed=seed) if config.prerank_kind == "fscd" else None
+    channels = trained.train is not None and trained.train.channels
+    return trained.model_copy(update={
+        "prerank": prerank, "retrieval": summary.read(out.channels, ChannelsSummary) if channels else None,
+        "bundle": build_bundle(config, out, console), "skipped": skipped(config),
+    })
 
 
 def skipped(config: Config) -> dict[str, str]:

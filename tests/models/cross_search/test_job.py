@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from contracts.config.config import Config, parse
 from contracts.errors import DataError
 from contracts.features import found_crosses
 from contracts.summaries.crosses import CrossesSummary
-from models.cross_search.job import find_crosses
+from models.cross_search.job import compare, find_crosses
 from tests.models.crossed_world import (
     FIELDS,
     crossed_columns,
@@ -54,13 +55,17 @@ def world(folder: Path, logit: Callable[[np.ndarray], np.ndarray]) -> Artifacts:
     return out
 
 
+def searched(config: Config, out: Artifacts, force: bool = False) -> CrossesSummary:
+    return find_crosses(config, out, force=force)[0]
+
+
 def parts(figures: CrossesSummary) -> set[frozenset[str]]:
     return {frozenset(cross.parts) for cross in figures.crosses}
 
 
 def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> None:
     out = world(tmp_path, triple_logit())
-    figures = find_crosses(config(), out)
+    figures = searched(config(), out)
     assert frozenset({"f0", "f2", "f4"}) in parts(figures)
     assert figures.split == "time"
     found = found_crosses.read(out.crosses)
@@ -71,40 +76,40 @@ def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> Non
 
 def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
     out = world(tmp_path, pair_logit(0, 4))
-    first = find_crosses(config(), out)
-    assert find_crosses(config(), out) == first
-    assert find_crosses(config(budget=1), out).seconds != first.seconds
-    again = find_crosses(config(), out, force=True)
+    first = searched(config(), out)
+    assert searched(config(), out) == first
+    assert searched(config(budget=1), out).seconds != first.seconds
+    again = searched(config(), out, force=True)
     assert again.crosses == first.crosses
 
 
 def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
     logit = pair_logit(0, 4)
     out = world(tmp_path, logit)
-    first = find_crosses(config(), out)
+    first = searched(config(), out)
     for window in ("validation", "test"):
         shutil.rmtree(out.examples(window))
         write_examples(out.examples(window), crossed_columns(lambda ids: -logit(ids), rows=2000, seed=9))
-    assert find_crosses(config(), out, force=True).crosses == first.crosses
+    assert searched(config(), out, force=True).crosses == first.crosses
 
 
 def test_budgets_are_respected(tmp_path: Path) -> None:
     first, second = pair_logit(0, 4), pair_logit(1, 3)
     out = world(tmp_path, lambda ids: first(ids) + second(ids))
-    assert len(find_crosses(config(), out).crosses) >= 2
-    assert len(find_crosses(config(budget=1), out).crosses) == 1
-    assert find_crosses(config(max_keys=10), out).crosses == ()
+    assert len(searched(config(), out).crosses) >= 2
+    assert len(searched(config(budget=1), out).crosses) == 1
+    assert searched(config(max_keys=10), out).crosses == ()
 
 
 def test_a_pure_parity_of_three_is_the_known_limit(tmp_path: Path) -> None:
     """No pair inside it says anything, so a search in increasing order never comes to the triple."""
-    figures = find_crosses(config(), world(tmp_path, parity_logit(0, 2, 4)))
+    figures = searched(config(), world(tmp_path, parity_logit(0, 2, 4)))
     assert frozenset({"f0", "f2", "f4"}) not in parts(figures)
 
 
 def test_a_parity_of_two_is_found_where_it_is_proposed(tmp_path: Path) -> None:
     """Products of embeddings see a pair that neither field hints at: more than the premise of the search promises."""
-    figures = find_crosses(config(thresholds=[0.0, 1.0]), world(tmp_path, parity_logit(1, 4)))
+    figures = searched(config(thresholds=[0.0, 1.0]), world(tmp_path, parity_logit(1, 4)))
     assert frozenset({"f1", "f4"}) in parts(figures)
 
 
@@ -113,4 +118,20 @@ def test_nothing_to_cross_is_said(tmp_path: Path) -> None:
     spec = crossed_spec()
     spec.model_copy(update={"fields": spec.fields[:1], "has_users": True}).write(out.encoding)
     with pytest.raises(DataError, match="no two of the columns f0 can be crossed"):
-        find_crosses(config(), out)
+        searched(config(), out)
+
+
+def test_a_search_without_its_comparison_is_done_again_and_one_with_it_is_kept(tmp_path: Path) -> None:
+    out, wanted = world(tmp_path, pair_logit(0, 4)), config(compare_rows=1000)
+    found, comparison = find_crosses(wanted, out)
+    assert found.variants is None
+    assert comparison is not None
+    again, comparison = find_crosses(wanted, out)
+    assert comparison is not None
+    compared = compare(pickle.loads(pickle.dumps(comparison)))
+    assert compared.crosses == again.crosses == found.crosses
+    assert compared.variants is not None
+    assert compared.variants["fives"].crosses == len(found.crosses)
+    assert set(compared.phases) == {"search", "prune", "compare"}
+    assert compared.seconds == pytest.approx(again.seconds + compared.phases["compare"])
+    assert find_crosses(wanted, out) == (compared, None)

@@ -53,8 +53,9 @@ def test_a_market_is_the_truth_in_the_order_of_the_bundles_rows() -> None:
     bundle: Any = SimpleNamespace(
         items=SimpleNamespace(keys=SimpleNamespace(keys=lambda: pa.array(truth.values["item"][::-1]))), bids=None,
         users=SimpleNamespace(row=lambda user: 0 if user == known else -1), recent=np.array([[4, 7, -1]]))
-    found = market(truth, bundle, Visit(known, context), CONFIG)
+    items = truth.item_codes(np.asarray(bundle.items.keys.keys().to_pylist()))
+    found = market(truth, items, bundle, Visit(known, context), CONFIG)
     assert found.probability == pytest.approx(truth.slate(known, context)[::-1])
     assert np.flatnonzero(~found.allowed).tolist() == [4, 7]
     assert (found.length, found.reserve) == (CONFIG.serve.default_limit, CONFIG.rerank.reserve_price)
-    assert market(truth, bundle, Visit(truth.values["user"][4], context), CONFIG).allowed.all()
+    assert market(truth, items, bundle, Visit(truth.values["user"][4], context), CONFIG).allowed.all()

@@ -1,0 +1,134 @@
+"""A process beside the one that goes on, for independent pieces of a run, one after the other.
+
+Small networks gain little from a second thread: two processes of one thread each do more than one of two. From the
+first piece on this process keeps half of torch's threads, and the one beside has the other half.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from contracts.errors import SluiceError
+
+T = TypeVar("T")
+
+
+class SideLane:
+    """`with SideLane() as lane: piece = lane.submit(function, 1); ...; piece.result()`.
+
+    Functions and arguments are pickled. `piece.cancel()` takes back what has not begun. A piece that raises raises in
+    `result`, and in `wait`; SluiceError where the process died. Leaving the block by an error ends the process, else
+    what was given is waited for.
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        """`modules` are imported at once, before the first piece."""
+        self._modules = tuple(modules)
+
+    def __enter__(self) -> Self:
+        context = get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._all = _threads()
+        self._process = context.Process(
+            target=_work, args=(theirs, self._modules, max(self._all // 2, 1)), name="side-lane", daemon=True)
+        self._process.start()
+        theirs.close()
+        self._queue = ThreadPoolExecutor(1, thread_name_prefix="side-lane")
+        self._pieces: list[Future[Any]] = []
+        self._before = 0
+        return self
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Does `function(*arguments)` after all pieces before it."""
+        if not self._before:
+            self._share_threads()
+        piece = self._queue.submit(self._done, function, arguments)
+        self._pieces.append(piece)
+        return piece
+
+    def wait(self) -> None:
+        """Until all is done that was not taken back. Raises what the first piece raised that failed."""
+        for piece in self._pieces:
+            if not piece.cancelled():
+                piece.result()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._process.terminate()
+        self._queue.shutdown(cancel_futures=error is not None)
+        self._connection.close()
+        self._process.join()
+        if self._before:
+            import torch
+
+            torch.set_num_threads(self._before)
+
+    def _share_threads(self) -> None:
+        import torch
+
+        self._before = torch.get_num_threads()
+        torch.set_num_threads(max(self._all - self._all // 2, 1))
+
+    def _done(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        try:
+            self._connection.send((function, arguments))
+            value, error = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            raise SluiceError(f"the process beside this one died with exit code {self._process.exitcode} in "
+                              f"{function.__module__}.{function.__name__}; is there memory for both?") from None
+        if error is not None:
+            raise error
+        return cast(T, value)
+
+
+def _threads() -> int:
+    """As many as torch would take: OMP_NUM_THREADS, or the cores that this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdecimal() else os.cpu_count() or 1
+
+
+def _work(connection: Connection, modules: Sequence[str], threads: int) -> None:
+    """Answers (function, arguments) with (value, error) until the other side closes; ends with the process that began
+    it, however that ended."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch load, so set before
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for module in modules:
+        import_module(module)
+    while True:
+        try:
+            function, arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer: tuple[Any, Exception | None] = (function(*arguments), None)
+        except Exception as error:
+            answer = (None, _portable(error))
+        connection.send(answer)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _portable(error: Exception) -> Exception:
+    """As it is where pickle brings it back whole, else a SluiceError that says the same."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return SluiceError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,25 @@
+"""The models of a run trained in two processes: this one takes them from the front, the one beside from the back."""
+
+from __future__ import annotations
+
+from contracts.artifacts import Artifacts
+from contracts.config.config import Config
+from models.jobs.ahead import make_ahead, names_ahead
+from models.training.progress import OnProgress
+from models.training.warm_start import Parent
+from sluice.run.side_lane import SideLane
+
+
+def train_in_two(
+    lane: SideLane, config: Config, out: Artifacts, seed: int | None, parent: Parent | None, on_progress: OnProgress
+) -> None:
+    """Leaves finished folders, which the train job takes up. Raises what training raises, in either process."""
+    names = names_ahead(config, out)
+    beside = {name: lane.submit(make_ahead, config, out, [name], seed, parent) for name in reversed(names)}
+    for name in names:
+        if beside[name].cancel():
+            make_ahead(config, out, [name], seed, parent, on_progress)
+    for name, piece in beside.items():
+        if not piece.cancelled():
+            on_progress(f"{name}, beside", 0, 1)
+            piece.result()
