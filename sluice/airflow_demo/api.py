@@ -68,12 +68,16 @@ class AirflowApi:
 
     def wait(self, dag: str, run: str, seconds: float) -> dict[str, str]:
         """The states of the run's tasks when it has ended. Raises SluiceError when it has not in time."""
-        end, place = time.monotonic() + seconds, f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}"
-        while self.call("GET", place)["state"] not in ENDED:
+        end = time.monotonic() + seconds
+        while not self.ended(dag, run):
             if time.monotonic() > end:
                 raise SluiceError(f"{dag} {run!r} has not ended after {seconds:g} s; look at {self.address}")
             time.sleep(POLL_SECONDS)
         return self.states(dag, run)
+
+    def ended(self, dag: str, run: str) -> bool:
+        """Whether the run is over, well or not."""
+        return self.call("GET", f"dags/{dag}/dagRuns/{urllib.parse.quote(run)}")["state"] in ENDED
 
     def states(self, dag: str, run: str) -> dict[str, str]:
         """By task; "None" for one that has not been looked at yet."""

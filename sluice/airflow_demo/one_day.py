@@ -7,25 +7,30 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
 from contracts.artifacts import Artifacts
 from contracts.errors import SluiceError
 from contracts.release import gate, watch
-from contracts.release.gate import GateSummary
-from contracts.release.watch import WatchSummary
+from contracts.release.gate import GateSummary, RankingGain
+from contracts.release.watch import WatchFigure, WatchSummary
 from contracts.summaries import summary
 from contracts.summaries.airflow_demo import DemoDay
 from contracts.summaries.quality import QualitySummary
 from pipelines.jobs import quality_job
 from sluice.airflow_demo import daily_config
-from sluice.airflow_demo.api import AirflowApi
+from sluice.airflow_demo.api import POLL_SECONDS, AirflowApi
+from sluice.airflow_demo.day_visits import DayVisits
 from sluice.airflow_demo.demo_world import FIELDS, HISTORY, DemoWorld, Sections, sections
 from sluice.airflow_demo.market_days import read_answers
 from sluice.airflow_demo.site_users import SiteUsers
 from sluice.release.click_log import read as read_clicks
 
 POISONED, WORSE, DRIFTING = 4, 5, 6
-CLICK_DROPOFF = 0.65
-RUN_SECONDS = 1800.0
+CLICK_DROPOFF = 0.8
+RUN_SECONDS, LOG_SECONDS = 1800.0, 60.0
+FIRST_SHARE = 0.5  # of a day's visits, sent as soon as its champion is served, while the run watches it
+WATCH = {"watch_seconds": 20, "watch_every": 5, "pick_up_seconds": 300}
 DAILY = "daily_ranking"
 
 
@@ -38,47 +43,56 @@ class RunOutcome:
 
 
 class Day:
-    """One day: its run, what came of it, and the figures of what was answered meanwhile."""
+    """One day: its run, what came of it, and the figures of what was answered meanwhile.
 
-    def __init__(self, number: int, world: DemoWorld, api: AirflowApi, users: SiteUsers) -> None:
-        self.number, self.world, self.api, self.users = number, world, api, users
+    `users` visit all the time, so that a request that fails is seen; the log's next day holds `visits` alone.
+    """
+
+    def __init__(self, number: int, world: DemoWorld, api: AirflowApi, users: SiteUsers, visits: DayVisits) -> None:
+        self.number, self.world, self.api, self.users, self.visits = number, world, api, users, visits
         self.log_day = HISTORY + number - 1
         self.name = world.days.date(self.log_day)
         self.out = Artifacts(world.runs / self.name)
         self.started, self.first = datetime.now(UTC), len(users.outcomes)
+        self.begun, self.before = time.monotonic(), world.champion()
 
     def run(self) -> RunOutcome:
         """Triggers the run over the log up to the evening before, with the day's mishap, and waits for its end."""
-        conf: dict[str, int | str] = {"watch_seconds": 60, "watch_every": 5, "pick_up_seconds": 120}
+        conf: dict[str, int | str] = {**WATCH}
         if self.number == WORSE:
             worse = sections(self.world.events)["train"] | {"ranker": "popularity"}
             conf["config"] = str(self._config({"train": worse}))
         if self.number == POISONED:
             self.world.days.poison(self.log_day)
-        run = self.api.trigger(DAILY, self.name, conf)
         if self.number == DRIFTING:
-            self._turn_away(run)
-        states = self.api.wait(DAILY, run, RUN_SECONDS)
+            conf["watch_seconds"] = int(RUN_SECONDS)  # it ends with what it waits for
+        run = self.api.trigger(DAILY, self.name, conf)
+        states = self._visited(run)
         refused = self._refused(states)
         if states["quality"] == "failed":
             self.world.say(f"day {self.number}   {refused}; the champion serves on, the day is delivered again")
             self.world.days.deliver(self.log_day, *(self.world.last_log or ()))
             self.api.clear(DAILY, run, "features")
-            states = self.api.wait(DAILY, run, RUN_SECONDS)
+            states = self._visited(run)
+            again = self._refused(states)
+            refused += f"; delivered again, {again}" if again else ""
         return RunOutcome(refused, self._rolled_back(states))
+
+    def _visited(self, run: str) -> dict[str, str]:
+        """The run's states at its end; once it has changed the champion, the day's first visits come to that."""
+        while not self.api.ended(DAILY, run) and self.world.champion() == self.before:
+            time.sleep(POLL_SECONDS)
+        champion = self.world.champion()
+        if champion != self.before and not self.visits.asked:
+            if self.number == DRIFTING:
+                self.users.click_dropoff[champion] = self.visits.click_dropoff[champion] = CLICK_DROPOFF
+            self.visits.follow(champion)
+            self.visits.send(round(self.world.visits * FIRST_SHARE))
+        return self.api.wait(DAILY, run, RUN_SECONDS)
 
     def _config(self, changed: Sections) -> Path:
         target = self.world.folder / f"day-{self.number}.toml"
         return daily_config.write(target, sections(self.world.events) | changed, FIELDS).resolve()
-
-    def _turn_away(self, run: str) -> None:
-        """From the moment the new champion is promoted, its slates get a third of the clicks."""
-        old, end = self.world.champion(), time.monotonic() + RUN_SECONDS
-        while self.world.champion() == old:
-            if time.monotonic() > end or "failed" in self.api.states(DAILY, run).values():
-                return
-            time.sleep(0.5)
-        self.users.click_dropoff[self.world.champion()] = CLICK_DROPOFF
 
     def _refused(self, states: dict[str, str]) -> str:
         """In the words of the gate; empty where none refused. Raises SluiceError where something else went wrong."""
@@ -100,30 +114,56 @@ class Day:
         return "; ".join(summary.required(self.out.out / watch.FOLDER, WatchSummary, "sluice watch").reasons)
 
     def close(self, outcome: RunOutcome) -> DemoDay:
-        """The day's figures; delivers what was answered as the next run's log."""
-        self.users.flush()
-        time.sleep(2)  # the response log is written each second
-        until, requests = datetime.now(UTC), self.users.outcomes[self.first:]
-        answers = read_answers(self.world.answers, self.started, until, self.world.most_answers)
+        """The rest of the visits come to whatever is champion by now; delivers them as the next run's log."""
+        champion = self.world.champion()
+        self.visits.follow(champion)
+        self.visits.send(self.world.visits - len(self.visits.asked))
+        requests = self.users.outcomes[self.first:]
+        answers = self._answers()
         clicks = read_clicks(self.world.config, self.world.clicks)
         clicks = clicks.rename_columns(["request_id", "item_id", "event_time"])
         self.world.last_log = (answers, clicks)
         rows = self.world.days.deliver(self.log_day + 1, answers, clicks)
         failed = [request for request in requests if request.code != "OK"]
+        gain, watched = self._gain(), self._watched()
         return DemoDay(
-            day=self.number, log_until=self.name, bundle=self.world.champion(), refused=outcome.refused,
+            day=self.number, log_until=self.name, bundle=champion, refused=outcome.refused,
             rolled_back=outcome.rolled_back, requests=len(requests), failed_requests=len(failed),
             failures=tuple(sorted({request.code for request in failed})),
             served_bundles=tuple(sorted({request.version for request in requests if request.version})),
-            logged_rows=rows, share_of_oracle=round(self.world.days.share_of_oracle(answers), 4),
+            visits=answers.num_rows, logged_rows=rows, gain=gain and gain.value, gain_low=gain and gain.low,
+            predicted_over_observed=watched and watched.value,
+            share_of_oracle=round(self.world.days.share_of_oracle(answers), 4),
+            seconds=round(time.monotonic() - self.begun, 1),
         )
+
+    def _answers(self) -> pa.Table:
+        """To all visits of the day, when the response log holds them. Raises SluiceError where it does not in time."""
+        end = time.monotonic() + LOG_SECONDS
+        while True:
+            found = read_answers(self.world.answers, self.started, datetime.now(UTC), self.visits.asked)
+            if found.num_rows == len(self.visits.asked):
+                return found
+            if time.monotonic() > end:
+                raise SluiceError(f"day {self.number}: the response log holds {found.num_rows} of "
+                                  f"{len(self.visits.asked)} visits after {LOG_SECONDS:g} s")
+            time.sleep(POLL_SECONDS)
+
+    def _gain(self) -> RankingGain | None:
+        """Challenger minus champion, as the promotion gate found it."""
+        verdict = summary.read(self.out.out / gate.FOLDER, GateSummary)
+        return verdict.difference if verdict else None
+
+    def _watched(self) -> WatchFigure | None:
+        """Predicted over observed clicks, as the watch saw them last."""
+        verdict = summary.read(self.out.out / watch.FOLDER, WatchSummary)
+        figures = {figure.name: figure for figure in verdict.figures} if verdict else {}
+        return figures.get("predicted_over_observed")
 
 
 def describe(day: DemoDay) -> str:
     """The day as one line."""
-    happened = (f"promoted, then rolled back: {day.rolled_back}" if day.rolled_back else
-                f"refused: {day.refused}" if day.refused else "promoted")
-    return (f"day {day.day}   {happened}; champion {day.bundle}, {day.requests} requests, "
+    return (f"day {day.day}   {day.happened}; champion {day.bundle}, {day.requests} requests, "
             f"{day.failed_requests} failed, share of oracle {day.share_of_oracle:.3f}")
 
 

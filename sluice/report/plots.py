@@ -6,6 +6,7 @@ import io
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from contracts.summaries.airflow_demo import DemoDay
 from contracts.summaries.days import PlatformDay
 from contracts.summaries.demo import SlateEvaluation, StageLosses
 from contracts.summaries.federated import SettingFigures
@@ -140,6 +141,24 @@ def day_lines(days: Sequence[PlatformDay]) -> str:
     axes.set_xlabel("day")
     axes.set_ylabel("share of the oracle's clicks")
     axes.legend(frameon=False)
+    return _svg(figure)
+
+
+def demo_days(days: Sequence[DemoDay]) -> str:
+    """Share of the oracle's value of each day under Airflow; days with a mishap are hatched and named."""
+    if not days:
+        return ""
+    figure, axes = _canvas()
+    bars = axes.bar([day.day for day in days], [day.share_of_oracle for day in days], color=ACCENT, edgecolor="white")
+    for bar, day in zip(bars, days, strict=True):
+        if day.mishap:
+            bar.set_color(ALARM)
+            bar.set_hatch("//")
+            bar.set_edgecolor("white")
+    axes.bar_label(bars, [f"{day.share_of_oracle:.3f}\n{day.mishap}" for day in days], padding=3, color=INK, fontsize=7)
+    axes.set_ylim(0.0, 1.15)
+    axes.set_xlabel("day")
+    axes.set_ylabel("share of the oracle's value")
     return _svg(figure)
 
 

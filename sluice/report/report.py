@@ -25,17 +25,9 @@ PAGE = "report.html"
 def write_report(folder: Path, since: Path | None = None) -> Path:
     """Writes DIR/report.html; `since` is the run that it is compared with, None: the last one reported of this folder.
     Raises DataError where a folder holds no run, or a summary that is damaged."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     run = gathered(folder)
-    environment = Environment(
-        loader=PackageLoader("sluice.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["figure"] = figure
-    page = environment.get_template(PAGE).render(
-        look=look(),
-        tables=tables(),
+    page = rendered(
+        PAGE,
         run=run,
         changes=changes(folder, run, since),
         columns=MODEL_COLUMNS,
@@ -50,6 +42,18 @@ def write_report(folder: Path, since: Path | None = None) -> Path:
     path = folder / PAGE
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def rendered(template: str, **values: object) -> str:
+    """A template of this room with these values in it."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("sluice.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["figure"] = figure
+    return environment.get_template(template).render(look=look(), tables=tables(), **values)
 
 
 def drawn(run: RunSummary, curve: ReliabilityCurve | None) -> dict[str, str]:

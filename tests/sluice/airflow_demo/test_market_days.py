@@ -16,6 +16,7 @@ from sluice.airflow_demo.market_days import MarketDays, read_answers
 from tests.serving.logged_responses import logged
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+VISITS = [f"q{number}" for number in range(20)]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def log_answers(folder, days: MarketDays, best: bool) -> None:
 
 def test_a_day_holds_the_old_rule_s_rows_and_the_answers_at_their_hour(days, tmp_path):
     log_answers(tmp_path, days, best=True)
-    answers = read_answers(tmp_path, NOW, NOW + timedelta(hours=1), 100)
+    answers = read_answers(tmp_path, NOW, NOW + timedelta(hours=1), VISITS)
     first = answers.filter(pc.field("request_id") == "q3")["items"][0][0].as_py()
     clicks = pa.table({"request_id": ["q3"], "item_id": [first]})
     alone, both = days.deliver(1), days.deliver(1, answers, clicks)
@@ -55,17 +56,18 @@ def test_a_day_holds_the_old_rule_s_rows_and_the_answers_at_their_hour(days, tmp
     assert clicked["event_time"][0].as_py() > min(times)
 
 
-def test_answers_outside_the_stretch_and_failed_ones_are_left_out(days, tmp_path):
+def test_answers_outside_the_stretch_failed_ones_and_those_to_others_are_left_out(days, tmp_path):
     log_answers(tmp_path, days, best=True)
-    found = read_answers(tmp_path, NOW + timedelta(seconds=5), NOW + timedelta(seconds=15), 100)
-    assert found["request_id"].to_pylist() == [f"q{number}" for number in range(5, 15)]
-    assert read_answers(tmp_path, NOW, NOW + timedelta(hours=1), 4).num_rows == 4
+    found = read_answers(tmp_path, NOW + timedelta(seconds=5), NOW + timedelta(seconds=15), VISITS)
+    assert found["request_id"].to_pylist() == sorted(f"q{number}" for number in range(5, 15))
+    some = read_answers(tmp_path, NOW, NOW + timedelta(hours=1), ["q2", "bad", "q11", "never"])
+    assert some["request_id"].to_pylist() == ["q11", "q2"]
 
 
 def test_the_best_slates_reach_the_oracle_and_the_worst_do_not(days, tmp_path):
     log_answers(tmp_path / "best", days, best=True)
     log_answers(tmp_path / "worst", days, best=False)
-    shares = [days.share_of_oracle(read_answers(tmp_path / name, NOW, NOW + timedelta(hours=1), 100))
+    shares = [days.share_of_oracle(read_answers(tmp_path / name, NOW, NOW + timedelta(hours=1), VISITS))
               for name in ("best", "worst")]
     assert shares[0] == pytest.approx(1.0)
     assert shares[1] < 0.2

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from contracts.artifacts import Artifacts
-from contracts.config.stages import Serve
 from contracts.errors import SluiceError
 from contracts.release import gate, watch
 from contracts.release.gate import GateSummary
@@ -18,16 +15,16 @@ from contracts.summaries import summary
 from contracts.summaries.quality import QualitySummary
 from pipelines.jobs import quality_job
 from serving.response_log.response_log import ResponseLog
-from serving.server.translation import to_query
 from sluice.airflow_demo.api import AirflowApi
+from sluice.airflow_demo.day_visits import DayVisits
 from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
-from sluice.airflow_demo.one_day import Day, RunOutcome, describe, first_champion
-from sluice.airflow_demo.site_users import SHOWN_ITEMS, SiteUsers
+from sluice.airflow_demo.one_day import CLICK_DROPOFF, DRIFTING, Day, RunOutcome, describe, first_champion
+from sluice.airflow_demo.site_users import SiteUsers
 from sluice.airflow_demo.steady_load import Outcome
-from tests.serving.logged_responses import logged
+from sluice.airflow_demo.visitors import SHOWN_ITEMS
 from tests.sluice.airflow_demo.airflow_page import airflow_page
 from tests.sluice.airflow_demo.planned_days import planned_days
-from tests.sluice.airflow_demo.visits import visit
+from tests.sluice.airflow_demo.ranking_page import ranking_page
 
 GOOD = {"quality": "success", "promote": "success", "watch": "success", "roll_back": "skipped"}
 
@@ -44,10 +41,14 @@ def users(world) -> SiteUsers:
     return SiteUsers("127.0.0.1:1", 1.0, world.days.world, world.clicks, 5)
 
 
+def visits(world: DemoWorld, number: int, target: str = "127.0.0.1:1") -> DayVisits:
+    return DayVisits(target, world.days.world, world.clicks, 5, number)
+
+
 def outcome(world: DemoWorld, users: SiteUsers, number: int, *states: dict[str, str]) -> tuple[RunOutcome, list]:
     with airflow_page(*states) as page:
         page.run_states = ["success"]
-        return Day(number, world, AirflowApi(page.address), users).run(), page.requests
+        return Day(number, world, AirflowApi(page.address), users, visits(world, number)).run(), page.requests
 
 
 def test_the_history_is_searched_and_run_over_before_anybody_visits(world):
@@ -105,22 +106,39 @@ def test_any_other_failure_ends_the_demo(world, users):
 
 
 def test_a_day_ends_with_its_figures_and_the_next_ones_log(world, users):
-    with airflow_page(GOOD) as page:
-        day = Day(1, world, AirflowApi(page.address), users)
-    log, truth = ResponseLog(world.answers), world.days.world[2]
-    for number in range(30):
-        request, items = visit(users, truth, best=number % 2 == 0)
-        context = {name: str(value) for name, value in to_query(request, Serve()).context.items()}
-        log.append(logged(
-            request.request_id, items, time=day.started + timedelta(seconds=1), user=request.user_id, context=context,
-            version="m-1", created=datetime.now(UTC)))
+    log = ResponseLog(world.answers)
+    with airflow_page(GOOD) as page, ranking_page(world.days.world[2].values["item"], "m-1", log=log) as site:
+        day = Day(1, world, AirflowApi(page.address), users, visits(world, 1, site.target))
+        users.outcomes += [Outcome(0.0, "kept", "OK", 0.1, "m-1"), Outcome(0.0, "new", "UNAVAILABLE: gone", 0.1, "")]
+        figures = day.close(RunOutcome(refused="quality: nulls"))
     log.close()
-    users.outcomes += [Outcome(0.0, "kept", "OK", 0.1, "m-1"), Outcome(0.0, "new", "UNAVAILABLE: gone", 0.1, "")]
-    figures = day.close(RunOutcome(refused="quality: nulls"))
     assert (figures.requests, figures.failed_requests, figures.failures) == (2, 1, ("UNAVAILABLE: gone",))
     assert (figures.served_bundles, figures.refused) == (("m-1",), "quality: nulls")
     assert 0 < figures.share_of_oracle < 1
-    assert figures.logged_rows == world.days.deliver(day.log_day + 1) + world.most_answers * SHOWN_ITEMS
+    assert figures.visits == world.visits == 4
+    assert figures.logged_rows == world.days.deliver(day.log_day + 1) + world.visits * SHOWN_ITEMS
+
+
+@pytest.mark.parametrize(("number", "dropped"), [(1, {}), (DRIFTING, {"m-2": CLICK_DROPOFF})])
+def test_half_of_the_visits_come_to_a_new_champion_at_once(world, users, monkeypatch, number, dropped):
+    champions = iter(["m-1", "m-1"])
+    monkeypatch.setattr(world, "champion", lambda: next(champions, "m-2"))
+    with airflow_page(GOOD) as page, ranking_page(world.days.world[2].values["item"], "m-1", "m-2") as site:
+        page.run_states = ["running", "running", "running", "success"]
+        day = Day(number, world, AirflowApi(page.address), users, visits(world, number, site.target))
+        assert day.run() == RunOutcome()
+    assert len(day.visits.asked) == world.visits // 2
+    assert day.visits.click_dropoff == users.click_dropoff == dropped
+
+
+def test_a_day_refused_twice_says_so(world, users):
+    day = world.days.date(HISTORY + 3)
+    summary.write(quality_job.folder_of(Artifacts(world.runs / day), day), QualitySummary(
+        day=day, history=(), judged=1, refused=("null_rate.device: 0.7",), columns=("device",), figures=()))
+    summary.write(world.runs / day / gate.FOLDER, GateSummary(challenger="m-4", reasons=("GAUC: worse",)))
+    world.days.deliver(HISTORY + 3)
+    found, _ = outcome(world, users, 4, GOOD | {"quality": "failed"}, GOOD | {"promote": "failed"})
+    assert found.refused == "quality: null_rate.device: 0.7; delivered again, promotion: GAUC: worse"
 
 
 def test_a_day_is_one_line_that_says_what_happened():

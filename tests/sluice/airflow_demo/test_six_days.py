@@ -21,6 +21,7 @@ def test_six_days_as_planned_are_no_complaint():
 @pytest.mark.parametrize(("number", "figures"), [
     (2, {"failed_requests": 1}), (4, {"refused": ""}), (5, {"refused": "quality: nulls"}), (6, {"rolled_back": ""}),
     (1, {"refused": "promotion: GAUC"}), (3, {"rolled_back": "clicks"}),
+    (4, {"refused": "quality: nulls; delivered again, promotion: GAUC"}),
 ])
 def test_anything_else_is(number, figures):
     with pytest.raises(SluiceError, match=f"did not go as planned: day {number}"):

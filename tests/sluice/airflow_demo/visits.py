@@ -7,12 +7,12 @@ import numpy as np
 from contracts.config.stages import Serve
 from serving.proto import sluice_pb2 as pb
 from serving.server.translation import to_query
-from sluice.airflow_demo.site_users import SHOWN_ITEMS, SiteUsers
+from sluice.airflow_demo.visitors import SHOWN_ITEMS, Visitors
 
 
-def visit(users: SiteUsers, truth, best: bool, version: str = "market-1") -> tuple[pb.RankRequest, list[str]]:
+def visit(users: Visitors, truth, best: bool, version: str = "market-1") -> tuple[pb.RankRequest, list[str]]:
     """One visit, answered with the items of most, or least, worth to the user by the truth: (request, items shown)."""
-    request = users.request("")
+    request = users.request()
     order = np.argsort(truth.slate(request.user_id, to_query(request, Serve()).context))
     chosen = order[::-1][:SHOWN_ITEMS] if best else order[:SHOWN_ITEMS]
     items = [truth.values["item"][code] for code in chosen]

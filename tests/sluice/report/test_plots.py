@@ -10,6 +10,7 @@ from contracts.summaries.demo import SlateEvaluation, SlateShares, StageLosses
 from contracts.summaries.run import EvaluatedRanker, RunSummary
 from sluice.report import plots
 from tests.sluice import run_records as records
+from tests.sluice.airflow_demo.planned_days import planned_days
 
 SLATE = SlateEvaluation(
     clicks=SlateShares(random=0.2, popularity=0.4, funnel=0.8123),
@@ -27,6 +28,7 @@ DRAWN = {
     "training": plots.training_curves(MODELS),
     "federated": plots.federated_curves(SETTINGS),
     "days": plots.day_lines([DAY, DAY.model_copy(update={"day": 9})]),
+    "days under Airflow": plots.demo_days(planned_days()),
     "slates": plots.slate_bars(SLATE),
     "losses": plots.stage_losses(SLATE.loss),
     "fields": plots.field_bars(LEAKS.fields, LEAKS.suspected),
@@ -46,8 +48,8 @@ def test_what_is_there_is_drawn_and_fetches_nothing(name: str) -> None:
 def test_what_is_not_there_is_not_drawn() -> None:
     nothing = [
         plots.model_bars({}), plots.reliability(None), plots.training_curves({}), plots.federated_curves({}),
-        plots.day_lines(()), plots.slate_bars(None), plots.stage_losses(None), plots.field_bars({}, ()),
-        plots.value_rates(()), plots.prerank_frontier(None), plots.heat_maps({}, []),
+        plots.demo_days(()), plots.day_lines(()), plots.slate_bars(None), plots.stage_losses(None),
+        plots.field_bars({}, ()), plots.value_rates(()), plots.prerank_frontier(None), plots.heat_maps({}, []),
         plots.job_seconds(RunSummary(name="x")),
     ]
     assert nothing == [""] * len(nothing)

@@ -1,0 +1,20 @@
+"""The page of days under Airflow: every day in its table, what happened in the words of who refused, one plot."""
+
+from __future__ import annotations
+
+from contracts.summaries.airflow_demo import AirflowDemoSummary
+from sluice.report.days import write_days
+from tests.sluice.airflow_demo.planned_days import planned_days
+
+
+def test_every_day_is_in_the_table_and_the_plot_is_there(tmp_path):
+    days = planned_days()
+    days[1] = days[1].model_copy(update={"gain": -0.00312, "gain_low": -0.00587, "predicted_over_observed": 1.25})
+    page = write_days(tmp_path, AirflowDemoSummary(days=tuple(days), events=30_000, rate=5.0, seconds=700.0))
+    text = page.read_text(encoding="utf-8")
+    for day in days:
+        assert f"<td>{day.day}</td><td>{day.happened}</td><td>{day.bundle}</td>" in text
+    assert "<td>-0.0031</td><td>-0.0059</td><td>1.2500</td>" in text
+    assert "30,000 impressions" in text
+    assert text.count("<svg") == 1
+    assert " src=" not in text
