@@ -78,7 +78,7 @@ def run_demo(
                 server.stop()
     run = _with_crosses(run, out)
     if beyond is not None:
-        pair_rates, rounds = (piece.result() for piece in beyond)
+        pair_rates, rounds = beyond[0].result(), beyond[1].result()
         run = run.model_copy(
             update={"pair_rates": pair_rates, "federated": rounds.federated, "settings": rounds.settings})
     run = run.model_copy(update={

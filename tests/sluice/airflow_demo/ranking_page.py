@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ class RankingPage(RankingServicer):
     """`versions` are named one after the other, the last one for ever; `requests` are those that came, which a `log`
     keeps as the server's does."""
 
-    def __init__(self, items: list[str], versions: list[str], log: ResponseLog | None) -> None:
+    def __init__(self, items: Sequence[str], versions: list[str], log: ResponseLog | None) -> None:
         self.items, self.versions, self.requests, self.log = items, versions, list[Any](), log
         self.target = ""
 
@@ -39,7 +39,7 @@ class RankingPage(RankingServicer):
 
 
 @contextmanager
-def ranking_page(items: list[str], *versions: str, log: ResponseLog | None = None) -> Iterator[RankingPage]:
+def ranking_page(items: Sequence[str], *versions: str, log: ResponseLog | None = None) -> Iterator[RankingPage]:
     page, server = RankingPage(items, list(versions), log), grpc.server(ThreadPoolExecutor(2))
     add_RankingServicer_to_server(page, server)
     page.target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
