@@ -114,7 +114,7 @@ ROOMS = {
     "serving.why_not": "bundle request stages",
     "serving.workers": "access server",
     "sluice": "commands report",
-    "sluice.airflow_demo": "demo release",
+    "sluice.airflow_demo": "demo release report",
     "sluice.commands": "demo engines init release report run",
     "sluice.demo": "report run",
     "sluice.dev": "sluice",
