@@ -114,7 +114,7 @@ def _work(connection: Connection, modules: Sequence[str], threads: int) -> None:
         try:
             answer: tuple[Any, Exception | None] = (function(*arguments), None)
         except Exception as error:
-            answer = (None, _portable(error))
+            answer = (None, portable(error))
         connection.send(answer)
 
 
@@ -125,7 +125,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """As it is where pickle brings it back whole, else a SluiceError that says the same."""
     try:
         pickle.loads(pickle.dumps(error))

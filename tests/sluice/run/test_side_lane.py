@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from contracts.errors import ConfigError, RequestError, SluiceError
-from sluice.run.side_lane import SideLane, _portable
+from sluice.run.side_lane import SideLane, portable
 
 
 def test_pieces_are_done_in_another_process_which_ends_with_the_block():
@@ -70,6 +70,6 @@ def test_leaving_by_an_error_ends_what_goes_on():
 
 
 def test_an_error_that_pickle_does_not_bring_back_says_the_same():
-    assert str(_portable(RequestError("user", "unknown"))) == "RequestError: user: unknown"
+    assert str(portable(RequestError("user", "unknown"))) == "RequestError: user: unknown"
     given = ConfigError("wrong")
-    assert _portable(given) is given
+    assert portable(given) is given
