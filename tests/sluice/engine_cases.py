@@ -14,9 +14,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config, load
@@ -28,6 +31,7 @@ from tests.sluice.random_logs import write_case
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SEEDS = range(3)  # one of every format
 DAILY = "random_2"  # of which a day is made again
+LATE, LATE_DAY = "random_1", "2026-01-03"  # of which clicks on a day are learned after the first run
 SMALL_SPARK = {
     "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
@@ -66,6 +70,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+EVERY = (*WRITERS, *(f"random_{seed}" for seed in SEEDS))
 CLUSTERED = tuple(WRITERS) if os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all" else ("adult", "marketplace")
 
 
@@ -90,7 +95,7 @@ def config_of(case: Path) -> Config:
 
 
 def run_cases(folder: Path, engine: str) -> None:
-    """FOLDER/NAME/ENGINE of each, and a day of one of them again."""
+    """FOLDER/NAME/ENGINE of each, a day of one of them again, and one with late clicks."""
     from pipelines.jobs.feature_job import make_features
 
     for case in cases(folder):
@@ -98,6 +103,25 @@ def run_cases(folder: Path, engine: str) -> None:
     case, again = folder / DAILY, Artifacts(folder / DAILY / f"{engine}-day")
     day = without_other_days(Artifacts(case / engine), again)
     make_features(config_of(case), case / "data", again, day=day)
+    case, again = folder / LATE, Artifacts(folder / LATE / f"{engine}-late")
+    shutil.copytree(case / engine, again.out)
+    make_features(config_of(case), with_late_clicks(case), again)
+
+
+def with_late_clicks(case: Path) -> Path:
+    """Its data with three more clicks, on impressions of LATE_DAY that had none, known a day after these."""
+    late = case / "data-late"
+    shutil.copytree(case / "data", late, dirs_exist_ok=True)
+    clicks = pq.read_table(case / "data" / "clicks.parquet")
+    lines = (case / "data" / "log.json").read_text(encoding="utf-8").splitlines()
+    shown = [json.loads(line) for line in lines if line.endswith("}") and LATE_DAY in line]
+    open_ = [row for row in shown if row["time"] and row["time"].startswith(LATE_DAY)
+             and row["id"] not in clicks["id"].to_pylist()]
+    times = [datetime.fromisoformat(f"{row['time']}+00:00") for row in open_[:3]]
+    more = pa.table({"id": [row["id"] for row in open_[:3]], "at": [time + timedelta(minutes=10) for time in times],
+                     "known": [time + timedelta(days=1) for time in times]})
+    pq.write_table(pa.concat_tables([clicks, more.cast(clicks.schema)]), late / "clicks.parquet")
+    return late
 
 
 def without_other_days(made: Artifacts, again: Artifacts) -> str:

@@ -1,5 +1,5 @@
 """The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse; a
-standalone cluster of two workers makes them of examples, in `make cluster-test` of all."""
+standalone cluster of two workers makes them of two examples, in `make cluster-test` of all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from contracts.summaries.features import FeaturesSummary
 from sluice.engines.comparison import lines, tables_of
 from sluice.engines.records import EngineComparison
 from tests.pipelines.spark_processes import cluster
-from tests.sluice.engine_cases import CLUSTERED, DAILY, SEEDS, WRITERS, cases, config_of, run_cases, write_cases
+from tests.sluice.engine_cases import (
+    CLUSTERED,
+    DAILY,
+    EVERY,
+    LATE,
+    LATE_DAY,
+    cases,
+    config_of,
+    run_cases,
+    write_cases,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +57,7 @@ def _on_spark(*arguments: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*WRITERS, *(f"random_{seed}" for seed in SEEDS)])
+@pytest.mark.parametrize("name", EVERY)
 def test_both_engines_make_the_same_tables(folder: Path, name: str) -> None:
     case = folder / name
     assert case in list(cases(folder))
@@ -83,3 +93,21 @@ def test_a_day_opens_no_other_days_features_and_examples(folder: Path, engine: s
     assert day.day is not None
     assert {window: rows.content_hash for window, rows in day.examples.items()} == {
         window: rows.content_hash for window, rows in whole.examples.items()}
+
+
+@pytest.mark.slow
+def test_late_clicks_change_the_same_days_on_both_engines_and_leave_the_others_untouched(folder: Path) -> None:
+    case, written = folder / LATE, {}
+    for engine in ("embedded", "spark"):
+        before, late = (Artifacts(case / name) for name in (engine, f"{engine}-late"))
+        found = summary.read(late.features, FeaturesSummary)
+        assert found is not None
+        assert found.ingest.written == (LATE_DAY,)
+        written[engine] = found.features.written
+        untouched = set(found.features.rows_of_day) - set(written[engine])
+        assert untouched
+        for file in (file for day in untouched for file in before.features.glob(f"day={day}/*.parquet")):
+            assert (late.features / file.relative_to(before.features)).stat().st_mtime_ns == file.stat().st_mtime_ns
+    assert written["spark"] == written["embedded"] != ()
+    engines = Artifacts(case / "embedded-late"), Artifacts(case / "spark-late")
+    assert [table.table for table in tables_of(config_of(case), *engines) if not table.equal] == []
