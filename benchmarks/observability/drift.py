@@ -2,9 +2,11 @@
 
     sluice bench drift OUT [--requests 600] [--rate 11] [--change device=phone] [--json]
 
-OUT is a finished run (`sluice demo --out OUT`), requests are impressions of its test window with their users and
-contexts, one server is asked with these and another one with the context changed; PSI by field is read from /metrics
-once the sample is of as many requests (at most ten a second are taken: a minute for each server).
+OUT is a finished run (`sluice demo --out OUT`). Requests are impressions of its training window with their users and
+contexts: the bundle's counters of the last days know the impressions of the later windows, so that who comes there has
+been there, which no requester of a coming day has to. One server is asked with these and another one with the context
+changed; PSI by field is read from /metrics once the sample is of as many requests (at most ten a second are taken: a
+minute for each server).
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     out = Artifacts(given.out)
-    visits = sample_impressions(out, FeatureSpec.read(out.bundle), round(1.5 * given.requests), given.seed)
+    visits = sample_impressions(out, FeatureSpec.read(out.bundle), "train", round(1.5 * given.requests), given.seed)
     name, _, value = given.change.partition("=")
     found = {"as logged": measure(out.bundle, visits, given.requests, given.rate),
              given.change: measure(out.bundle, changed(visits, name, value), given.requests, given.rate)}

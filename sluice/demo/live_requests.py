@@ -37,7 +37,7 @@ class Served:
 
 def sample_visits(out: Artifacts, spec: FeatureSpec, count: int, seed: int) -> list[Visit]:
     """One event of each of `count` users, users drawn without replacement from the test window."""
-    table = _impressions(out, spec)
+    table = _impressions(out, spec, "test")
     users = np.asarray(table[USER].to_pylist())
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(users))
@@ -45,16 +45,16 @@ def sample_visits(out: Artifacts, spec: FeatureSpec, count: int, seed: int) -> l
     return _visits(table.take(rng.permutation(order[first])[:count]))
 
 
-def sample_impressions(out: Artifacts, spec: FeatureSpec, count: int, seed: int) -> list[Visit]:
-    """Of the test window, drawn without replacement: who comes often asks often."""
-    table = _impressions(out, spec)
+def sample_impressions(out: Artifacts, spec: FeatureSpec, window: str, count: int, seed: int) -> list[Visit]:
+    """Of a window, drawn without replacement: who comes often asks often."""
+    table = _impressions(out, spec, window)
     return _visits(table.take(np.random.default_rng(seed).permutation(table.num_rows)[:count]))
 
 
-def _impressions(out: Artifacts, spec: FeatureSpec) -> pa.Table:
-    """User and context of the test window's."""
+def _impressions(out: Artifacts, spec: FeatureSpec, window: str) -> pa.Table:
+    """Their users and contexts."""
     context = [field.name for field in spec.of_side("context")]
-    days = ds.dataset(out.examples("test"), partitioning="hive").to_table(columns=["day"])["day"].unique()
+    days = ds.dataset(out.examples(window), partitioning="hive").to_table(columns=["day"])["day"].unique()
     return ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table(
         columns=[USER, *context], filter=ds.field("day").isin(days)
     )

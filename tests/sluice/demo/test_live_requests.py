@@ -32,14 +32,15 @@ def test_visits_are_of_different_users_each_with_the_context_of_an_own_event(
 
 def test_impressions_are_of_users_as_often_as_they_come(run: Artifacts, visits: ServedVisits) -> None:
     spec = visits.bundle.spec
-    everything = Counter(visit.user for visit in sample_impressions(run, spec, 10**6, seed=1))
+    everything = Counter(visit.user for visit in sample_impressions(run, spec, "test", 10**6, seed=1))
     users = {visit.user for visit in sample_visits(run, spec, 10**6, seed=1)}
     assert set(everything) == users
     assert everything.total() > len(users)
-    drawn = sample_impressions(run, spec, 20, seed=1)
+    drawn = sample_impressions(run, spec, "test", 20, seed=1)
     assert len(drawn) == 20
     assert Counter(visit.user for visit in drawn) <= everything
-    assert sample_impressions(run, spec, 20, seed=1) == drawn != sample_impressions(run, spec, 20, seed=2)
+    assert sample_impressions(run, spec, "test", 20, seed=1) == drawn
+    assert sample_impressions(run, spec, "test", 20, seed=2) != drawn
 
 
 def test_a_visit_that_the_server_refuses_is_an_error_and_no_slate(run: Artifacts, visits: ServedVisits) -> None:
