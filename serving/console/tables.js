@@ -1,6 +1,6 @@
 "use strict";
 // A table whose first row has the names of its columns: it sorts by them, and fits a phone.
-const COLUMN = 7.5 * parseFloat(getComputedStyle(document.documentElement).fontSize);  // of a column, at least
+const COLUMN = 6 * parseFloat(getComputedStyle(document.documentElement).fontSize);  // of a column, at least
 const amount = (cell) => { const text = cell.textContent.trim().replaceAll(",", "").replace("%", ""); return text ? Number(text) : NaN; };
 
 /* Where a row has no room it becomes a list of names and values, still a row to who is read to. */
