@@ -14,9 +14,11 @@ Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", 
 KeyType = Literal["string", "int64", "bool"]
 ModelName = Literal[
     "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp",
-    "final_net", "wukong", "din", "fives",
+    "final_net", "wukong", "din", "din_sequence", "fives",
 ]
-ChannelName = Literal["sasrec", "esasrec", "hstu", "ease", "item_cosine"]
+ChannelName = Literal[
+    "sasrec", "esasrec", "hstu", "ease", "item_cosine", "als", "bpr", "light_gcn", "recent_popularity",
+]
 
 
 def _utc(value: object) -> object:

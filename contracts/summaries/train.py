@@ -157,7 +157,9 @@ class PreRankerSummary(CalibratedFigures, FitFigures, Summary):
 
 class ChannelSummary(Summary):
     """A channel of `retrieve.channels`, trained on `actions` of `users` with `items`; full ranking of the validation
-    window's actions, seen items left out. `rounds`: epochs until the best."""
+    window's actions, seen items left out. `rounds`: epochs until the best. Coverage is a share of the items, novelty in
+    bits (models/evaluation/full_ranking.py); `recall_by`: kind of slice -> slice -> Recall@10. Runs of before they were
+    measured lack them."""
 
     seconds: float
     rows_per_second: float
@@ -169,6 +171,10 @@ class ChannelSummary(Summary):
     recall_at_10: float
     recall_at_100: float
     ndcg_at_10: float
+    mrr: float | None = None
+    coverage_at_10: float | None = None
+    novelty_at_10: float | None = None
+    recall_by: dict[str, dict[str, float]] = Field({})
     digest: str | None = None
 
 

@@ -1,7 +1,7 @@
 """A retrieval model asked for all users of a holdout: figures by full ranking, as a whole and by slices.
 
 Slices: `popularity` (the items that make the first, second, last third of the training actions, and those without
-any), `history` (actions known when asked).
+any), `history` (actions known when asked), `age` (of the item: time since its first known action; logs with times).
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import torch
 from contracts.features.feature_spec import FIRST_ID
 from models.evaluation import full_ranking
 from models.evaluation.full_ranking import Ranked, RankingFigures, Slices
+from models.interactions.interactions import Interactions
 from models.interactions.retriever import Retriever
 from models.interactions.splits import Holdout
 
 BLOCK = 256  # users whose scores are there at once
 LIST = 100
 HISTORY = (0, 1, 5, 10, 20, 50)
+DAY = 24 * 3600 * 1_000_000
+AGES = {"new": -np.inf, "below a day": 0, "1 to 7 days": DAY, "7 to 30 days": 7 * DAY, "above": 30 * DAY}
 
 
 @torch.inference_mode()
@@ -29,8 +32,9 @@ def evaluate(model: Retriever, holdout: Holdout, counts: np.ndarray, *, hide_see
     ranked = rank(model, holdout, hide_seen=hide_seen)
     targets = holdout.targets.rows(holdout.asked)
     lengths = holdout.history.lengths[holdout.asked][targets.owners]
+    ages = {} if targets.times is None else {"age": age_slices(holdout.history, targets)}
     return full_ranking.figures(ranked, counts, len(counts) - FIRST_ID, {
-        "popularity": popularity_slices(counts, targets.items), "history": history_slices(lengths)})
+        "popularity": popularity_slices(counts, targets.items), "history": history_slices(lengths), **ages})
 
 
 @torch.inference_mode()
@@ -68,3 +72,13 @@ def history_slices(lengths: np.ndarray) -> Slices:
     names = [f"{low}" if low + 1 == high else f"{low}-{high - 1}" for low, high
              in itertools.pairwise(HISTORY)]
     return Slices((*names, f"{HISTORY[-1]}+"), np.searchsorted(HISTORY, lengths, side="right") - 1)
+
+
+def age_slices(known: Interactions, targets: Interactions) -> Slices:
+    """Of targets [T] by the time since anybody's first known action on the item; "new" where there is none before."""
+    assert known.times is not None
+    assert targets.times is not None
+    first = np.full(known.table, np.inf)
+    np.minimum.at(first, known.items, known.times)
+    age = targets.times - first[targets.items]
+    return Slices(tuple(AGES), np.searchsorted(list(AGES.values())[1:], age, side="right"))

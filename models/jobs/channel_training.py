@@ -30,7 +30,11 @@ from models.interactions.retriever import Fitted, Retriever
 from models.interactions.splits import Split
 from models.jobs.training_task import TrainingTask
 from models.retrieval import registry
+from models.retrieval.factorisation import Als, Bpr
+from models.retrieval.folded_in import FoldedIn
 from models.retrieval.item_to_item import Ease, ItemCosine, NearestItems
+from models.retrieval.light_gcn import LightGcn
+from models.retrieval.popularity import RecentPopularity
 from models.sequences.sequence_retriever import SequenceRetriever
 from models.training import checkpoint
 
@@ -61,8 +65,7 @@ def train_channel(
     if known is not None and known.digest == digest and not force and (folder / CHANNEL_PARITY).exists():
         return known
     (folder / summary.FILE).unlink(missing_ok=True)
-    model = registry.build(name, seed, channel.settings)
-    model = NearestItems(model) if isinstance(model, ItemCosine | Ease) else model
+    model = _as_carried(registry.build(name, seed, channel.settings))
     fitted = model.fit(log.split)
     _save(model, folder / WEIGHTS)
     (folder / CHANNEL_SETTINGS).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
@@ -73,9 +76,20 @@ def train_channel(
     return made
 
 
+def _as_carried(model: Retriever) -> Retriever:
+    """As a bundle carries it: asked by the history alone, of little size."""
+    if isinstance(model, ItemCosine | Ease):
+        return NearestItems(model)
+    return FoldedIn(model) if isinstance(model, Als | Bpr | LightGcn) else model
+
+
 def _save(model: Retriever, path: Path) -> None:
     if isinstance(model, NearestItems):
         save_weights(path, {"items": model.items.numpy(), "weights": model.weights.numpy()})
+    elif isinstance(model, FoldedIn):
+        save_weights(path, model.arrays())
+    elif isinstance(model, RecentPopularity):
+        save_weights(path, {"counts": model.counts.numpy()})
     else:
         assert isinstance(model, SequenceRetriever)
         checkpoint.save(model.network, path)
@@ -88,6 +102,9 @@ def _figures(model: Retriever, fitted: Fitted, split: Split, digest: str) -> Cha
         seconds=fitted.seconds, rows_per_second=fitted.rows_per_second, rounds=fitted.rounds, actions=len(train.items),
         users=int(np.count_nonzero(train.lengths)), items=train.table - FIRST_ID, validation_targets=found.targets,
         recall_at_10=found.at["10"].recall, recall_at_100=found.at["100"].recall, ndcg_at_10=found.at["10"].ndcg,
+        mrr=found.mrr, coverage_at_10=found.at["10"].coverage, novelty_at_10=found.at["10"].novelty,
+        recall_by={kind: {name: part.recall_at_10 for name, part in parts.items()}
+                   for kind, parts in found.slices.items()},
         digest=digest)
 
 

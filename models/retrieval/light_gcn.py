@@ -66,9 +66,9 @@ class LightGcn:
                 continue
             self.users, self.items = model.get_embedding(graph).detach().split([log.users, log.table])
             ndcg = validation_ndcg(self, split.validation)
-            if not best.goes_on(epoch, ndcg, lambda: (self.users.clone(), self.items.clone())):
+            if not best.goes_on(epoch, ndcg, lambda: (self.users, self.items, self._inward(model, graph))):
                 break
-        self.users, self.items = best.state
+        self.users, self.items, self.inward = best.state
         return Fitted(time.perf_counter() - start, len(pairs) * epoch / spent, best.epoch)
 
     def _loss(self, model: torch.nn.Module, graph: Tensor, pairs: Tensor, log: Interactions) -> Tensor:
@@ -78,6 +78,18 @@ class LightGcn:
         own, other = ((vectors[user] * vectors[log.users + node]).sum(1) for node in (item, drawn))
         nodes = torch.cat([user, log.users + item, log.users + drawn])
         return model.recommendation_loss(own, other, node_id=nodes, lambda_reg=self.settings.l2)  # type: ignore[operator]
+
+    @torch.no_grad()
+    def _inward(self, model: torch.nn.Module, graph: Tensor) -> Tensor:
+        """[table, width]: what an item adds to the vector of a user who took n, times sqrt(n): the sum over k < layers
+        of E_k,i / ((layers + 1) sqrt(n_i)), n_i users of the item."""
+        vectors, table = model.embedding.weight, len(self.items)  # type: ignore[union-attr]
+        total = torch.zeros_like(self.items)
+        for _ in range(self.settings.layers):
+            total += vectors[-table:]  # type: ignore[index]
+            vectors = graph @ vectors  # type: ignore[operator]
+        takers = graph.crow_indices().diff()[-table:].clamp(min=1)
+        return total / (self.settings.layers + 1) / takers.sqrt()[:, None]
 
     def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
         """[U, table]."""

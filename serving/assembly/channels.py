@@ -37,10 +37,13 @@ def write_channels(
         known = vocabulary.read(source, "items")
         if name in channels.NEAREST:
             _write_nearest(load_weights(source / WEIGHTS), known, items.keys, folder)
+        elif name in channels.COUNTS:
+            counts = load_weights(source / WEIGHTS)["counts"]
+            save_array(folder / "counts.npy", counts[_ids(known, items.keys)])
         else:
             for file in (WEIGHTS, CHANNEL_SETTINGS):
                 shutil.copyfile(source / file, folder / file)
-            _write_items(folder, _ids(known, items.keys), bids, settings, seed)
+            _write_items(folder, _ids(known, items.keys), name in channels.FACTORS, bids, settings, seed)
         _write_parity(source / CHANNEL_PARITY, parity / channels.FOLDER / f"{name}.parquet", items)
     loaded = channels.load(retrieval, parity, settings, items, check=True)
     return {channel.name: channel.parity for channel in loaded if channel.parity}
@@ -63,8 +66,13 @@ def _write_nearest(arrays: dict[str, np.ndarray], known: Vocabulary, items: Voca
 
 
 @torch.inference_mode()
-def _write_items(folder: Path, ids: np.ndarray, bids: np.ndarray | None, settings: Retrieve, seed: int) -> None:
-    vectors = channels.encoder(folder).vectors(torch.from_numpy(ids.astype(np.int64))).numpy()
+def _write_items(
+    folder: Path, ids: np.ndarray, factors: bool, bids: np.ndarray | None, settings: Retrieve, seed: int
+) -> None:
+    if factors:
+        vectors = load_weights(folder / WEIGHTS)["items"][ids]
+    else:
+        vectors = channels.encoder(folder).vectors(torch.from_numpy(ids.astype(np.int64))).numpy()
     unknown = np.where(ids > UNKNOWN, 0.0, UNKNOWN_SCORE)
     value = np.zeros(len(ids)) if bids is None else item_index.log_bids(bids)
     vectors = item_index.with_columns(vectors, np.stack([value, unknown], axis=1))

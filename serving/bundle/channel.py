@@ -1,23 +1,23 @@
-"""Channels of `retrieve.channels` as the retrieval stage asks them: by a vector of the user's, or by weights of items.
-
-Both read what a user took last.
+"""Channels of `retrieve.channels` as the retrieval stage asks them: by a vector of the user's, by weights of items, or
+by counts that are the same for all. The first two read what a user took last.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from contracts.features.feature_spec import UNKNOWN
 from contracts.summaries.bundle import ParityFigures
-from models.sequences.user_state import UserState
+from models.retrieval.user_states import State
 from serving.bundle import item_index
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.item_set import ItemSet
 
-UNKNOWN_SCORE = -1e4  # of items that the encoder does not know
+UNKNOWN_SCORE = -1e4  # of items that the model does not know
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,6 +26,11 @@ class Channel(ABC):
 
     name: str
     parity: ParityFigures | None = None
+
+    @property
+    def reads_history(self) -> bool:
+        """Whether it has nothing to say without recent items."""
+        return True
 
     @abstractmethod
     def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
@@ -38,30 +43,31 @@ class Channel(ABC):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SequenceChannel(Channel):
-    """Items nearest to the vector that the sequence encoder gives.
+class VectorChannel(Channel):
+    """Items nearest to the vector that `state` gives of the recent ones: sequence encoders, factorisations.
 
-    `ids` int32 [I]: how the encoder knows each item, 1 where it does not. `index` is over its items' vectors, ln(bid)
-    and UNKNOWN_SCORE.
+    `ids` int32 [I]: how the model knows each item, 1 where it does not. `index` is over its items' vectors, ln(bid) and
+    UNKNOWN_SCORE. `log_probabilities`: what scores are, so that ln(bid) may be added to them.
     """
 
-    state: UserState
+    state: State
     ids: np.ndarray
     index: ItemIndex
+    log_probabilities: bool = True
 
     def vector(self, recent: np.ndarray) -> np.ndarray | None:
-        """Item rows, newest first -> [d]; None where the encoder knows none of them."""
+        """Item rows, newest first -> [d]; None where the model knows none of them."""
         known = self.ids[recent]
         known = known[known > UNKNOWN][: self.state.length]
         return self.state(known[::-1].astype(np.int64)) if len(known) else None
 
     def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
-        """Rows of at most `count` items that the encoder knows, best first; `by_value` lets the bid count."""
         vector = self.vector(recent)
         if vector is None:
             return np.empty(0, dtype=np.int64)
         query = np.zeros(self.index.vectors.shape[1], dtype=np.float32)
-        query[: len(vector)], query[len(vector)], query[len(vector) + 1] = vector, by_value, 1.0
+        bid_weight = by_value and self.log_probabilities
+        query[: len(vector)], query[len(vector)], query[len(vector) + 1] = vector, bid_weight, 1.0
         found = item_index.search(self.index, query, count, allowed)
         return found.rows[found.scores > UNKNOWN_SCORE / 2]
 
@@ -105,3 +111,28 @@ class NearestChannel(Channel):
         rows, weights = rows[rows >= 0].astype(np.int64), weights[rows >= 0]
         found, place = np.unique(rows, return_inverse=True)
         return found, np.bincount(place, weights, len(found))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountChannel(Channel):
+    """The same items for everybody: `counts` float32 [I], those above 0 from the highest down."""
+
+    counts: np.ndarray
+
+    @property
+    def reads_history(self) -> bool:
+        return False
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        order = np.argsort(-self.counts, kind="stable")
+        return order[: np.count_nonzero(self.counts > 0)]
+
+    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
+        """By the count alone."""
+        rows = self._order if allowed is None else self._order[allowed.contains(self._order)]
+        return rows[:count]
+
+    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The counts."""
+        return self.counts[rows]

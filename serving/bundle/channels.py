@@ -2,14 +2,19 @@
 
     sasrec, esasrec, hstu
     weights.safetensors, settings.json    the sequence encoder
-    items.npy [I]                         the id by which the encoder knows each item of the bundle, 1 where it does not
+    als, bpr, light_gcn
+    weights.safetensors                   what makes a user's vector of items taken (models/retrieval/user_states.py)
+    all of these
+    items.npy [I]                         the id by which the model knows each item of the bundle, 1 where it does not
     vectors.npy [I, d + 2], index.faiss   its items' vectors in the order of the bundle's, searched as the towers' are;
                                           then ln(bid), for a query that goes by value, and a number that puts items
-                                          which the encoder does not know behind all others
+                                          which the model does not know behind all others
     ease, item_cosine
     nearest.npy, weights.npy [I, M]       the items that each item speaks for, -1 where there are fewer; and how much
+    recent_popularity
+    counts.npy [I]                        takes of the last days of training
 
-Both read what a user took last, newest first, known items alone.
+All but the last read what a user took last, newest first, known items alone.
 """
 
 from __future__ import annotations
@@ -22,19 +27,20 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from contracts.artifacts import BEST_ITEMS, CHANNEL_SETTINGS, RECENT_ITEMS, SCORES, WEIGHTS
-from contracts.bundle.bundle import load_array
+from contracts.bundle.bundle import load_array, load_weights
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError, ParityError
 from contracts.summaries.bundle import ParityFigures
+from models.retrieval import user_states
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
 from models.sequences.user_state import UserState
 from models.training import checkpoint
 from serving.bundle import item_index
-from serving.bundle.channel import Channel, NearestChannel, SequenceChannel
+from serving.bundle.channel import Channel, CountChannel, NearestChannel, VectorChannel
 from serving.bundle.feature_store import FeatureStore
 
 FOLDER = "channels"
-NEAREST = ("ease", "item_cosine")
+NEAREST, FACTORS, COUNTS = ("ease", "item_cosine"), ("als", "bpr", "light_gcn"), ("recent_popularity",)
 TOLERANCE = 1e-4  # of a score, or of that part of one above 1
 
 
@@ -61,9 +67,12 @@ def _load(folder: Path, name: str, settings: Retrieve) -> Channel:
     if name in NEAREST:
         return NearestChannel(name=name, nearest=np.asarray(load_array(folder / "nearest.npy")),
                               weights=np.asarray(load_array(folder / "weights.npy")))
-    vectors = load_array(folder / "vectors.npy")
-    return SequenceChannel(
-        name=name, state=UserState(encoder(folder)), ids=load_array(folder / "items.npy"),
+    if name in COUNTS:
+        return CountChannel(name=name, counts=np.asarray(load_array(folder / "counts.npy")))
+    factors, vectors = name in FACTORS, load_array(folder / "vectors.npy")
+    return VectorChannel(
+        name=name, log_probabilities=not factors, ids=load_array(folder / "items.npy"),
+        state=user_states.read(load_weights(folder / WEIGHTS)) if factors else UserState(encoder(folder)),
         index=item_index.load(folder / "index.faiss", vectors, settings))
 
 

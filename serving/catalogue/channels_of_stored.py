@@ -17,6 +17,10 @@ class OfStored(Channel):
     channel: Channel
     count: int
 
+    @property
+    def reads_history(self) -> bool:
+        return self.channel.reads_history
+
     def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
         cut = None if allowed is None else allowed.cut(self.count)
         return self.channel.best(recent[recent < self.count], count, cut, by_value)

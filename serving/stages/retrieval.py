@@ -2,13 +2,13 @@
 
     two_tower      nearest items to the user's vector by inner product (plus the bid's dimension where value counts)
     item_to_item   neighbours of the recent items: the nearest of each first, newer before older
-    NAME           those of `retrieve.channels`: what followed the recent items in training
+    NAME           those of `retrieve.channels`: what followed the recent items in training, or is popular of late
     popularity     most popular items; fills what the other channels leave free
 
 A channel adds up to its quota of items that no earlier one brought. Filters hold for every channel and for explicit
 candidates; recent items are not shown again unless asked for explicitly, or users take items again (`repeat`). A
-requester of whom nothing is known (no stored row, no recent items) gets the popular items alone: a tower that saw no
-user has nothing to say.
+requester of whom nothing is known (no stored row, no recent items) gets the popular items alone, of late and ever: a
+tower that saw no user has nothing to say.
 
 A channel of `retrieve.channels` is left out of a request that has no time for it, by what it took lately, or when it
 raises; popularity fills its quota, and `dropped` says so.
@@ -117,7 +117,7 @@ class _FurtherChannels:
         found = {}
         for channel in self._channels:
             quota, begun = self._settings.channels[channel.name].quota or 0, time.perf_counter()
-            if not quota:
+            if not quota or (channel.reads_history and not len(recent)):
                 continue
             if not self._clock.fits(channel.name, 0.0, self._deadline):
                 self.dropped.append(f"no time for channel {channel.name}")
@@ -190,9 +190,8 @@ class RetrievalStage:
             if settings.item_to_item and len(recent):
                 similar = self._neighbours[recent].T.ravel()
                 found["item_to_item"] = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
-            if len(recent):
-                brought = sum(map(len, found.values()))
-                found |= further.take(items, recent, len(seen) + brought, allowed, by_value)
+            brought = sum(map(len, found.values()))
+            found |= further.take(items, recent, len(seen) + brought, allowed, by_value)
             if settings.popularity or cold or further.dropped:
                 found["popularity"] = self._popular(settings.candidates - sum(map(len, found.values())), items)
         return found

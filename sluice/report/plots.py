@@ -13,7 +13,7 @@ from contracts.summaries.federated import SettingFigures
 from contracts.summaries.leaks import FieldFigures, ValueGroup
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import EvaluatedRanker, RunSummary
-from contracts.summaries.train import RankerSummary, ReliabilityCurve
+from contracts.summaries.train import ChannelsSummary, RankerSummary, ReliabilityCurve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,6 +159,18 @@ def demo_days(days: Sequence[DemoDay]) -> str:
     axes.set_ylim(0.0, 1.15)
     axes.set_xlabel("day")
     axes.set_ylabel("share of the oracle's value")
+    return _svg(figure)
+
+
+def channel_bars(found: ChannelsSummary | None) -> str:
+    """Recall of each channel alone and of their mix, at the largest number of candidates."""
+    if found is None or not found.recall:
+        return ""
+    candidates, at = max(found.recall.items(), key=lambda entry: int(entry[0]))
+    shares = {**at.alone, "mixed": at.mixed}
+    figure, axes = _canvas(height=0.5 + 0.3 * len(shares))
+    _bars(axes, {name.replace("_", " "): share for name, share in shares.items() if share is not None})
+    axes.set_xlabel(f"share of the test window's clicks among {candidates} candidates")
     return _svg(figure)
 
 

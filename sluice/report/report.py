@@ -65,6 +65,7 @@ def drawn(run: RunSummary, curve: ReliabilityCurve | None) -> dict[str, str]:
         "Training": plots.training_curves(models),
         "Federated rounds": plots.federated_curves(run.settings or {}),
         "Days with drifting tastes": plots.day_lines(run.days or ()),
+        "Retrieval: what each channel finds": plots.channel_bars(run.retrieval),
         "Slates as shares of the oracle's": plots.slate_bars(run.slate),
         "Where the funnel loses value": plots.stage_losses(run.slate.loss if run.slate else None),
         "Pre-ranking: quality against cost": plots.prerank_frontier(run.prerank),

@@ -1,4 +1,4 @@
-"""A log of positives with a known answer: every user walks round a ring of items, some steps skipped."""
+"""Logs of positives with a known answer: users who walk round a ring of items, and users of two tastes."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def ring(users: int = 120, seed: int = 0) -> Interactions:
 
 def ring_split(users: int = 120) -> Split:
     return leave_one_out(ring(users))
+
+
+def two_worlds() -> Split:
+    """Users of one half take items 2 to 11, of the other 12 to 21, in any order."""
+    random = np.random.default_rng(0)
+    return leave_one_out(from_lists(
+        [list(random.permutation(10)[:7] + (2 if user % 2 else 12)) for user in range(80)], 22))

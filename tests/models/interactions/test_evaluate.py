@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
-from models.interactions.evaluate import evaluate, history_slices, popularity_slices, rank
-from models.interactions.interactions import Interactions, from_lists
+from models.interactions.evaluate import DAY, age_slices, evaluate, history_slices, popularity_slices, rank
+from models.interactions.interactions import Interactions, from_columns, from_lists
 from models.interactions.retriever import Fitted
-from models.interactions.splits import Holdout, Split
+from models.interactions.splits import Holdout, Split, leave_one_out
+from models.retrieval.popularity import Popularity
 
 TABLE = 40
 
@@ -84,3 +85,21 @@ def test_popularity_is_cut_into_thirds_of_the_actions():
 def test_histories_are_named_by_their_bounds():
     found = history_slices(np.array([0, 1, 4, 5, 49, 50, 900]))
     assert [found.names[code] for code in found.code] == ["0", "1-4", "1-4", "5-9", "20-49", "50+", "50+"]
+
+
+def test_items_are_aged_by_what_anybody_did_before():
+    """Item 0 was first taken at day 2, item 1 at day 30, item 2 never before."""
+    known = from_columns(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 2]), np.array([2, 9, 30, 50]) * DAY)
+    targets = from_columns(np.zeros(7, int), np.array([0, 0, 0, 0, 0, 1, 2]), np.array([1, 2, 3, 9, 32, 36, 40]) * DAY)
+    found = age_slices(known, targets)
+    assert [found.names[code] for code in found.code] == [
+        "new", "below a day", "1 to 7 days", "7 to 30 days", "above", "1 to 7 days", "new"]
+
+
+def test_a_log_with_times_has_slices_by_age():
+    log = from_columns(np.repeat(np.arange(4), 5), np.arange(20) % 6, np.arange(20) * DAY)
+    split = leave_one_out(log)
+    model = Popularity()
+    model.fit(split)
+    found = evaluate(model, split.test, split.train.counts())
+    assert sum(part.targets for part in found.slices["age"].values()) == found.targets

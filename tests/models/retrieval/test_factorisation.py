@@ -8,17 +8,9 @@ import pytest
 from contracts.errors import ConfigError
 from models.interactions.evaluate import evaluate
 from models.interactions.interactions import from_lists
-from models.interactions.splits import leave_one_out
 from models.retrieval.factorisation import Als, AlsSettings, Bpr, BprSettings
 from models.retrieval.popularity import Popularity
-from tests.models.interaction_world import ring_split
-
-
-def two_worlds():
-    """Users of one half take items 2 to 11, of the other 12 to 21, in any order."""
-    random = np.random.default_rng(0)
-    return leave_one_out(from_lists(
-        [list(random.permutation(10)[:7] + (2 if user % 2 else 12)) for user in range(80)], 22))
+from tests.models.interaction_world import ring_split, two_worlds
 
 
 @pytest.mark.parametrize("model", [Als(AlsSettings(width=4, rounds=5), 0), Bpr(BprSettings(width=4, rounds=60), 0)])

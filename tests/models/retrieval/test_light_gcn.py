@@ -8,12 +8,11 @@ from models.interactions.interactions import from_lists
 from models.interactions.splits import leave_one_out
 from models.retrieval.light_gcn import LightGcn, LightGcnSettings
 from models.retrieval.popularity import Popularity
+from tests.models.interaction_world import two_worlds
 
 
 def test_taste_is_found():
-    random = np.random.default_rng(0)
-    split = leave_one_out(from_lists(
-        [list(random.permutation(10)[:7] + (2 if user % 2 else 12)) for user in range(80)], 22))
+    split = two_worlds()
     model, popular = LightGcn(LightGcnSettings(width=8, epochs=20, batch=128, learning_rate=0.02), 0), Popularity()
     for one in (model, popular):
         one.fit(split)

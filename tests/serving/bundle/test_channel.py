@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
-from serving.bundle.channel import NearestChannel
+from serving.bundle.channel import CountChannel, NearestChannel
 from serving.bundle.item_set import ItemSet
+from serving.bundle.loaded_bundle import LoadedBundle
 
 RECENT = ("i12", "i11", "i10")
+
+
+@pytest.fixture(scope="module")
+def factors(publish_bundle):
+    """A bundle with channels that the shared one lacks."""
+    wanted = {"light_gcn": {"quota": 9, "settings": {"epochs": 5}}, "recent_popularity": {"quota": 9}}
+    if find_spec("implicit"):
+        wanted |= {"als": {"quota": 9, "settings": {"width": 8}}, "bpr": {"quota": 9, "settings": {"width": 8}}}
+    return LoadedBundle.load(publish_bundle(retrieve={"channels": wanted}))
+
+
+def test_factorisations_are_parity_checked_and_bring_what_they_know(factors):
+    recent, known = factors.items.rows(RECENT), np.arange(75)
+    for channel in factors.channels:
+        assert (channel.parity.rows, channel.parity.mismatches) == (64, 0)
+        best, scores = channel.best(recent, 75, None), channel.scores(recent, known)
+        assert best.tolist() == np.argsort(-scores, kind="stable")[:len(best)].tolist()
+        odd = ItemSet.of(np.arange(len(factors.items)) % 2 == 1)
+        assert channel.best(recent, 75, odd).tolist() == [row for row in best.tolist() if row % 2]
+
+
+def test_sums_that_are_no_log_probabilities_know_no_bid(factors):
+    channel = next(channel for channel in factors.channels if channel.name == "light_gcn")
+    recent = factors.items.rows(RECENT)
+    assert channel.best(recent, 20, None, True).tolist() == channel.best(recent, 20, None, False).tolist()
+
+
+def test_counts_are_the_same_for_everybody():
+    channel = CountChannel(name="recent_popularity", counts=np.array([2, 0, 5, 2], np.float32))
+    nobody = np.empty(0, np.int64)
+    assert channel.best(nobody, 9, None).tolist() == [2, 0, 3]
+    assert channel.best(np.array([2]), 2, ItemSet.of(np.array([True, True, False, True]))).tolist() == [0, 3]
+    assert channel.scores(nobody, np.array([3, 1])).tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("name", ["sasrec", "ease", "item_cosine"])

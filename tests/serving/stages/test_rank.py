@@ -28,7 +28,7 @@ def rank(bundle: LoadedBundle, deadline: Deadline, by_value: bool = False, limit
         return RankStage(bundle, features).run(candidates, features.requester(QUERY), by_value, limit, deadline)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "logistic_regression", "popularity"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "din_sequence", "logistic_regression", "popularity"])
 def test_broadcasting_equals_one_candidate_at_a_time(loaded: LoadedBundle, name: str) -> None:
     torch.manual_seed(3)
     bundle = replace(loaded, ranker=registry.build(name, loaded.spec, loaded.settings.train).eval())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models.inference.tower_vectors import UserTower
-from serving.bundle.channel import SequenceChannel
+from serving.bundle.channel import VectorChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
@@ -127,7 +127,7 @@ def test_a_channel_that_fails_is_told_and_the_rest_answers(
     whole = funnel.rank(asked, Deadline(None))
     assert whole.stages[0].status is StageStatus.COMPLETE
     assert {item.channel for item in whole.items} == {"sasrec", "ease", "item_cosine"}
-    monkeypatch.setattr(SequenceChannel, "best", lambda *_: broken())
+    monkeypatch.setattr(VectorChannel, "best", lambda *_: broken())
     answer = funnel.rank(asked, Deadline(None))
     assert (answer.stages[0].status, answer.stages[0].cause) == (
         StageStatus.DEGRADED, "channel sasrec failed: ZeroDivisionError")

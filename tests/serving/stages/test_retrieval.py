@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contracts.config.stages import Retrieve
-from serving.bundle.channel import SequenceChannel
+from serving.bundle.channel import CountChannel, VectorChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import CHANNELS
 from serving.request.deadline import Deadline
@@ -17,7 +17,7 @@ from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.retrieval import RetrievalStage, Retrieved, distinct
 
 
-def with_quotas(bundle: LoadedBundle, **quotas: int | bool) -> LoadedBundle:
+def with_quotas(bundle: LoadedBundle, **quotas: int | bool | dict[str, dict[str, int]]) -> LoadedBundle:
     retrieve = Retrieve.model_validate({**bundle.settings.retrieve.model_dump(), **quotas})
     return replace(bundle, settings=bundle.settings.model_copy(update={"retrieve": retrieve}))
 
@@ -186,13 +186,13 @@ def test_a_channel_without_time_is_left_out_and_said(
     stage, query = RetrievalStage(with_channel), RankQuery("u01", 5, recent_items=("i12",))
     requester = RequestFeatures(with_channel).requester(query)
     vector = np.ones(with_channel.item_vectors.shape[1], dtype=np.float32)
-    work = SequenceChannel.best
+    work = VectorChannel.best
 
     def slow(*arguments: object) -> np.ndarray:
         time.sleep(0.1)
         return work(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SequenceChannel, "best", slow)
+    monkeypatch.setattr(VectorChannel, "best", slow)
     assert [stage.run(query, requester, vector, False).dropped for _ in range(2)] == ["", ""]
     found = stage.run(query, requester, vector, False, Deadline(0.09))
     assert found.dropped == "no time for channel sasrec"
@@ -204,7 +204,17 @@ def test_a_channel_that_fails_is_left_out_and_said(with_channel: LoadedBundle, m
     def broken(*_: object) -> np.ndarray:
         raise ValueError("broken")
 
-    monkeypatch.setattr(SequenceChannel, "best", broken)
+    monkeypatch.setattr(VectorChannel, "best", broken)
     _, _, found = retrieve(with_channel, recent_items=("i12",))
     assert found.dropped == "channel sasrec failed: ValueError"
     assert len(found.candidates) == with_channel.settings.retrieve.candidates
+
+
+def test_who_took_nothing_yet_gets_what_is_popular_of_late(with_channel: LoadedBundle) -> None:
+    counts = np.zeros(len(with_channel.items), np.float32)
+    counts[[40, 7]] = 1, 2
+    late = CountChannel(name="recent_popularity", counts=counts)
+    bundle = replace(with_quotas(with_channel, channels={"recent_popularity": {"quota": 2}}), channels=(late,))
+    requester, _, found = retrieve(bundle, user="a stranger")
+    assert requester.cold
+    assert rows_of(found, "recent_popularity") == [7, 40]

@@ -8,6 +8,7 @@ import pytest
 from contracts.summaries.days import PlatformDay
 from contracts.summaries.demo import SlateEvaluation, SlateShares, StageLosses
 from contracts.summaries.run import EvaluatedRanker, RunSummary
+from contracts.summaries.train import ChannelRecall, ChannelsSummary
 from sluice.report import plots
 from tests.sluice import run_records as records
 from tests.sluice.airflow_demo.planned_days import planned_days
@@ -17,6 +18,10 @@ SLATE = SlateEvaluation(
     value=SlateShares(random=0.1, popularity=0.3, funnel=0.7876),
     loss=StageLosses(retrieve=0.05, prerank=0.03, rank=0.1, rerank=0.0),
 )
+CHANNELS = ChannelsSummary(
+    quotas={"ease": 100}, validation_clicks=9, test_clicks=8, recall={
+        "100": ChannelRecall(quotas={"ease": 100}, mixed=0.75, alone={"ease": 0.5, "popularity": None}),
+        "20": ChannelRecall(quotas={"ease": 20}, mixed=0.25, alone={"ease": 0.125, "popularity": None})})
 DAY = PlatformDay(day=8, share_of_oracle={"updates itself": 0.8}, standard_error={"updates itself": 0.01}, champion="a",
                   refused="", seconds=1.0)
 MODELS = records.trained().models
@@ -29,6 +34,7 @@ DRAWN = {
     "federated": plots.federated_curves(SETTINGS),
     "days": plots.day_lines([DAY, DAY.model_copy(update={"day": 9})]),
     "days under Airflow": plots.demo_days(planned_days()),
+    "channels": plots.channel_bars(CHANNELS),
     "slates": plots.slate_bars(SLATE),
     "losses": plots.stage_losses(SLATE.loss),
     "fields": plots.field_bars(LEAKS.fields, LEAKS.suspected),
@@ -48,7 +54,8 @@ def test_what_is_there_is_drawn_and_fetches_nothing(name: str) -> None:
 def test_what_is_not_there_is_not_drawn() -> None:
     nothing = [
         plots.model_bars({}), plots.reliability(None), plots.training_curves({}), plots.federated_curves({}),
-        plots.demo_days(()), plots.day_lines(()), plots.slate_bars(None), plots.stage_losses(None),
+        plots.demo_days(()), plots.day_lines(()), plots.channel_bars(None), plots.slate_bars(None),
+        plots.stage_losses(None),
         plots.field_bars({}, ()), plots.value_rates(()), plots.prerank_frontier(None), plots.heat_maps({}, []),
         plots.job_seconds(RunSummary(name="x")),
     ]
