@@ -79,7 +79,7 @@ ROOMS = {
     "models.pair_rates": "evaluation examples layers networks optimisation tracking training",
     "models.preranking": "evaluation examples layers networks optimisation pair_rates training",
     "models.retrieval": "examples interactions networks sequences training",
-    "models.sequences": "interactions",
+    "models.sequences": "interactions layers",
     "models.tracking": "",
     "models.training": "distributed evaluation examples layers optimisation",
     "models.tuning": "distributed evaluation examples jobs networks pair_rates tracking training",

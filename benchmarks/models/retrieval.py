@@ -1,13 +1,14 @@
 """Retrieval models beside each other on logs of positives alone, by full ranking of the whole catalogue.
 
     sluice bench retrieval beauty=Beauty.txt [NAME=FILE ...] [--models sasrec popularity] [--seeds 3]
-                           [--split leave_one_out|time] [--show-seen] [--set 'sasrec={"epochs": 5}']
+                           [--split leave_one_out|time] [--refit] [--show-seen] [--set 'sasrec={"epochs": 5}']
                            [--out DIR] [--json]
 
 FILE has one line a user, the user and then the items in order; or it is a CSV or Parquet log with the columns --user,
---item, --time. Models are fitted to the training part, stop early by the validation part, and the test part is read
-once. Items of the history are not recommended unless --show-seen. With --out finished runs are kept, so that a run that
-was killed goes on.
+--item, --time. TRAIN,TEST in place of FILE is a split that somebody published. Models are fitted to the training part,
+stop early by the validation part, and the test part is read once. With --refit they are then trained anew on training
+and validation, for as many epochs, before the test. Items of the history are not recommended unless --show-seen. With
+--out finished runs are kept, so that a run that was killed goes on.
 
 Prints Markdown tables; with --json the last line is one JSON object, `retrieval.SET.MODEL.FIGURE`, means over seeds.
 """
@@ -23,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 from pydantic import BaseModel
@@ -31,12 +33,15 @@ from contracts.errors import ConfigError, DataError
 from contracts.summaries.summary import Record
 from models.evaluation.full_ranking import RankingFigures
 from models.interactions.evaluate import evaluate
+from models.interactions.given_split import Pairs, given_split, pairs_of_lines
 from models.interactions.interactions import Interactions, from_columns, read_lines
+from models.interactions.retriever import Retriever
 from models.interactions.splits import Split, leave_one_out, split_in_time
 from models.retrieval import registry
 from sluice.dev.kept_figures import KeptFigures
 
 MODELS = ("popularity", "item_cosine", "sasrec")
+TABLES = (".csv", ".parquet")
 SPLITS = {"leave_one_out": leave_one_out, "time": split_in_time}
 
 
@@ -50,13 +55,24 @@ class Run(Record):
     test: RankingFigures
 
 
-def run(split: Split, model: str, seed: int, changed: registry.Settings, hide_seen: bool) -> Run:
+def run(split: Split, model: str, seed: int, changed: registry.Settings, hide_seen: bool, refit: bool) -> Run:
     """Fits and asks."""
     retriever = registry.build(model, seed, changed)
     fitted, counts = retriever.fit(split), split.train.counts()
-    validation, test = (evaluate(retriever, holdout, counts, hide_seen=hide_seen)
-                        for holdout in (split.validation, split.test))
+    validation = evaluate(retriever, split.validation, counts, hide_seen=hide_seen)
+    if refit:
+        retriever = _refitted(split, model, seed, changed, fitted.rounds)
+    test = evaluate(retriever, split.test, counts, hide_seen=hide_seen)
     return Run(**fitted._asdict(), validation=validation, test=test)
+
+
+def _refitted(split: Split, model: str, seed: int, changed: registry.Settings, rounds: int) -> Retriever:
+    """Trained on all that is known at the test, without an earlier stop where the model knows of epochs."""
+    fields = type(registry.settings(model, changed)).model_fields
+    fixed: dict[str, object] = {name: rounds for name in ("epochs", "validate_every") if name in fields}
+    retriever = registry.build(model, seed, {**changed, **fixed})
+    retriever.fit(split._replace(train=split.test.history))
+    return retriever
 
 
 def _plain(*of_run: Any) -> dict[str, object]:
@@ -65,16 +81,32 @@ def _plain(*of_run: Any) -> dict[str, object]:
 
 def read(path: Path, columns: argparse.Namespace) -> Interactions:
     """Raises DataError where a column is missing."""
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in TABLES:
         return read_lines(path)
+    values = _columns(path, columns)
+    return from_columns(values[0], values[1], values[2] if columns.time else None)
+
+
+def split_of(path: Path, asked: argparse.Namespace) -> Split:
+    """`path` may be two, with a comma between."""
+    train, comma, test = str(path).partition(",")
+    if not comma:
+        return SPLITS[asked.split](read(path, asked))
+    return given_split(_pairs(Path(train), asked), _pairs(Path(test), asked))
+
+
+def _pairs(path: Path, columns: argparse.Namespace) -> Pairs:
+    return Pairs(*_columns(path, columns)[:2]) if path.suffix in TABLES else pairs_of_lines(path)
+
+
+def _columns(path: Path, columns: argparse.Namespace) -> list[np.ndarray]:
     table = pyarrow.csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
     wanted = [columns.user, columns.item, *([columns.time] if columns.time else [])]
     for name in wanted:
         if name not in table.column_names:
             raise DataError(f"{path} has no column {name!r}; it has {', '.join(table.column_names)}: say --user, "
                             "--item and --time")
-    values = [table.column(name).to_numpy() for name in wanted]
-    return from_columns(values[0], values[1], values[2] if columns.time else None)
+    return [table.column(name).to_numpy() for name in wanted]
 
 
 def figures(runs: Sequence[Run]) -> dict[str, float]:
@@ -137,18 +169,18 @@ def measure(
     name: str, path: Path, chosen: Mapping[str, BaseModel], asked: argparse.Namespace, folder: Path
 ) -> dict[str, dict[str, float]]:
     """model -> figures, of one set."""
-    log = read(path, asked)
-    split = SPLITS[asked.split](log)
-    print(f"{name}: {log.users:,} users, {log.table - 2:,} items, {len(log.items):,} actions; "
-          f"{asked.split}, {len(split.test.asked):,} asked", flush=True)
+    split = split_of(path, asked)
+    log, actions = split.test.history, len(split.test.history.items) + len(split.test.targets.items)
+    print(f"{name}: {log.users:,} users, {log.table - 2:,} items, {actions:,} actions; "
+          f"{'given' if ',' in str(path) else asked.split}, {len(split.test.asked):,} asked", flush=True)
     found: dict[str, dict[str, float]] = {}
     first: dict[str, Run] = {}
     for model, settings in chosen.items():
         changed: dict[str, Any] = settings.model_dump()
-        kept = KeptFigures(folder / "retrieval.jsonl", name, len(log.items), model, changed, asked.split,
-                           asked.show_seen)
+        kept = KeptFigures(folder / "retrieval.jsonl", name, actions, model, changed, asked.split, asked.show_seen,
+                           asked.refit)
         runs = [Run.model_validate(kept(
-            f"{name} {model} {seed}", partial(_plain, split, model, seed, changed, not asked.show_seen)))
+            f"{name} {model} {seed}", partial(_plain, split, model, seed, changed, not asked.show_seen, asked.refit)))
             for seed in range(asked.seeds)]
         found[model], first[model] = figures(runs), runs[0]
         print(f"{name} {model}: Recall@10 {found[model]['recall_at_10']:.4f}, NDCG@10 "
@@ -177,6 +209,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--models", nargs="+", default=MODELS, choices=registry.names())
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--split", choices=SPLITS, default="leave_one_out")
+    parser.add_argument("--refit", action="store_true", help="train on validation too before the test")
     parser.add_argument("--show-seen", action="store_true", help="items of the history may be recommended again")
     parser.add_argument("--set", action="append", default=[], metavar="MODEL=JSON", help="settings of a model")
     parser.add_argument("--user", default="user_id")

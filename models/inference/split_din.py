@@ -3,6 +3,8 @@
     hidden_i = ReLU(q (W_q + diag(k_i) W_product) + b + k_i W_key)      for every key k_i at once: q A + c
     s_i      = hidden_i . w + b_s
 
+Keys come out of the network's blocks, where it has some, before all that: once per request as well.
+
 With a row of the request per candidate (parity, reasons) the formula is computed as it stands.
 """
 
@@ -11,6 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import nn
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import PADDING
@@ -76,6 +80,12 @@ class _Attention:
         return product + history.keys @ self._key + (query @ self._query + self._bias)[:, None]
 
 
+@torch.inference_mode()
+def _read(context: nn.Module, keys: np.ndarray) -> np.ndarray:
+    """keys [1 or B, L, D] after the blocks; themselves where there are none."""
+    return context(torch.from_numpy(keys)).numpy() if len(context) else keys  # type: ignore[arg-type]
+
+
 class SplitDin:
     """logit = MLP([r; c, interests]) + prior."""
 
@@ -89,6 +99,7 @@ class SplitDin:
         self.dim, self.interest_fields = embedding.dim, [(one.field, other.field) for one, other in network.pairs]
         self._weight = embedding.weight.detach().numpy()
         self._attention = [_Attention(layer) for layer in network.attention]  # type: ignore[arg-type]
+        self._context = list(network.context)
         self._spans = [slice(sequence.start, sequence.start + sequence.width) for sequence, _ in network.pairs]
         self._targets = [target.start for _, target in network.pairs]
         self._starts = [(embedding.starts[sequence.name], embedding.starts[target.name])
@@ -97,8 +108,9 @@ class SplitDin:
     def begin(self, request: Encoded) -> BegunDin:
         inputs = self.inputs.request(request)
         histories = [
-            attention.begin(self._vectors(request.ids[:, span], start), request.ids[:, span] != PADDING)
-            for attention, span, (start, _) in zip(self._attention, self._spans, self._starts, strict=True)]
+            attention.begin(_read(context, self._vectors(request.ids[:, span], start)), request.ids[:, span] != PADDING)
+            for attention, context, span, (start, _)
+            in zip(self._attention, self._context, self._spans, self._starts, strict=True)]
         return BegunDin(request.ids, inputs, self.mlp.request_part(inputs), histories)
 
     def logits(self, begun: object, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:

@@ -114,17 +114,17 @@ def read_lines(path: Path) -> Interactions:
 
     Raises DataError naming the line that is not numbers.
     """
-    users: list[int] = []
-    lists: list[list[int]] = []
+    return _numbered([items for _, items in user_lines(path)])
+
+
+def user_lines(path: Path) -> list[tuple[int, list[int]]]:
+    """User and items of each line. Raises as `read_lines` does."""
     with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            values = _numbers(line, path, number)
-            if values:
-                users.append(values[0])
-                lists.append(values[1:])
-    if not any(lists):
+        read = (_numbers(line, path, number) for number, line in enumerate(lines, start=1))
+        found = [(values[0], values[1:]) for values in read if values]
+    if not any(items for _, items in found):
         raise DataError(f"{path} holds no actions; one line a user is read: the user, then the items in order")
-    return _numbered(lists)
+    return found
 
 
 def _numbers(line: str, path: Path, number: int) -> list[int]:

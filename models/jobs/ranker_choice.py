@@ -23,6 +23,7 @@ from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
 from models.jobs.training_task import TrainingTask
 
 TRIVIAL = "popularity"
+TWINS = ("din", "din_sequence")  # of the DNN, where no field is a sequence
 DRAWS, ROWS = 100, 200_000  # of the bootstrap; of a larger window every n-th row is taken
 
 
@@ -43,10 +44,10 @@ def check_ranker(config: Config) -> None:
 
 
 def unlike_models(train: Train, spec: FeatureSpec) -> list[str]:
-    """Those of `train.models`, without DIN where it would be the DNN once more: it differs by sequences alone."""
-    sequences = any(field.kind == "sequence" for field in spec.fields)
-    twin = not sequences and "dnn" in train.models and train.ranker != "din"
-    return [name for name in train.models if not (twin and name == "din")]
+    """Those of `train.models`, without a DIN that would be the DNN once more: they differ by sequences alone."""
+    if "dnn" not in train.models or any(field.kind == "sequence" for field in spec.fields):
+        return list(train.models)
+    return [name for name in train.models if name not in TWINS or name == train.ranker]
 
 
 def choose_ranker(task: TrainingTask, models: Mapping[str, RankerSummary]) -> Choice:

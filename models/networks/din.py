@@ -10,6 +10,10 @@ The 1 is a key "none of them" with value zero: as in the paper the weights need 
 fades, and an empty one gives v = 0. Since q - k is linear in q and k, the hidden layer is kept as three
 blocks over q, k and q * k: the same functions, and the k block is computed once per request. The mean over the history
 stays among the request's inputs. A history of one entry is an ordinary field.
+
+With `blocks` the keys are first read in their order by so many transformer blocks (models/layers/sequence_blocks.py):
+k_i then knows what was done after it, so that an entry counts by where it lies in the history as well. Nothing of that
+depends on the candidate: it is computed once per request too.
 """
 
 from __future__ import annotations
@@ -23,8 +27,10 @@ from models.layers.embedding import FusedEmbedding
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
+from models.layers.sequence_blocks import Transformer
 
 ATTENTION_HIDDEN = 32
+FACTOR = 2  # of a block's inner width over the width of an embedding
 
 
 class TargetAttention(nn.Module):
@@ -48,9 +54,11 @@ class TargetAttention(nn.Module):
 
 
 class Din(nn.Module):
-    """Without a sequence in the spec this is the plain deep ranker."""
+    """Without a sequence in the spec this is the plain deep ranker. `context`: the blocks of each sequence."""
 
-    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, blocks: int = 0
+    ) -> None:
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim)
         self.prior = ItemPrior(spec)
@@ -59,6 +67,9 @@ class Din(nn.Module):
         self.pairs: list[tuple[IdSlot, IdSlot]] = [
             (slot, candidate[spec.by_name[slot.field].of or ""]) for slot in sequences]
         self.attention = nn.ModuleList(TargetAttention(dim) for _ in self.pairs)
+        self.context = nn.ModuleList(
+            nn.Sequential(*(Transformer(dim, 1, slot.width, dropout, FACTOR, True) for _ in range(blocks)))
+            for slot, _ in self.pairs)
         candidate_width = self.embedding.candidate.width + len(self.pairs) * dim
         self.mlp = Mlp(self.embedding.request.width, candidate_width, hidden, dropout=dropout)
 
@@ -76,11 +87,11 @@ class Din(nn.Module):
         user_rows, item_rows = users.rows(request.ids), items.rows(candidate.ids)
         left, right = self.embedding.vectors(user_rows, item_rows)
         interests = []
-        for (sequence, target), attention in zip(self.pairs, self.attention, strict=True):
+        for (sequence, target), attention, context in zip(self.pairs, self.attention, self.context, strict=True):
             place = users.places[sequence.name]
             span = slice(place, place + sequence.width)
             query = right[:, items.places[target.name]]
-            interests.append(attention(query, left[:, span], user_rows[:, span] != PADDING))
+            interests.append(attention(query, context(left[:, span]), user_rows[:, span] != PADDING))
         joined = self.embedding.join_candidate(item_rows, right, request, candidate)
         inputs = users.join(user_rows, left, request.dense), torch.cat([joined, *interests], dim=1)
         return self.mlp(*inputs).squeeze(1) + self.prior(candidate)

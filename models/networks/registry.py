@@ -35,6 +35,7 @@ _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "wukong": lambda spec, s: Wukong(spec, s.embedding_dim, s.hidden, s.dropout, s.wukong_layers, s.wukong_vectors),
     "fives": lambda spec, s: Fives(spec, s.embedding_dim, s.hidden, s.dropout, s.edge_layers),
     "din": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout),
+    "din_sequence": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout, blocks=1),
 }
 
 

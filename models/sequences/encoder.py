@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.sequences.blocks import BLOCKS
+from models.layers.sequence_blocks import BLOCKS
 
 Places = Literal["learned", "distance", "none"]
 

@@ -37,6 +37,7 @@ READ_BY = {
     "wukong": _DEEP,
     "fives": (*_DEEP, "edge_layers"),
     "din": _DEEP,
+    "din_sequence": _DEEP,
 }
 
 

@@ -20,7 +20,8 @@ from models.training import checkpoint, fitting
 from models.training.loop import FitResult
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
-DEEP = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "wukong", "din")
+DEEP = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "wukong", "din",
+        "din_sequence")
 TRAINED = ("logistic_regression", *DEEP)
 
 

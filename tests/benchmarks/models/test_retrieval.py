@@ -56,3 +56,18 @@ def test_wrong_use_is_refused(lines):
     for wrong in ("ease={l2: 1}", 'ease={"l3": 1}'):
         with pytest.raises(ConfigError, match="ease"):
             main([str(lines), "--models", "ease", "--set", wrong])
+
+
+def test_a_given_split_is_refitted_on_validation(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    rows = [f"{user} " + " ".join(map(str, random.permutation(30)[:8])) for user in range(50)]
+    (tmp_path / "train.txt").write_text("\n".join(rows))
+    (tmp_path / "test.txt").write_text("\n".join(f"{user} {30 + user % 3} {user % 30}" for user in range(50)))
+    found = []
+    for more in ([], ["--refit"]):
+        main([f"one={tmp_path / 'train.txt'},{tmp_path / 'test.txt'}", *QUICK, *more, "--json"])
+        found.append(last_line(capsys.readouterr().out)["retrieval"]["one"])
+    assert all_finite(found[1])
+    for model in ("popularity", "sasrec"):
+        assert found[0][model]["validation_ndcg_at_10"] == found[1][model]["validation_ndcg_at_10"]
+        assert found[0][model]["ndcg_at_10"] != found[1][model]["ndcg_at_10"]

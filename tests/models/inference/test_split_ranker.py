@@ -51,7 +51,7 @@ def test_cross_layers_of_full_rank(spec: FeatureSpec, batch: Batch) -> None:
             batch.candidate)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "deep_fm", "gdcn"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "din_sequence", "deep_fm", "gdcn"])
 @pytest.mark.parametrize("rows", [1, 64])
 def test_the_networks_logits(spec: FeatureSpec, batch: Batch, name: str, rows: int) -> None:
     compare(network(name, spec), spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
@@ -64,7 +64,7 @@ def test_an_ensembles_logits(spec: FeatureSpec, batch: Batch, rows: int) -> None
     compare(Ensemble(members), spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "din_sequence"])
 def test_products_of_crosses(spec: FeatureSpec, batch: Batch, name: str) -> None:
     fields = [field for field in spec.fields if field.side != "cross"]
     product = FeatureField(name="both", kind="cross", side="cross", parts=("user_group", "item_group"),
@@ -75,7 +75,7 @@ def test_products_of_crosses(spec: FeatureSpec, batch: Batch, name: str) -> None
     compare(network(name, narrow), narrow, FeatureBlock(*(part[:1] for part in batch.request)), candidate)
 
 
-@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "din_sequence"])
 def test_pair_rates(pair_spec: FeatureSpec, name: str) -> None:
     model = PairModel(head="dot", dim=5)
     wide = pair_weights.with_pair_rates(pair_spec, [("city", "brand"), ("age", "tags")], model)

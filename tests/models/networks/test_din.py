@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from models.networks.din import TargetAttention
+from contracts.features.feature_spec import FeatureSpec
+from models.examples.batches import Batch, FeatureBlock
+from models.networks.din import Din, TargetAttention
 
 
 def test_attention_equals_a_loop_over_the_history() -> None:
@@ -24,3 +27,19 @@ def test_the_difference_of_query_and_key_adds_no_function() -> None:
     a, b, c, d, q, k = torch.randn(6, 4)
     four = a @ q + b @ k + c @ (q - k) + d @ (q * k)
     torch.testing.assert_close((a + c) @ q + (b - c) @ k + d @ (q * k), four)
+
+
+@pytest.mark.parametrize(("blocks", "reads_order"), [(0, False), (1, True)])
+def test_only_with_blocks_the_order_of_a_history_counts(
+    spec: FeatureSpec, batch: Batch, blocks: int, reads_order: bool
+) -> None:
+    torch.manual_seed(0)
+    network = Din(spec, 4, (8,), 0.0, blocks).eval()
+    slot = next(slot for slot in spec.block_ids("request") if slot.sequence)
+    turned = batch.request.ids.clone()
+    history = torch.tensor([2, 3, 4], dtype=torch.int32)
+    turned[:, slot.start:slot.start + slot.width] = 0
+    straight = turned.clone()
+    straight[:, slot.start:slot.start + 3], turned[:, slot.start:slot.start + 3] = history, history.flip(0)
+    one, other = (network(FeatureBlock(ids, batch.request.dense), batch.candidate) for ids in (straight, turned))
+    assert torch.allclose(one, other, atol=1e-7) != reads_order

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.sequences.blocks import BLOCKS
+from models.layers.sequence_blocks import BLOCKS
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
 
 PLACES = ("learned", "distance", "none")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.sequences.blocks import BLOCKS, Attention, DistanceBias, SwiGlu
+from models.layers.sequence_blocks import BLOCKS, Attention, DistanceBias, SwiGlu
 
 WIDTH, HEADS, LENGTH = 8, 2, 6
 
