@@ -21,7 +21,7 @@ from contracts.features.feature_spec import PADDING
 from models.inference.item_part import CrossColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_inputs import Inputs, Slopes
-from models.networks.din import Din, TargetAttention
+from models.networks.din import Din, TargetAttention, in_their_order
 
 
 class History(NamedTuple):
@@ -81,9 +81,10 @@ class _Attention:
 
 
 @torch.inference_mode()
-def _read(context: nn.Module, keys: np.ndarray) -> np.ndarray:
-    """keys [1 or B, L, D] after the blocks; themselves where there are none."""
-    return context(torch.from_numpy(keys)).numpy() if len(context) else keys  # type: ignore[arg-type]
+def _read(context: nn.Module, keys: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """keys [1 or B, L, D] and present [1 or B, L] after the network's blocks."""
+    read = in_their_order(context, torch.from_numpy(keys), torch.from_numpy(present))
+    return read[0].numpy(), read[1].numpy()
 
 
 class SplitDin:
@@ -108,7 +109,8 @@ class SplitDin:
     def begin(self, request: Encoded) -> BegunDin:
         inputs = self.inputs.request(request)
         histories = [
-            attention.begin(_read(context, self._vectors(request.ids[:, span], start)), request.ids[:, span] != PADDING)
+            attention.begin(*_read(
+                context, self._vectors(request.ids[:, span], start), request.ids[:, span] != PADDING))
             for attention, context, span, (start, _)
             in zip(self._attention, self._context, self._spans, self._starts, strict=True)]
         return BegunDin(request.ids, inputs, self.mlp.request_part(inputs), histories)

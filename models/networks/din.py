@@ -53,6 +53,24 @@ class TargetAttention(nn.Module):
         return (weights.to(keys.dtype)[:, :, None] * keys).sum(dim=1)
 
 
+def in_their_order(context: nn.Module, keys: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    """keys [B, L, D] and present [B, L] after the blocks `context`, padding last, where a causal block does not see it;
+    both as they are where there are no blocks."""
+    if not len(context):  # type: ignore[arg-type]
+        return keys, present
+    order = (~present).int().argsort(dim=1, stable=True)
+    return context(keys.gather(1, order[:, :, None].expand_as(keys))), present.gather(1, order)
+
+
+def _block(dim: int, length: int, dropout: float) -> Transformer:
+    """One that adds nothing before it is trained: it would drown the small vectors of an untrained embedding."""
+    block = Transformer(dim, 1, length, dropout, FACTOR, True)
+    for last in (block.attention.out, block.forward_layers[-1]):
+        for parameter in last.parameters():
+            nn.init.zeros_(parameter)
+    return block
+
+
 class Din(nn.Module):
     """Without a sequence in the spec this is the plain deep ranker. `context`: the blocks of each sequence."""
 
@@ -68,8 +86,7 @@ class Din(nn.Module):
             (slot, candidate[spec.by_name[slot.field].of or ""]) for slot in sequences]
         self.attention = nn.ModuleList(TargetAttention(dim) for _ in self.pairs)
         self.context = nn.ModuleList(
-            nn.Sequential(*(Transformer(dim, 1, slot.width, dropout, FACTOR, True) for _ in range(blocks)))
-            for slot, _ in self.pairs)
+            nn.Sequential(*(_block(dim, slot.width, dropout) for _ in range(blocks))) for slot, _ in self.pairs)
         candidate_width = self.embedding.candidate.width + len(self.pairs) * dim
         self.mlp = Mlp(self.embedding.request.width, candidate_width, hidden, dropout=dropout)
 
@@ -91,7 +108,8 @@ class Din(nn.Module):
             place = users.places[sequence.name]
             span = slice(place, place + sequence.width)
             query = right[:, items.places[target.name]]
-            interests.append(attention(query, context(left[:, span]), user_rows[:, span] != PADDING))
+            keys = in_their_order(context, left[:, span], user_rows[:, span] != PADDING)
+            interests.append(attention(query, *keys))
         joined = self.embedding.join_candidate(item_rows, right, request, candidate)
         inputs = users.join(user_rows, left, request.dense), torch.cat([joined, *interests], dim=1)
         return self.mlp(*inputs).squeeze(1) + self.prior(candidate)

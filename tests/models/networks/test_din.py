@@ -35,6 +35,8 @@ def test_only_with_blocks_the_order_of_a_history_counts(
 ) -> None:
     torch.manual_seed(0)
     network = Din(spec, 4, (8,), 0.0, blocks).eval()
+    for parameter in network.context.parameters():  # a block that is not trained adds nothing
+        torch.nn.init.normal_(parameter)
     slot = next(slot for slot in spec.block_ids("request") if slot.sequence)
     turned = batch.request.ids.clone()
     history = torch.tensor([2, 3, 4], dtype=torch.int32)
