@@ -42,8 +42,8 @@ class SequenceSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     encoder: EncoderSettings = EncoderSettings()
-    negatives: int = Field(256, ge=1)
-    epochs: int = Field(50, ge=1)
+    negatives: int = Field(1024, ge=1)
+    epochs: int = Field(30, ge=1)
     patience: int = Field(2, ge=1)
     validate_every: int = Field(10, ge=1)
     batch: int = Field(1024, ge=1)
