@@ -13,14 +13,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from contracts.errors import SluiceError
-from contracts.thread_name import name_thread
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.server.admission import Admission, Overloaded, Waiting
+from serving.server.work_threads import WorkThread, WorkThreads
 from serving.stages.funnel import Funnel
 
 SPARES = 4
@@ -66,7 +66,7 @@ class Engine:
     ) -> None:
         self._funnel, self._reserve = funnel, reserve
         self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=1 + SPARES, thread_name_prefix="funnel", initializer=name_thread)
+        self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
 
     @property
@@ -118,7 +118,7 @@ class Engine:
 
     def close(self) -> None:
         """Waits for the requests that are being ranked."""
-        self._threads.shutdown(wait=True)
+        self._threads.close()
 
     def _enter(self, job: Job) -> None:
         with self._lock:
@@ -130,15 +130,15 @@ class Engine:
     def _begin(self, job: Job) -> None:
         self._busy += 1
         job.running = True
-        self._threads.submit(self._work, job)
+        self._threads.begin(partial(self._work, job))
 
-    def _work(self, job: Job) -> None:
+    def _work(self, job: Job, thread: WorkThread) -> None:
         """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
         following: Job | None = job
         while following is not None:
-            following = self._completed(following)
+            following = self._completed(following, thread)
 
-    def _completed(self, job: Job) -> Job | None:
+    def _completed(self, job: Job, thread: WorkThread) -> Job | None:
         begun, loop = time.monotonic(), job.answer.get_loop()
         try:
             found = job.run.complete()
@@ -150,12 +150,11 @@ class Engine:
             job.finished = True
             spent = time.monotonic() - begun
             self._service += SMOOTHING * (spent - self._service) if self._service else spent
-            if job.overdue:
-                self._hanging -= 1
-                return None
-            following = self._next()
+            following = None if job.overdue else self._next()
             if following is None:
-                self._busy -= 1
+                self._hanging -= job.overdue
+                self._busy -= not job.overdue
+                self._threads.rest(thread)
             return following
 
     def _next(self) -> Job | None:

@@ -1,0 +1,73 @@
+"""Work is done by the thread that has rested for the shortest time; nobody waits for one that hangs."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from queue import SimpleQueue
+
+from serving.server.work_threads import WorkThread, WorkThreads
+
+WAIT = 20.0
+
+
+def done_by(threads: WorkThreads) -> str:
+    """The name of the thread that takes a piece of work, and rests again."""
+    told: SimpleQueue[str] = SimpleQueue()
+
+    def work(thread: WorkThread) -> None:
+        threads.rest(thread)
+        told.put(threading.current_thread().name)
+
+    threads.begin(work)
+    return told.get(timeout=WAIT)
+
+
+def test_one_thread_does_what_comes_one_after_the_other() -> None:
+    threads = WorkThreads("funnel")
+    assert {done_by(threads) for _ in range(50)} == {"funnel_0"}
+    threads.close()
+
+
+def test_another_one_begins_while_one_hangs_and_who_rested_last_is_first() -> None:
+    threads, hangs, ended = WorkThreads("funnel"), threading.Event(), threading.Event()
+
+    def hang(thread: WorkThread) -> None:
+        hangs.wait(WAIT)
+        threads.rest(thread)
+        ended.set()
+
+    threads.begin(hang)
+    assert {done_by(threads) for _ in range(5)} == {"funnel_1"}
+    hangs.set()
+    assert ended.wait(WAIT)
+    assert {done_by(threads) for _ in range(5)} == {"funnel_0"}
+    threads.close()
+
+
+def test_work_that_has_begun_is_waited_for() -> None:
+    threads, begun, going, ended = WorkThreads("funnel"), threading.Event(), threading.Event(), list[bool]()
+
+    def work(thread: WorkThread) -> None:
+        begun.set()
+        going.wait(WAIT)
+        ended.append(True)
+
+    threads.begin(work)
+    assert begun.wait(WAIT)
+    closing = threading.Thread(target=threads.close)
+    closing.start()
+    assert not ended
+    going.set()
+    closing.join(WAIT)
+    assert ended
+
+
+def test_threads_of_nobody_end() -> None:
+    threads = WorkThreads("funnel")
+    done_by(threads)
+    [one] = [thread for thread in threading.enumerate() if isinstance(thread, WorkThread) and thread in threads._all]
+    del threads
+    gc.collect()
+    one.join(WAIT)
+    assert not one.is_alive()
