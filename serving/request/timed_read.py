@@ -38,7 +38,7 @@ async def read_within(seconds: float, context: grpc.aio.ServicerContext) -> Any:
 
 class TimedServer:
     """Stands for `server` where a service of calls with one request is added. Each is taken as a stream of one, and
-    read within so many `seconds`."""
+    read within so many `seconds`. Methods are found by name (serving/server/by_name.py)."""
 
     def __init__(self, server: grpc.aio.Server, seconds: float) -> None:
         self._server, self._seconds = server, seconds
@@ -50,7 +50,6 @@ class TimedServer:
         """All of one service."""
         timed = {name: self._timed(handler) for name, handler in handlers.items()}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, timed),))
-        self._server.add_registered_method_handlers(service, timed)
 
     def _timed(self, handler: grpc.RpcMethodHandler) -> grpc.RpcMethodHandler:
         parse, written = handler.request_deserializer or bytes, handler.response_serializer

@@ -22,7 +22,7 @@ import grpc
 import torch
 import uvloop
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contracts.errors import SluiceError
 from serving.access.caller_name import caller_name
@@ -43,6 +43,7 @@ from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
+from serving.server.by_name import ByName
 from serving.server.entry import SERVICE, add_to_server
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
@@ -199,7 +200,8 @@ class Server:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, timed)
         if self._settings.doors.reflects(self._settings.host):
             names = (SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._server)
+            servicer = reflection.aio.ReflectionServicer(names)
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, ByName(self._server))
 
     async def _listen(self) -> int:
         host, port = self._settings.host, self._settings.port
