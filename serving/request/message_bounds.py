@@ -12,16 +12,18 @@ refuses unread, for which its caller waits for 0.1 s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
+from typing import Any
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.shown import short, shown
-from serving.proto import sluice_pb2 as pb
 
 GRPC_READS = 4
+BY_COLUMN = ("filters", "excluded", "ranges")
 NO_REQUEST = "what was sent is no request of this method; send one as serving/proto/sluice.proto says"
 
 
@@ -45,34 +47,48 @@ class OutOfBounds(RequestError):
     """The request holds more than one may; nothing has been made of it."""
 
 
-def check_rank_counts(request: pb.RankRequest, serve: Serve) -> None:
-    """Raises OutOfBounds for the first thing of which there is too much."""
-    at_most("placements", request.placements, serve.max_placements, "max_placements")
-    listed = len(request.candidates) + len(request.candidate_list.item_ids)
+def said(request: Message) -> dict[str, Any]:
+    """What a request sets, by name: one look in place of one for each field that it may have."""
+    return {field.name: value for field, value in request.ListFields()}
+
+
+def check_rank_counts(given: Mapping[str, Any], serve: Serve) -> None:
+    """Of what a RankRequest has `said`. Raises OutOfBounds for the first thing of which there is too much."""
+    placements = given.get("placements", ())
+    at_most("placements", placements, serve.max_placements, "max_placements")
+    listed = len(given.get("candidates", ()))
+    if "candidate_list" in given:
+        listed += len(given["candidate_list"].item_ids)
     _few("candidates", listed, serve.max_candidates, "max_candidates")
-    in_placements = sum(len(placement.candidate_list.item_ids) for placement in request.placements)
+    in_placements = sum(len(placement.candidate_list.item_ids) for placement in placements) if placements else 0
     _few("placements", in_placements, serve.max_candidates, "max_candidates", "candidates together")
-    for name in ("filters", "excluded", "ranges"):
-        at_most(name, getattr(request, name), serve.max_fields, "max_fields")
-    for number, placement in enumerate(request.placements):
-        at_most(f"placements[{number}].context", placement.context, serve.max_fields, "max_fields")
-        for name in ("filters", "excluded", "ranges"):
-            at_most(f"placements[{number}].{name}", getattr(placement, name), serve.max_fields, "max_fields")
-    _check_common(request, serve)
+    _few_columns("", given, serve)
+    for number, placement in enumerate(placements):
+        own = said(placement)
+        at_most(f"placements[{number}].context", own.get("context", ()), serve.max_fields, "max_fields")
+        _few_columns(f"placements[{number}].", own, serve)
+    _check_common(given, serve)
 
 
-def check_score_counts(request: pb.ScoreRequest, serve: Serve) -> None:
-    """Raises OutOfBounds."""
-    at_most("item_ids", request.item_ids, serve.max_candidates, "max_candidates")
-    _check_common(request, serve)
+def _few_columns(where: str, given: Mapping[str, Any], serve: Serve) -> None:
+    for name in BY_COLUMN:
+        if name in given:
+            at_most(where + name, given[name], serve.max_fields, "max_fields")
 
 
-def _check_common(request: pb.RankRequest | pb.ScoreRequest, serve: Serve) -> None:
-    at_most("context", request.context, serve.max_fields, "max_fields")
-    at_most("features", request.features, serve.max_candidates, "max_candidates")
-    at_most("recent_items", request.recent_items.item_ids, serve.max_values, "max_values")
-    text("user_id", request.user_id, serve)
-    text("request_id", request.request_id, serve)
+def check_score_counts(given: Mapping[str, Any], serve: Serve) -> None:
+    """Of what a ScoreRequest has `said`. Raises OutOfBounds."""
+    at_most("item_ids", given.get("item_ids", ()), serve.max_candidates, "max_candidates")
+    _check_common(given, serve)
+
+
+def _check_common(given: Mapping[str, Any], serve: Serve) -> None:
+    at_most("context", given.get("context", ()), serve.max_fields, "max_fields")
+    at_most("features", given.get("features", ()), serve.max_candidates, "max_candidates")
+    if "recent_items" in given:
+        at_most("recent_items", given["recent_items"].item_ids, serve.max_values, "max_values")
+    for name in ("user_id", "request_id"):
+        text(name, given.get(name, ""), serve)
 
 
 def at_most(where: str, values: Sized, limit: int, setting: str) -> None:

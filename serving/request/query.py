@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Protocol
 
 from contracts.features.encoding import Encoded
@@ -21,7 +21,7 @@ def as_column(field: FeatureField, value: ContextValue | None) -> object:
     return list(value) if isinstance(value, tuple) else [value]
 
 
-class StageStatus(Enum):
+class StageStatus(StrEnum):
     """Degraded: cut short or done more simply than configured; skipped: not done at all. `cause` says why."""
 
     COMPLETE = "complete"
@@ -29,7 +29,7 @@ class StageStatus(Enum):
     SKIPPED = "skipped"
 
 
-class Fallback(Enum):
+class Fallback(StrEnum):
     """What stands in for a stage that had no time, or failed.
 
     popular           for retrieval: the most popular of the items that the filters admit

@@ -102,11 +102,13 @@ def _sent(method: Any, request: Message, seconds: float, metadata: Metadata, mov
 
 async def hedged_async(method: Any, request: Message, seconds: float, metadata: Metadata, after: float | None) -> Any:
     """The same, of an asynchronous stub."""
+    if after is None:
+        return await method(request, timeout=seconds, metadata=metadata)
     calls = [_begun(method, request, seconds, metadata)]
     try:
         await asyncio.wait(calls, timeout=after)
         if not calls[0].done():
-            calls.append(_begun(method, request, seconds - (after or 0.0), metadata))
+            calls.append(_begun(method, request, seconds - after, metadata))
         waiting = set(calls)
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

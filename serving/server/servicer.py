@@ -7,8 +7,8 @@ has lately taken. Under overload a call is refused when it comes, unread, so tha
 from __future__ import annotations
 
 import logging
+import os
 import time
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.message_bounds import OutOfBounds, largest_message, text
-from serving.request.query import FreshUser, PageAnswer, RankAnswer, Users
+from serving.request.query import FreshUser, PageAnswer, RankAnswer, RankQuery, ScoreQuery, Users
 from serving.request.stage_clock import RunningQuantile
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
@@ -59,6 +59,7 @@ from serving.why_not.why_not_run import WhyNotRun
 
 LARGE_BYTES, MOST_LARGE = 64 << 10, 32
 Begun = TypeVar("Begun")
+Query = TypeVar("Query", RankQuery, ScoreQuery)
 log = logging.getLogger("sluice.serving")
 
 
@@ -77,6 +78,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._funnel, self._manifest, self._serve, self._gate = funnel, manifest, serve, gate
         self._observer, self._users = observer, users
         self._recorder = ResponseRecorder(answers, manifest)
+        self._followed = answers is not None or observer is not NOBODY  # somebody wants to know how a call ends
         self._writing = RunningQuantile()
         self._engine = Engine(
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
@@ -128,7 +130,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
         """One request from arrival to answer; what fails is a status, and either is logged."""
-        request_id = request.request_id or uuid.uuid4().hex
+        request_id = request.request_id or _new_id()
         call = self._recorder.begin(request, request_id, self.reserve, context)
         caller = self._observer.caller(context)
 
@@ -136,7 +138,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             call.ended(context)
             self._observer.ended(EndedCall("Rank", *call.outcome, short(request_id), caller))
 
-        context.add_done_callback(ended)
+        if self._followed:
+            context.add_done_callback(ended)
         try:
             answer = await self._answer(request, self._deadline(context), context)
         except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
@@ -163,10 +166,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
-        request_id = request.request_id or uuid.uuid4().hex
+        request_id = request.request_id or _new_id()
 
         def begin(fresh: FreshUser | None) -> ScoreRun:
-            query = replace(to_score_query(request, self._serve), fresh=fresh)
+            query = _knowing(to_score_query(request, self._serve), fresh)
             return self._funnel.begin_score(query, self._deadline(context))
 
         answer = await self._whole("Score", request_id, context, lambda: self._begun(request, context, begin))
@@ -174,11 +177,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
         """A slate that is not shown, and what has become of other items; not logged either."""
-        request_id = request.request.request_id or uuid.uuid4().hex
+        request_id = request.request.request_id or _new_id()
 
         def begin(fresh: FreshUser | None) -> WhyNotRun:
             query, items = to_why_not(request, self._serve)
-            return WhyNotRun(self._funnel, replace(query, fresh=fresh), items, self._deadline(context))
+            return WhyNotRun(self._funnel, _knowing(query, fresh), items, self._deadline(context))
 
         found = await self._whole(
             "WhyNot", request_id, context, lambda: self._begun(request.request, context, begin))
@@ -200,9 +203,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             said = code_pb2.Code.Name(status.code)
             await context.abort_with_status(rpc_status.to_status(status))
         finally:
-            said, spent = at_the_end(said, context, self.reserve), time.perf_counter() - begun
-            caller = self._observer.caller(context)
-            self._observer.ended(EndedCall(method, said, spent, None, short(request_id), caller))
+            if self._followed:
+                said, spent = at_the_end(said, context, self.reserve), time.perf_counter() - begun
+                caller = self._observer.caller(context)
+                self._observer.ended(EndedCall(method, said, spent, None, short(request_id), caller))
         return answer
 
     def _tenant(self, context: grpc.aio.ServicerContext) -> str:
@@ -231,9 +235,9 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
         def begin(fresh: FreshUser | None) -> RequestRun | PageRun:
             if not request.placements:
-                return self._funnel.begin(replace(to_query(request, self._serve), fresh=fresh), deadline)
+                return self._funnel.begin(_knowing(to_query(request, self._serve), fresh), deadline)
             page = to_page_query(request, self._serve)
-            queries = tuple(replace(query, fresh=fresh) for query in page.queries)
+            queries = tuple(_knowing(query, fresh) for query in page.queries)
             return PageRun(self._funnel, replace(page, queries=queries), deadline)
 
         return await self._engine.submit(await self._begun(request, context, begin), self._tenant(context))
@@ -261,8 +265,20 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
 def named_tenant(context: grpc.aio.ServicerContext) -> str:
     """As the caller names itself in the metadata; all others are one tenant."""
-    metadata = context.invocation_metadata() or ()
-    return short(next((str(value) for key, value in metadata if key == TENANT), ""))
+    for key, value in context.invocation_metadata() or ():
+        if key == TENANT:
+            return short(str(value))
+    return ""
+
+
+def _knowing(query: Query, fresh: FreshUser | None) -> Query:
+    """The query, with what is known of the user beyond the bundle."""
+    return query if fresh is None else replace(query, fresh=fresh)
+
+
+def _new_id() -> str:
+    """Of a request that has none: 128 random bits."""
+    return os.urandom(16).hex()
 
 
 def _outline(request: pb.RankRequest) -> pb.RankRequest:

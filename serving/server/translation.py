@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.shown import short
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import at_most, check_rank_counts, check_score_counts, text, texts
+from serving.request.message_bounds import (
+    BY_COLUMN,
+    at_most,
+    check_rank_counts,
+    check_score_counts,
+    said,
+    text,
+    texts,
+)
 from serving.request.query import (
     ContextValue,
     Fallback,
@@ -27,6 +38,9 @@ from serving.request.query import (
 from serving.request.wire_values import ValueRoom, values_of
 from serving.why_not.why_not_run import Explained
 
+Said = Mapping[str, Any]  # what a message sets, by name
+Fields = dict[str, Any]  # of a message within another: one that is made apart would be copied into it
+NOTHING: Mapping[str, Any] = {}
 STATUS = {
     StageStatus.COMPLETE: pb.StageReport.COMPLETE,
     StageStatus.DEGRADED: pb.StageReport.DEGRADED,
@@ -46,33 +60,39 @@ FALLBACK = {
 def to_query(request: pb.RankRequest, serve: Serve, room: ValueRoom | None = None) -> RankQuery:
     """Raises RequestError for an empty user id or an empty context value, OutOfBounds for too much of anything, also
     of what there is no `room` for."""
-    check_rank_counts(request, serve)
-    room = room or ValueRoom()
-    if not request.user_id:
-        raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
+    given, room = said(request), room or ValueRoom()
+    check_rank_counts(given, serve)
+    features = given.get("features", NOTHING)
     return RankQuery(
-        user=request.user_id,
-        limit=request.limit if request.HasField("limit") else serve.default_limit,
-        context=room.take("context", values_of("context", request.context, serve)),
-        candidates=_candidates(request, serve),
-        filters=_filters("filters", request.filters, serve),
-        excluded=_filters("excluded", request.excluded, serve),
-        ranges=_ranges("ranges", request.ranges, serve),
-        recent_items=_recent(request, serve),
-        rerank=not request.skip_rerank,
-        explain=request.reasons,
-        partial_ok=request.partial_ok if request.HasField("partial_ok") else True,
-        features=_features(request.features, serve, room),
-        bids={item: given.bid for item, given in request.features.items() if given.HasField("bid")},
+        user=_user(given),
+        limit=given.get("limit", serve.default_limit),
+        context=room.take("context", values_of("context", given.get("context", NOTHING), serve)),
+        candidates=_candidates(given, serve),
+        filters=_filters("filters", given.get("filters", NOTHING), serve),
+        excluded=_filters("excluded", given.get("excluded", NOTHING), serve),
+        ranges=_ranges("ranges", given.get("ranges", NOTHING), serve),
+        recent_items=_recent(given, serve),
+        rerank=not given.get("skip_rerank", False),
+        explain=given.get("reasons", False),
+        partial_ok=given.get("partial_ok", True),
+        features=_features(features, serve, room),
+        bids={item: one.bid for item, one in features.items() if one.HasField("bid")},
     )
+
+
+def _user(given: Said) -> str:
+    user: str = given.get("user_id", "")
+    if not user:
+        raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
+    return user
 
 
 def to_page_query(request: pb.RankRequest, serve: Serve) -> PageQuery:
     """A query per placement. Raises what `to_query` does, and RequestError for what placements say themselves."""
-    room = ValueRoom()
+    room, given = ValueRoom(), said(request)
     whole = to_query(request, serve, room)
-    for field in ("limit", "candidates", "candidate_list", "filters", "excluded", "ranges"):
-        if any(set_.name == field for set_, _ in request.ListFields()):
+    for field in ("limit", "candidates", "candidate_list", *BY_COLUMN):
+        if field in given:
             raise RequestError(field, "is set beside placements, each of which says its own; leave it out")
     listed = {item for placement in request.placements for item in placement.candidate_list.item_ids}
     for item in whole.features:
@@ -98,16 +118,15 @@ def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve,
         features={item: whole.features[item] for item in listed or () if item in whole.features})
 
 
-def _candidates(request: pb.RankRequest, serve: Serve) -> tuple[str, ...] | None:
+def _candidates(given: Said, serve: Serve) -> tuple[str, ...] | None:
     """None asks for retrieval; an empty list does not."""
-    if request.HasField("candidate_list"):
-        return texts("candidate_list", request.candidate_list.item_ids, serve)
-    return texts("candidates", request.candidates, serve) or None
+    if "candidate_list" in given:
+        return texts("candidate_list", given["candidate_list"].item_ids, serve)
+    return texts("candidates", given["candidates"], serve) if "candidates" in given else None
 
 
-def _recent(request: pb.RankRequest | pb.ScoreRequest, serve: Serve) -> tuple[str, ...] | None:
-    has_list = request.HasField("recent_items")
-    return texts("recent_items", request.recent_items.item_ids, serve) if has_list else None
+def _recent(given: Said, serve: Serve) -> tuple[str, ...] | None:
+    return texts("recent_items", given["recent_items"].item_ids, serve) if "recent_items" in given else None
 
 
 def _filters(where: str, filters: Mapping[str, pb.Values], serve: Serve) -> dict[str, tuple[str, ...]]:
@@ -139,15 +158,12 @@ def _features(
 
 def to_score_query(request: pb.ScoreRequest, serve: Serve) -> ScoreQuery:
     """Raises what `to_query` does."""
-    check_score_counts(request, serve)
-    room = ValueRoom()
-    if not request.user_id:
-        raise RequestError("user_id", "is empty; send any string, an unknown user is answered too")
+    given, room = said(request), ValueRoom()
+    check_score_counts(given, serve)
     return ScoreQuery(
-        user=request.user_id, items=texts("item_ids", request.item_ids, serve),
-        context=room.take("context", values_of("context", request.context, serve)),
-        features=_features(request.features, serve, room),
-        recent_items=_recent(request, serve),
+        user=_user(given), items=texts("item_ids", given.get("item_ids", ()), serve),
+        context=room.take("context", values_of("context", given.get("context", NOTHING), serve)),
+        features=_features(given.get("features", NOTHING), serve, room), recent_items=_recent(given, serve),
     )
 
 
@@ -176,52 +192,51 @@ def to_response(answer: RankAnswer | PageAnswer, request_id: str, bundle_age: fl
     """`bundle_age` in seconds."""
     if isinstance(answer, PageAnswer):
         return _page_response(answer, request_id, bundle_age)
-    return pb.RankResponse(
+    response = pb.RankResponse(
         request_id=request_id,
         bundle_version=answer.bundle_version,
-        items=[_item(item) for item in answer.items],
         stages=[_stage(stage) for stage in answer.stages],
         unknown_candidates=answer.unknown_candidates,
         known_user=answer.known_user,
         bundle_age_seconds=bundle_age,
         degraded=answer.degraded,
     )
+    _add_items(response.items, answer.items)
+    return response
 
 
 def _page_response(page: PageAnswer, request_id: str, bundle_age: float) -> pb.RankResponse:
     first = page.slates[0]
-    return pb.RankResponse(
+    response = pb.RankResponse(
         request_id=request_id, bundle_version=first.bundle_version, known_user=first.known_user,
-        bundle_age_seconds=bundle_age, degraded=any(slate.degraded for slate in page.slates),
-        placements=[_slate(name, slate) for name, slate in zip(page.names, page.slates, strict=True)])
+        bundle_age_seconds=bundle_age, degraded=any(slate.degraded for slate in page.slates))
+    for name, slate in zip(page.names, page.slates, strict=True):
+        placed = response.placements.add(
+            name=name, stages=[_stage(stage) for stage in slate.stages], unknown_candidates=slate.unknown_candidates,
+            degraded=slate.degraded)
+        _add_items(placed.items, slate.items)
+    return response
 
 
-def _slate(name: str, slate: RankAnswer) -> pb.PlacementResponse:
-    return pb.PlacementResponse(
-        name=name, items=[_item(item) for item in slate.items], stages=[_stage(stage) for stage in slate.stages],
-        unknown_candidates=slate.unknown_candidates, degraded=slate.degraded)
+def _add_items(into: RepeatedCompositeFieldContainer[pb.RankedItem], items: Sequence[RankedItem]) -> None:
+    for item in items:
+        reasons = [{"field": reason.field, "logit_change": reason.logit_change} for reason in item.reasons]
+        made = into.add(item_id=item.item, probability=item.probability, score=item.score, price=item.price,
+                        channel=item.channel, reasons=reasons)
+        scores = made.stage_scores
+        for stage, score in item.stage_scores.items():
+            scores[stage] = score
 
 
-def _item(item: RankedItem) -> pb.RankedItem:
-    return pb.RankedItem(
-        item_id=item.item,
-        probability=item.probability,
-        score=item.score,
-        price=item.price,
-        channel=item.channel,
-        stage_scores=item.stage_scores,
-        reasons=[pb.Reason(field=reason.field, logit_change=reason.logit_change) for reason in item.reasons],
-    )
-
-
-def _stage(stage: StageReport) -> pb.StageReport:
-    return pb.StageReport(
-        name=stage.name,
-        candidates_in=stage.candidates_in,
-        candidates_out=stage.candidates_out,
-        microseconds=stage.microseconds,
-        status=STATUS[stage.status],
-        cause=stage.cause,
-        fallback=FALLBACK[stage.fallback],
-        age_seconds=stage.age,
-    )
+def _stage(stage: StageReport) -> Fields:
+    """Of a pb.StageReport."""
+    return {
+        "name": stage.name,
+        "candidates_in": stage.candidates_in,
+        "candidates_out": stage.candidates_out,
+        "microseconds": stage.microseconds,
+        "status": STATUS[stage.status],
+        "cause": stage.cause,
+        "fallback": FALLBACK[stage.fallback],
+        "age_seconds": stage.age,
+    }

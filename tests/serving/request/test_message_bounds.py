@@ -9,7 +9,7 @@ import pytest
 
 from contracts.config.stages import Serve
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import OutOfBounds, check_rank_counts, check_score_counts, texts
+from serving.request.message_bounds import OutOfBounds, check_rank_counts, check_score_counts, said, texts
 
 SERVE = Serve(max_candidates=3, max_placements=2, max_fields=2, max_values=2, max_text=10)
 THREE_VALUES = {"a": pb.Value(), "b": pb.Value(), "c": pb.Value()}
@@ -31,7 +31,7 @@ LISTED = pb.Placement(candidate_list=pb.CandidateList(item_ids=["a", "b"]))
 ])
 def test_a_rank_request_may_hold_so_much(asked: dict[str, Any], field: str) -> None:
     with pytest.raises(OutOfBounds) as caught:
-        check_rank_counts(pb.RankRequest(**asked), SERVE)
+        check_rank_counts(said(pb.RankRequest(**asked)), SERVE)
     assert caught.value.field == field
 
 
@@ -42,14 +42,14 @@ def test_a_rank_request_may_hold_so_much(asked: dict[str, Any], field: str) -> N
     ({"recent_items": pb.RecentItems(item_ids=list("abc"))}, "recent_items")])
 def test_a_score_request_may_hold_so_much(asked: dict[str, Any], field: str) -> None:
     with pytest.raises(OutOfBounds) as caught:
-        check_score_counts(pb.ScoreRequest(**asked), SERVE)
+        check_score_counts(said(pb.ScoreRequest(**asked)), SERVE)
     assert caught.value.field == field
 
 
 def test_what_is_at_the_limit_passes() -> None:
-    check_rank_counts(pb.RankRequest(
+    check_rank_counts(said(pb.RankRequest(
         user_id="u" * 10, candidates=list("abc"), context={"a": pb.Value(), "b": pb.Value()},
-        placements=[pb.Placement()] * 2), SERVE)
+        placements=[pb.Placement()] * 2)), SERVE)
     assert texts("candidates", ["a" * 10, ""], SERVE) == ("a" * 10, "")
 
 
@@ -65,7 +65,7 @@ def test_a_refusal_allocates_no_more_than_the_message() -> None:
     request = pb.RankRequest(user_id="u", candidates=["x" * 4_000_000, *["a"] * 2000])
     tracemalloc.start()
     with pytest.raises(OutOfBounds):
-        check_rank_counts(request, Serve())
+        check_rank_counts(said(request), Serve())
     with pytest.raises(OutOfBounds):
         texts("candidates", request.candidates, Serve())
     most = tracemalloc.get_traced_memory()[1]
