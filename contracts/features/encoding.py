@@ -20,7 +20,7 @@ import pyarrow as pa
 from contracts.config.section import Side
 from contracts.errors import DataError
 from contracts.features.arrow_columns import arrow_numbers, first_entries
-from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, PADDING, UNKNOWN, FeatureField, FeatureSpec, IdSlot
 from contracts.features.vocabulary import Vocabulary
 
 Column: TypeAlias = Sequence[Any] | np.ndarray | pa.Array | pa.ChunkedArray
@@ -81,7 +81,10 @@ class Encoder:
     def __init__(self, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary]) -> None:
         self.spec = spec
         self.vocabularies = vocabularies
-        self.part_slots = {part: spec.slot(part) for field in spec.crosses() for part in field.parts}
+        self._crosses = spec.crosses()
+        self.part_slots = {part: spec.slot(part) for field in self._crosses for part in field.parts}
+        self._parts = {field.name: _names_and_sizes([self.part_slots[part] for part in field.parts])
+                       for field in self._crosses}
         missing = [f.vocabulary for f in spec.fields if f.vocabulary and f.vocabulary not in vocabularies]
         if missing:
             raise DataError(f"vocabulary {missing[0]!r} of the feature spec is not among the stored ones")
@@ -158,22 +161,27 @@ class Encoder:
 
     def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """[B, number of crosses with ids]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
-        columns = [self._cross(field, part_ids) for field in self.spec.crosses()]
-        rows = max((len(ids) for ids in part_ids.values()), default=0)
-        if not columns:
-            return np.empty((rows, 0), dtype=np.int32)
-        return np.stack([np.broadcast_to(column, (rows,)) for column in columns], axis=1)
+        rows = max(map(len, part_ids.values()), default=0)
+        found = np.empty((rows, len(self._crosses)), dtype=np.int32)
+        for place, field in enumerate(self._crosses):
+            found[:, place] = self._cross(field, part_ids)
+        return found
 
     def _cross(self, field: FeatureField, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
-        code = self.cross_code(field.parts, part_ids)
+        names, sizes = self._parts[field.name]
+        code = radix_code([part_ids[name] for name in names], sizes)
         if field.buckets:
             return (FIRST_ID + code % field.buckets).astype(np.int32)
         return self._keys(field).look_up_codes(code)
 
     def cross_code(self, parts: Sequence[str], part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """Mixed-radix int64 code [B] of the ids [B] of these slots, which a cross's vocabulary is fitted on."""
-        slots = [self.part_slots.get(part) or self.spec.slot(part) for part in parts]
-        return radix_code([part_ids[slot.name] for slot in slots], [slot.size for slot in slots])
+        names, sizes = _names_and_sizes([self.part_slots.get(part) or self.spec.slot(part) for part in parts])
+        return radix_code([part_ids[name] for name in names], sizes)
+
+
+def _names_and_sizes(slots: Sequence[IdSlot]) -> tuple[list[str], list[int]]:
+    return [slot.name for slot in slots], [slot.size for slot in slots]
 
 
 def _given(columns: Mapping[str, Column], name: str) -> Column:

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 WORD = 8
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST_FACTOR, SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+FIRST_SHIFT, SECOND_SHIFT, LAST_SHIFT = np.uint64(30), np.uint64(27), np.uint64(31)
 TAIL_MASKS = np.array([(1 << 8 * kept) - 1 for kept in range(WORD)], dtype=np.uint64)
 
 
@@ -43,6 +45,6 @@ def buffers(texts: pa.LargeStringArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _finalised(words: np.ndarray) -> np.ndarray:
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    words = (words ^ (words >> FIRST_SHIFT)) * FIRST_FACTOR
+    words = (words ^ (words >> SECOND_SHIFT)) * SECOND_FACTOR
+    return words ^ (words >> LAST_SHIFT)

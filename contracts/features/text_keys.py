@@ -12,7 +12,7 @@ once, and the texts found are compared.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +59,11 @@ class TextKeys:
         if not len(self):
             return pa.array([], pa.large_string())
         return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.blob))
+
+    def texts_at(self, places: Iterable[int]) -> list[str]:
+        """Of a few places, which are not looked at."""
+        offsets, blob = self.offsets.data, self.blob.data
+        return [str(blob[offsets[place] : offsets[place + 1]], "utf-8") for place in places]
 
     @cached_property
     def _bytes_at(self) -> Callable[[int], bytes]:

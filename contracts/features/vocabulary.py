@@ -82,6 +82,19 @@ class Vocabulary:
         key: str | int = self.keys(place, place + 1)[0].as_py()
         return key
 
+    def few_keys(self, places: Sequence[int]) -> list[str | int]:
+        """Those at some places that there are, in their order: sooner than from `keys` where they are few."""
+        if isinstance(self._stored, TextKeys):
+            return [*self._stored.texts_at(places)]
+        found: list[str | int] = self._stored[places].tolist()
+        return found
+
+    def place(self, text: str) -> int:
+        """Where a text stands; -1 where it is not there. Raises DataError where keys are no texts."""
+        if not isinstance(self._stored, TextKeys):
+            raise self._of_another_type("string")
+        return self._stored.place(text)
+
     def places(self, values: Sequence[object], key_type: KeyType) -> np.ndarray:
         """int64 [B]: where each value stands; -1 for None and for what is not there.
 

@@ -29,6 +29,7 @@ from contracts.errors import DataError
 from models.evaluation.metrics import checked, require_both_classes
 
 SMALLEST = 1e-7
+LIMIT = math.log((1 - SMALLEST) / SMALLEST)  # of log-odds
 ROWS_OF_EACH_CLASS = 10
 
 
@@ -51,7 +52,7 @@ class Calibration:
         return _sigmoid(self._curve(np.asarray(logits, dtype=np.float64)) - log_draws)
 
     def _curve(self, logits: np.ndarray) -> np.ndarray:
-        beyond = logits - np.clip(logits, self.logits[0], self.logits[-1])
+        beyond = logits - np.minimum(np.maximum(logits, self.logits[0]), self.logits[-1])
         return np.interp(logits, self.logits, self.log_odds) + self.slope * beyond
 
     def undrawn(self, log_draws: float) -> Calibration:
@@ -150,5 +151,4 @@ def _shift(log_odds: np.ndarray, weights: np.ndarray, positives: float) -> float
 
 
 def _sigmoid(log_odds: np.ndarray) -> np.ndarray:
-    limit = math.log((1 - SMALLEST) / SMALLEST)
-    return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -limit, limit)))
+    return 1.0 / (1.0 + np.exp(-np.minimum(np.maximum(log_odds, -LIMIT), LIMIT)))

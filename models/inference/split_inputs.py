@@ -39,11 +39,13 @@ class Inputs:
 
     def products(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> list[np.ndarray]:
         """Those of crosses, by the network's own layer: [K, P], or nothing."""
-        return _computed(self.embedding.products, request_ids, candidate_ids)
+        layer = self.embedding.products
+        return [] if layer is None else [_computed(layer, request_ids, candidate_ids)]
 
     def rates(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> list[np.ndarray]:
         """Pair rates, by the network's own layer: [K, P], or nothing."""
-        return _computed(self.embedding.pair_rates, request_ids, candidate_ids)
+        layer = self.embedding.pair_rates
+        return [] if layer is None else [_computed(layer, request_ids, candidate_ids)]
 
     @property
     def prior_column(self) -> int | None:
@@ -56,5 +58,6 @@ class Inputs:
 
 
 @torch.inference_mode()
-def _computed(layer: nn.Module | None, *ids: np.ndarray) -> list[np.ndarray]:
-    return [] if layer is None else [layer(*map(torch.from_numpy, ids)).numpy()]
+def _computed(layer: nn.Module, *ids: np.ndarray) -> np.ndarray:
+    found: np.ndarray = layer(*map(torch.from_numpy, ids)).numpy()
+    return found

@@ -37,13 +37,16 @@ class FoldedPreRanker:
 
     def __init__(self, network: PreRanker) -> None:
         self._mlp, self._scale = NumpyMlp(network.mlp), np.float32(network.scale)
+        size = len(self._mlp.candidate) // 2
+        product, item, mean = np.split(self._mlp.candidate, (size, 2 * size))
+        self._paired = self._scale * self._scale * (product + mean / np.float32(size))
+        self._item = self._scale * item
 
     def matrix(self, user: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A(u)' [d, H] and the request's part [1, H] of the first layer, for u [d]."""
-        size, scale = len(user), self._scale
-        product, item, mean = np.split(self._mlp.candidate, (size, 2 * size))
-        folded = scale * scale * user[:, None] * (product + mean / np.float32(size)) + scale * item
-        return folded, self._mlp.request_part((scale * user)[None])
+        folded = user[:, None] * self._paired
+        folded += self._item
+        return folded, self._mlp.request_part((self._scale * user)[None])
 
     def logits(self, folded: tuple[np.ndarray, np.ndarray], items: np.ndarray) -> np.ndarray:
         """float32 [K] of item vectors [K, d]."""

@@ -20,6 +20,7 @@ from contracts.features.vocabulary import Vocabulary
 
 UNKNOWN_ROW = -1
 PARTS = ("ids", "dense")
+FEW = 32  # keys that are read sooner one by one
 
 
 class FeatureStore:
@@ -46,11 +47,13 @@ class FeatureStore:
 
     def keys_of(self, rows: np.ndarray) -> list[str]:
         """Of rows of the table, in their order."""
+        if len(rows) <= FEW:
+            return [str(key) for key in self.keys.few_keys(rows.tolist())]
         return [str(key) for key in self.keys.keys().take(pa.array(rows)).to_pylist()]
 
     def row(self, key: str) -> int:
         """-1 when the table does not hold the key."""
-        return int(self.rows([key])[0])
+        return self.keys.place(key)
 
     def rows(self, keys: Sequence[str]) -> np.ndarray:
         """int32 [len(keys)], -1 for each unknown key."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -172,12 +173,23 @@ def search_many(
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if index.gpu_index is not None and selector is None and k <= GPU_MAX_K:
         return index.gpu_index.search(queries, k)
-    bounds: dict[str, Any] = {"sel": selector}
-    if not index.exact:
-        bounds["nprobe"] = min(index.faiss_index.nlist, math.ceil(MAX_LISTS_READ / rate))
-        bounds["max_codes"] = math.ceil(max(index.max_codes, k) / rate)
-    kind = faiss.SearchParameters if index.exact else faiss.SearchParametersIVF
-    return index.faiss_index.search(queries, k, params=kind(**bounds))
+    if index.exact:
+        bounds = None if selector is None else faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
+    else:
+        lists, codes = index.faiss_index.nlist, max(index.max_codes, k)
+        bounds = _unfiltered(lists, codes) if selector is None else _bounds(lists, codes, rate, selector)
+    return index.faiss_index.search(queries, k, params=bounds)
+
+
+def _bounds(
+    lists: int, codes: int, rate: float = 1.0, selector: faiss.IDSelector | None = None
+) -> faiss.SearchParametersIVF:
+    """Of an index of so many lists; `codes` vectors that pass are seen."""
+    return faiss.SearchParametersIVF(  # type: ignore[call-arg]
+        sel=selector, nprobe=min(lists, math.ceil(MAX_LISTS_READ / rate)), max_codes=math.ceil(codes / rate))
+
+
+_unfiltered = lru_cache(maxsize=64)(_bounds)  # the same for every request without a filter; searches only read it
 
 
 def exact_search(vectors: np.ndarray, query: np.ndarray, k: int, rows: np.ndarray) -> Hits:

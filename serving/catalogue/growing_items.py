@@ -62,6 +62,10 @@ class GrowingItems(FeatureStore):
             keys[place] = self._keys[rows[place] - self.first]
         return keys
 
+    def row(self, key: str) -> int:
+        found = super().row(key)
+        return found if found >= 0 else self._rows.get(key, UNKNOWN_ROW)
+
     def rows(self, keys: Sequence[str]) -> np.ndarray:
         found = super().rows(keys)
         if self._rows:

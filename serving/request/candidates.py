@@ -38,6 +38,10 @@ class Candidates:
         scores = {stage: values[order] for stage, values in self.scores.items()}
         return Candidates(self.rows[order], self.channels[order], scores, given=self.given)
 
+    def first(self, count: int) -> Candidates:
+        """So many of them, from the head of their order."""
+        return self if count >= len(self.rows) else self.take(slice(count))
+
     def scored(self, stage: str, values: np.ndarray) -> Candidates:
         """The same candidates with one more column of scores."""
         return Candidates(self.rows, self.channels, {**self.scores, stage: values}, self.vectors, self.given)

@@ -17,7 +17,7 @@ from contracts.features.feature_spec import PADDING, FeatureField
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
-from serving.request.query import ContextValue, FreshUser, RankQuery, as_column
+from serving.request.query import ContextValue, FreshUser, RankQuery, ScoreQuery, as_column
 
 NO_ITEMS = np.empty(0, dtype=np.int32)
 
@@ -55,6 +55,8 @@ class RequestFeatures:
         self._bundle = bundle
         # Plain views of the memory maps: the subclass costs a Python call per operation.
         self._item_ids, self._item_dense = np.asarray(bundle.items.ids), np.asarray(bundle.items.dense)
+        self._user_ids, self._user_values = np.asarray(bundle.users.ids), np.asarray(bundle.users.dense)
+        self._recent = np.asarray(bundle.recent)
         self._context = {field.name: field for field in spec.of_side("context")}
         self._users = {field.name: field for field in spec.of_side("user")}
         self.missing_request = bundle.encoder.encode({}, "user", "context")
@@ -76,7 +78,7 @@ class RequestFeatures:
             if name in bundle.encoder.part_slots
         ]
 
-    def requester(self, query: RankQuery) -> Requester:
+    def requester(self, query: RankQuery | ScoreQuery) -> Requester:
         """The user's stored row (the default row for an unknown user), recent items and context of the request."""
         known, inputs, recent = self._stored(query)
         ids, dense = self.missing_request.ids.copy(), self.missing_request.dense.copy()
@@ -90,14 +92,15 @@ class RequestFeatures:
             self._write_value(ids, dense, self._context[name], value)
         return Requester(known, Encoded(ids, dense), recent[recent >= 0])
 
-    def _stored(self, query: RankQuery) -> tuple[bool, Encoded, np.ndarray]:
+    def _stored(self, query: RankQuery | ScoreQuery) -> tuple[bool, Encoded, np.ndarray]:
         """Whether the user is known, the inputs of the user's side, one row, and item rows of the history."""
         stored = query.fresh.stored if query.fresh else None
         if stored is not None:
             recent = self._bundle.items.rows(stored.recent) if stored.recent else NO_ITEMS
             return True, Encoded(stored.inputs.ids[0], stored.inputs.dense[0]), recent
-        users, row = self._bundle.users, self._bundle.users.row(query.user)
-        return row >= 0, Encoded(users.ids[row], users.dense[row]), self._bundle.recent[row] if row >= 0 else NO_ITEMS
+        row = self._bundle.users.row(query.user)
+        recent = self._recent[row] if row >= 0 else NO_ITEMS
+        return row >= 0, Encoded(self._user_ids[row], self._user_values[row]), recent
 
     def _write_sequences(self, ids: np.ndarray, recent: np.ndarray) -> None:
         """A sequence shares the vocabulary of its target field, so its ids are the items' stored ones; an unknown item,

@@ -25,7 +25,7 @@ class RunningQuantile:
 
     def __init__(self, quantile: float = QUANTILE) -> None:
         self._times: deque[float] = deque(maxlen=WINDOW)
-        self._quantile, self._of_window, self._count = quantile, 0.0, 0
+        self._quantile, self._of_window, self._last, self._count = quantile, 0.0, 0.0, 0
         self.value = 0.0
         self.told_at = time.monotonic()
 
@@ -33,11 +33,12 @@ class RunningQuantile:
         self._times.append(seconds)
         self._count += 1
         self.told_at = time.monotonic()
-        if self._count % REFRESH == 1 or len(self._times) < REFRESH:
+        if self._count % REFRESH == 1 or self._count < REFRESH:
             ordered = sorted(self._times)
             self._of_window = ordered[min(len(ordered) - 1, int(self._quantile * len(ordered)))]
-        recent = min(self._times[-1], self._times[-2]) if len(self._times) > 1 else 0.0
-        self.value = max(self._of_window, recent)
+        recent = seconds if seconds < self._last else self._last
+        self.value = recent if recent > self._of_window else self._of_window
+        self._last = seconds
 
 
 class StageClock:
@@ -51,7 +52,10 @@ class StageClock:
 
     def estimate(self, *stages: str) -> float:
         """Seconds that these stages take together."""
-        return sum(self._stages[stage].value for stage in stages)
+        seconds = 0.0
+        for stage in stages:
+            seconds += self._stages[stage].value
+        return seconds
 
     def fits(self, stage: str, after: float, deadline: Deadline) -> bool:
         """Is there time for the stage and for the seconds that have to come `after` it?"""

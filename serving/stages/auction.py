@@ -30,7 +30,9 @@ class AuctionOutcome(NamedTuple):
 
 def expected_revenue(bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """eCPM, in the currency of the bids."""
-    return PER_THOUSAND * bids.astype(np.float64) * probabilities.astype(np.float64)
+    revenue: np.ndarray = np.multiply(bids, PER_THOUSAND, dtype=np.float64)
+    revenue *= probabilities
+    return revenue
 
 
 def second_price(
@@ -39,7 +41,7 @@ def second_price(
     """bids, probabilities and item rows [K] -> at most `slots` winners. Below the reserve (an eCPM), and without a bid
     above 0, nothing is sold; ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
     revenue = expected_revenue(bids, probabilities)
-    eligible = np.flatnonzero((revenue >= reserve) & (bids > 0))
+    eligible = ((revenue >= reserve) & (bids > 0)).nonzero()[0]
     ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
     to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]
     winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)

@@ -12,6 +12,7 @@ import torch
 from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.given_items import ItemDescriber
 from serving.request.query import RankAnswer, RankQuery, ScoreQuery
 from serving.request.request_check import check, check_features, check_score
 from serving.request.request_features import RequestFeatures
@@ -34,7 +35,7 @@ class Funnel:
     """
 
     def __init__(self, bundle: LoadedBundle, prerank: Scorer | None = None) -> None:
-        self._bundle, self.clock = bundle, StageClock(CLOCKED)
+        self._bundle, self._describer, self.clock = bundle, ItemDescriber(bundle), StageClock(CLOCKED)
         features, retrieval = RequestFeatures(bundle), RetrievalStage(bundle)
         scorer = configured_scorer(bundle) if prerank is None else prerank
         self._stages = Stages(
@@ -82,7 +83,7 @@ class Funnel:
         check_score(query, self._bundle.spec)
         if deadline.expired:
             raise DeadlineExpired("the deadline had passed before the first item; send the request with more time")
-        return ScoreRun(self._bundle, self._stages.features, self._stages.rank, query, deadline)
+        return ScoreRun(self._bundle, self._stages.features, self._describer, self._stages.rank, query, deadline)
 
     @torch.inference_mode()
     def rank(self, query: RankQuery, deadline: Deadline, trace: Trace | None = None) -> RankAnswer:

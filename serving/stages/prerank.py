@@ -44,7 +44,7 @@ class PrerankStage:
         """The best `prerank.keep` candidates, best first, with their logits under "prerank". `user_vector` [d]."""
         part = self._scorer.prepare(candidates, requester, user_vector)
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, part)
-        scored = candidates.take(slice(len(logits))).scored(NAME, logits)
+        scored = candidates.first(len(logits)).scored(NAME, logits)
         objective = self.objective(logits, scored, by_value)
         kept = scored.take(best_first(objective, scored.rows, self._keep))
         return Stage(kept, *cut_status(len(scored), len(candidates)))
@@ -57,7 +57,7 @@ class PrerankStage:
         """The best `prerank.keep` by the inner product that retrieval has left, plus the temperature's share of
         ln(bid) where value counts, as in the search; without one the first that came."""
         if "retrieve" not in candidates.scores:
-            return candidates.take(slice(self._keep))
+            return candidates.first(self._keep)
         scores = candidates.scores["retrieve"]
         if by_value and self._bids is not None:
             scores = scores + self._temperature * np.log(np.maximum(candidates.bids_of(self._bids), SMALLEST_BID))

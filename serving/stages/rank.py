@@ -52,7 +52,7 @@ class RankStage:
 
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, score)
         probabilities = self._calibration.apply(logits)
-        scored = candidates.take(slice(len(logits))).scored(NAME, probabilities)
+        scored = candidates.first(len(logits)).scored(NAME, probabilities)
         bids = scored.bids_of(self._bids) if by_value and self._bids is not None else None
         objective = probabilities if bids is None else expected_revenue(bids, probabilities)
         ordered = scored.take(best_first(objective, scored.rows, len(scored)))

@@ -88,7 +88,7 @@ class Held(NamedTuple):
     def after(self, stage: Stage, name: str, microseconds: int) -> Held:
         report = StageReport(name, len(self.candidates), len(stage.candidates), microseconds, stage.status,
                              stage.cause, stage.fallback)
-        return self._replace(candidates=stage.candidates, reports=(*self.reports, report))
+        return Held(self.requester, self.vector, stage.candidates, self.unknown, (*self.reports, report))
 
 
 class RequestRun:
@@ -165,17 +165,17 @@ class RequestRun:
         return self._answer(slate, held, *self._unexplained(slate.candidates, NO_TIME, self._query.explain))
 
     def _retrieve(self) -> Held:
-        stages, query, begun = self._stages, self._query, time.perf_counter()
+        stages, query, last, begun = self._stages, self._query, self._last, time.perf_counter()
         requester = stages.features.requester(query)
         vector = self._user_vector(requester)
         cause = "the user's vector could not be computed"
         if vector is not None:
-            if not stages.clock.fits("retrieve", self._last, self.deadline):
+            if not stages.clock.fits("retrieve", last, self.deadline):
                 self._insist("retrieve")
                 return self._popular((requester, vector), begun, NO_TIME)
             found, cause = self._attempt(
                 lambda: stages.retrieval.run(query, requester, vector, self._by_value,
-                                             self.deadline.before(self._last)), "retrieve")
+                                             self.deadline.before(last)), "retrieve")
             if found is not None:
                 spent = time.perf_counter() - begun
                 stages.clock.tell("retrieve", spent - found.aside)
@@ -272,7 +272,8 @@ class RequestRun:
     def _last(self) -> float:
         """Seconds that are needed after any stage that scores."""
         clock = self._stages.clock
-        return min(clock.estimate("rerank"), SLOW_RERANK) + clock.estimate(ANSWER)
+        rerank = clock.estimate("rerank")
+        return (rerank if rerank < SLOW_RERANK else SLOW_RERANK) + clock.estimate(ANSWER)
 
     def _explained(self, slate: Candidates, requester: Requester) -> tuple[list[list[Reason]], StageReport]:
         """Explains the ranker's logits; where the ranker did not run there is nothing to explain."""
@@ -328,16 +329,15 @@ class RequestRun:
         candidates = slate.candidates
         keys = candidates.keys_of(self._stages.bundle.items)
         sold = [None] * len(candidates) if slate.sale is None else self._sold(slate.sale, keys)
-        scores = {stage: values.tolist() for stage, values in candidates.scores.items()}
+        stages = [dict(zip(candidates.scores, one, strict=True))
+                  for one in zip(*(values.tolist() for values in candidates.scores.values()), strict=True)]
+        columns = zip(keys, slate.probability.tolist(), slate.score.tolist(), sold, candidates.channels.tolist(),
+                      stages or [{} for _ in keys], reasons, strict=True)
         return [
-            RankedItem(
-                item=key, probability=float(slate.probability[n]), score=float(slate.score[n]),
-                sold=sold[n], channel=CHANNELS[candidates.channels[n]],
-                stage_scores={stage: values[n] for stage, values in scores.items()}, reasons=reasons[n],
-            )
-            for n, key in enumerate(keys)
+            RankedItem(item=key, probability=probability, score=score, sold=sale, channel=CHANNELS[channel],
+                       stage_scores=stage_scores, reasons=why)
+            for key, probability, score, sale, channel, stage_scores, why in columns
         ]
-
 
     def _sold(self, sale: Sale, keys: list[str]) -> list[Sold]:
         next_ = [*keys[1:], *sale.behind.keys_of(self._stages.bundle.items), ""]

@@ -71,7 +71,7 @@ class RerankStage:
 
     def __init__(self, bundle: LoadedBundle, towers: TowerProbability) -> None:
         self._bundle, self._towers = bundle, towers
-        self._settings = bundle.settings.rerank
+        self._settings, self._bids = bundle.settings.rerank, None if bundle.bids is None else np.asarray(bundle.bids)
         automatic: Kind = "mmr" if bundle.bids is None else "auction"
         self.kind: Kind = automatic if self._settings.kind == "auto" else self._settings.kind
 
@@ -100,9 +100,8 @@ class RerankStage:
         return Slate(candidates.take(order), values[order], values[order], None, StageStatus.SKIPPED, cause)
 
     def _auction(self, candidates: Candidates, values: np.ndarray, limit: int) -> Slate:
-        bids = self._bundle.bids
-        assert bids is not None, "an auction bundle without bids"  # `kind` is "auction" only with bids
-        paid = candidates.bids_of(bids)
+        assert self._bids is not None, "an auction bundle without bids"  # `kind` is "auction" only with bids
+        paid = candidates.bids_of(self._bids)
         won = second_price(paid, values, ties(candidates), limit, self._settings.reserve_price)
         sale = Sale(paid[won.order], won.price, won.to_beat, candidates.take(won.behind))
         unsold = int(np.count_nonzero(~(paid > 0)))

@@ -19,8 +19,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +36,7 @@ from serving.request.query import RankQuery
 from serving.request.request_features import Requester
 from serving.request.stage_clock import StageClock
 
+CODES = {name: place for place, name in enumerate(CHANNELS)}
 NO_VECTOR = np.empty(0, dtype=np.float32)
 NO_ROWS, NO_DEADLINE = np.empty(0, dtype=np.int64), Deadline(None)
 log = logging.getLogger("sluice.serving")
@@ -62,16 +61,25 @@ def distinct(rows: np.ndarray) -> np.ndarray:
 
 
 class OpenItems:
-    """Items that may still come: those admitted, less those that were seen or have come. `closed` bool [I] is all False
-    and is so again after `end`, so that nobody clears a million flags for a thousand candidates."""
+    """Items that may still come: those admitted, less those that were seen or have come. Flags `closed` bool [I] come
+    from a `pool` of such that are all False and go back as they came, so that nobody clears a million of them for a
+    thousand candidates."""
 
-    def __init__(self, closed: np.ndarray, allowed: ItemSet | None, seen: np.ndarray) -> None:
-        self._closed, self._allowed, self._taken = closed, allowed, [seen]
+    def __init__(self, pool: list[np.ndarray], items: int, allowed: ItemSet | None, seen: np.ndarray) -> None:
+        try:
+            self._closed = pool.pop()  # each thread takes one
+        except IndexError:
+            self._closed = np.zeros(items, dtype=bool)
+        self._pool, self._allowed, self._taken = pool, allowed, [seen]
         self._closed[seen] = True
 
-    def end(self) -> None:
+    def __enter__(self) -> OpenItems:
+        return self
+
+    def __exit__(self, *error: object) -> None:
         for rows in self._taken:
             self._closed[rows] = False
+        self._pool.append(self._closed)
 
     def has(self, rows: np.ndarray) -> np.ndarray:
         """bool [len(rows)]."""
@@ -95,7 +103,7 @@ def _admitted(rows: np.ndarray, given: GivenItems | None, allowed: ItemSet, quer
 
 def _joined(channels: dict[str, np.ndarray]) -> Candidates:
     """Item rows per channel, in the order of preference."""
-    codes = np.array([CHANNELS.index(name) for name in channels], dtype=np.int8)
+    codes = np.array([CODES[name] for name in channels], dtype=np.int8)
     channel = np.repeat(codes, [len(rows) for rows in channels.values()])
     return Candidates(np.concatenate(list(channels.values())), channel)
 
@@ -143,7 +151,7 @@ class RetrievalStage:
         self._settings, self._describer = bundle.settings.retrieve, ItemDescriber(bundle)
         self._item_vectors = VectorRows(bundle.item_vectors)
         self._neighbours, self._popularity = np.asarray(bundle.neighbours), np.asarray(bundle.popularity)
-        self._flags: list[np.ndarray] = []  # of requests that have ended; each thread takes one
+        self._flags: list[np.ndarray] = []  # of requests that have ended
         self._clock = StageClock([channel.name for channel in bundle.channels])
 
     def run(
@@ -157,7 +165,7 @@ class RetrievalStage:
             return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
         further = _FurtherChannels(self._bundle.channels, self._settings, self._clock, deadline)
         channels = self._channels(query, requester, user_vector, allowed, by_value, further)
-        found = _joined(channels).take(slice(self._settings.candidates))
+        found = _joined(channels).first(self._settings.candidates)
         return Retrieved(self.with_tower_score(found, user_vector), [], self._offered,
                          "; ".join(further.dropped), further.seconds)
 
@@ -196,18 +204,8 @@ class RetrievalStage:
                 found["popularity"] = self._popular(settings.candidates - sum(map(len, found.values())), items)
         return found
 
-    @contextmanager
-    def _open(self, allowed: ItemSet | None, seen: np.ndarray) -> Iterator[OpenItems]:
-        try:
-            closed = self._flags.pop()
-        except IndexError:
-            closed = np.zeros(len(self._item_vectors), dtype=bool)
-        items = OpenItems(closed, allowed, seen)
-        try:
-            yield items
-        finally:
-            items.end()
-            self._flags.append(closed)
+    def _open(self, allowed: ItemSet | None, seen: np.ndarray) -> OpenItems:
+        return OpenItems(self._flags, len(self._item_vectors), allowed, seen)
 
     def _near(self, user_vector: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool) -> np.ndarray:
         """An auction's index has the bid's dimension besides; its weight is 1, or 0 where clicks count."""
@@ -239,7 +237,7 @@ class RetrievalStage:
             found = found[~np.isin(np.array(keys), np.array(query.shown))]
         rows = distinct(found[found >= 0])
         rows = rows if allowed is None else rows[_admitted(rows, given, allowed, query)]
-        channel = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
+        channel = np.full(len(rows), CODES["explicit"], dtype=np.int8)
         return Retrieved(Candidates(rows, channel, given=given), unknown, len(keys))
 
     def with_tower_score(self, candidates: Candidates, user_vector: np.ndarray) -> Candidates:
@@ -248,7 +246,8 @@ class RetrievalStage:
         if not len(user_vector):
             return candidates
         vectors = candidates.vectors_of(self._item_vectors.take)
-        return replace(candidates, vectors=vectors).scored("retrieve", vectors @ user_vector)
+        scores = {**candidates.scores, "retrieve": vectors @ user_vector}
+        return Candidates(candidates.rows, candidates.channels, scores, vectors, candidates.given)
 
     def allowed(self, query: RankQuery) -> ItemSet | None:
         """The items that may be shown and that the request's filters admit; None when all may come."""

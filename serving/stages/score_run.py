@@ -13,7 +13,7 @@ from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.given_items import GivenItems, ItemDescriber
-from serving.request.query import RankQuery, ScoreAnswer, ScoreQuery
+from serving.request.query import ScoreAnswer, ScoreQuery
 from serving.request.request_features import RequestFeatures
 from serving.stages.rank import RankStage
 
@@ -27,24 +27,23 @@ class ScoreRun:
     partial_ok, least = False, 0.0
 
     def __init__(
-        self, bundle: LoadedBundle, features: RequestFeatures, rank: RankStage, query: ScoreQuery,
-        deadline: Deadline,
+        self, bundle: LoadedBundle, features: RequestFeatures, describer: ItemDescriber, rank: RankStage,
+        query: ScoreQuery, deadline: Deadline,
     ) -> None:
-        self._bundle, self._features, self._rank = bundle, features, rank
+        self._bundle, self._features, self._describer, self._rank = bundle, features, describer, rank
         self._query, self.deadline = query, deadline
 
     @torch.inference_mode()
     def complete(self) -> ScoreAnswer:
         """Raises RequestError, DeadlineExpired, Cancelled."""
         query, bundle = self._query, self._bundle
-        asker = RankQuery(query.user, 1, query.context, recent_items=query.recent_items, fresh=query.fresh)
-        requester = self._features.requester(asker)
-        rows, given = ItemDescriber(bundle).rows(query.items, query.features)
+        requester = self._features.requester(query)
+        rows, given = self._describer.rows(query.items, query.features)
         items = self._features.candidate_inputs(rows, requester.inputs.ids, given)
         found = bundle.calibration.apply(self._logits(requester.inputs, items, rows, given))
-        nothing = np.flatnonzero(rows < 0).tolist()
+        nothing = np.flatnonzero(rows < 0)
         found[nothing] = np.nan
-        unknown = [query.items[place] for place in nothing]
+        unknown = [query.items[place] for place in nothing.tolist()]
         return ScoreAnswer(found.tolist(), unknown, bundle.version, requester.known)
 
     def salvage(self) -> ScoreAnswer:

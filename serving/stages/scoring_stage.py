@@ -32,8 +32,10 @@ def score_in_chunks(
 ) -> np.ndarray:
     """Scores [n] of the first n <= count candidates. The first chunk is scored in any case, a further one where it
     fits when it takes as long as the last; a roomy deadline leaves all in one chunk. Raises Cancelled."""
+    if count <= chunk or deadline.roomy:
+        deadline.checkpoint()
+        return score(slice(0, count)) if count else np.empty(0, dtype=np.float32)
     scores: list[np.ndarray] = []
-    chunk = max(count, 1) if deadline.roomy else chunk
     begun = time.monotonic()
     for start in range(0, count, chunk):
         if start:
@@ -43,9 +45,7 @@ def score_in_chunks(
             begun = now
         deadline.checkpoint()
         scores.append(score(slice(start, min(start + chunk, count))))
-    if len(scores) == 1:
-        return scores[0]
-    return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
+    return np.concatenate(scores)
 
 
 def cut_status(scored: int, count: int) -> tuple[StageStatus, str]:

@@ -61,6 +61,8 @@ def test_keys_of_another_type_are_refused(value, key_type):
 def test_a_vocabulary_of_another_type_is_refused():
     with pytest.raises(DataError, match="string keys are looked up in a vocabulary that holds int64"):
         Vocabulary.of([1], "int64").look_up(["1"], "string")
+    with pytest.raises(DataError, match="string keys are looked up in a vocabulary that holds int64"):
+        Vocabulary.of([1], "int64").place("1")
     with pytest.raises(DataError, match="int64 keys are looked up in a vocabulary that holds text"):
         Vocabulary.of(["1"], "string").look_up_codes(np.array([1]))
     with pytest.raises(DataError, match="int64 keys are looked up in a vocabulary that holds text"):

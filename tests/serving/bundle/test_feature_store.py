@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import BundleError, DataError
-from serving.bundle.feature_store import FeatureStore, sort_order
+from serving.bundle.feature_store import FEW, FeatureStore, sort_order
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
@@ -98,4 +98,5 @@ def test_parts_of_other_lengths_are_refused(tmp_path: Path) -> None:
 def test_keys_of_rows_in_their_order() -> None:
     found = table(["b", "a", "c"])
     assert found.keys_of(np.array([2, 0, 0])) == ["c", "a", "a"]
+    assert found.keys_of(np.array([2, 0, 0] * FEW)) == ["c", "a", "a"] * FEW
     assert found.keys_of(np.empty(0, dtype=np.int64)) == []

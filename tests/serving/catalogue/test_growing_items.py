@@ -18,7 +18,8 @@ def test_new_items_have_rows_behind_the_bundles() -> None:
     found = items()
     rows = [found.add("new"), found.add("newer")]
     assert rows == [8, 9]
-    assert found.rows(["b", "newer", "nobody", "new"]).tolist() == [1, 9, -1, 8]
+    asked = ["b", "newer", "nobody", "new"]
+    assert found.rows(asked).tolist() == [found.row(one) for one in asked] == [1, 9, -1, 8]
     assert found.keys_of(np.array([9, 0, 8])) == ["newer", "a", "new"]
     assert (found.key(2), found.key(8)) == ("c", "new")
     assert (found.stored, found.added, found.room, len(found)) == (3, 2, 6, 16)

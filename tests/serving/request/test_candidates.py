@@ -12,3 +12,10 @@ def test_scores_follow_their_candidates() -> None:
     assert taken.scores["retrieve"].tolist() == [0.7, 0.5]
     assert list(found.scores) == ["retrieve"]
     assert len(taken) == 2
+
+
+def test_the_first_are_the_head_of_the_order() -> None:
+    found = Candidates(np.array([5, 6, 7]), np.zeros(3, dtype=np.int8), {"retrieve": np.array([0.5, 0.6, 0.7])})
+    assert found.first(2).rows.tolist() == [5, 6]
+    assert found.first(2).scores["retrieve"].tolist() == [0.5, 0.6]
+    assert found.first(9).rows.tolist() == [5, 6, 7]
