@@ -10,9 +10,10 @@ not hold up the queue; with all spares hanging the queue waits.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -29,6 +30,7 @@ STOPPING_SECONDS = 0.02  # in which a run whose caller has gone comes to a quest
 GRACE = 0.5  # of the reserve, after which an overdue run is answered for
 
 
+log = logging.getLogger("sluice.serving")
 Answer = TypeVar("Answer")
 Made = TypeVar("Made", covariant=True)
 
@@ -139,13 +141,13 @@ class Engine:
             following = self._completed(following, thread)
 
     def _completed(self, job: Job, thread: WorkThread) -> Job | None:
-        begun, loop = time.monotonic(), job.answer.get_loop()
+        begun = time.monotonic()
         try:
             found = job.run.complete()
         except BaseException as error:
-            loop.call_soon_threadsafe(_fail, job.answer, error)
+            _tell(_fail, job.answer, error)
         else:
-            loop.call_soon_threadsafe(_succeed, job.answer, found)
+            _tell(_succeed, job.answer, found)
         with self._lock:
             job.finished = True
             spent = time.monotonic() - begun
@@ -195,6 +197,14 @@ class Engine:
                 following = self._next()
                 if following is not None:
                     self._begin(following)
+
+
+def _tell(settle: Callable[[asyncio.Future[Any], Any], None], answer: asyncio.Future[Any], found: Any) -> None:
+    """From a thread."""
+    try:
+        answer.get_loop().call_soon_threadsafe(settle, answer, found)
+    except RuntimeError:  # the loop has been closed: nobody waits any more
+        log.debug("a run ended after the event loop")
 
 
 def _settle_from(job: Job) -> None:
