@@ -38,7 +38,7 @@ async def read_within(seconds: float, context: grpc.aio.ServicerContext) -> Any:
 
 class TimedServer:
     """Stands for `server` where a service of calls with one request is added. Each is taken as a stream of one, and
-    read within so many `seconds`. Methods are found by name (serving/server/by_name.py)."""
+    read within so many `seconds`. Methods are found by name (serving/request/by_name.py)."""
 
     def __init__(self, server: grpc.aio.Server, seconds: float) -> None:
         self._server, self._seconds = server, seconds

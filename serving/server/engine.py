@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 
 from contracts.errors import SluiceError
 from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.work_threads import WorkThread, WorkThreads
 from serving.server.admission import Admission, Overloaded, Waiting
-from serving.server.work_threads import WorkThread, WorkThreads
 from serving.stages.funnel import Funnel
 
 SPARES = 4

@@ -24,7 +24,7 @@ Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named 
 
 
 def add_to_server(servicer: RankingServicer, server: grpc.aio.Server) -> None:
-    """As the generated function would, but with the entry before each method, and by name (by_name.py)."""
+    """As the generated function would, but with the entry before each method, and by name alone (`ByName`)."""
     handlers = {
         "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString),
         "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString),

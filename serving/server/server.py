@@ -37,13 +37,13 @@ from serving.catalogue.catalogue import Catalogue
 from serving.events.event_room import EventRoom
 from serving.metrics.request_observer import Watched, observer_of_process, watch
 from serving.request import message_bounds
+from serving.request.by_name import ByName
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
-from serving.server.by_name import ByName
 from serving.server.entry import SERVICE, add_to_server
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel

@@ -6,7 +6,7 @@ import gc
 import threading
 from queue import SimpleQueue
 
-from serving.server.work_threads import WorkThread, WorkThreads
+from serving.request.work_threads import WorkThread, WorkThreads
 
 WAIT = 20.0
 

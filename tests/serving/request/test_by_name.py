@@ -11,8 +11,8 @@ import pytest
 
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.request.by_name import ByName
 from serving.request.timed_read import TimedServer
-from serving.server.by_name import ByName
 
 LONG = 20.0
 Adding = Callable[[grpc.aio.Server], Any]
