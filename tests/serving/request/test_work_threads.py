@@ -11,13 +11,14 @@ from serving.request.work_threads import WorkThread, WorkThreads
 WAIT = 20.0
 
 
-def done_by(threads: WorkThreads) -> str:
-    """The name of the thread that takes a piece of work, and rests again."""
-    told: SimpleQueue[str] = SimpleQueue()
+def done_by(threads: WorkThreads) -> WorkThread:
+    """The thread that takes a piece of work, and rests again."""
+    told: SimpleQueue[WorkThread] = SimpleQueue()
 
     def work(thread: WorkThread) -> None:
         threads.rest(thread)
-        told.put(threading.current_thread().name)
+        assert thread is threading.current_thread()
+        told.put(thread)
 
     threads.begin(work)
     return told.get(timeout=WAIT)
@@ -25,7 +26,7 @@ def done_by(threads: WorkThreads) -> str:
 
 def test_one_thread_does_what_comes_one_after_the_other() -> None:
     threads = WorkThreads("funnel")
-    assert {done_by(threads) for _ in range(50)} == {"funnel_0"}
+    assert {done_by(threads).name for _ in range(50)} == {"funnel_0"}
     threads.close()
 
 
@@ -38,10 +39,10 @@ def test_another_one_begins_while_one_hangs_and_who_rested_last_is_first() -> No
         ended.set()
 
     threads.begin(hang)
-    assert {done_by(threads) for _ in range(5)} == {"funnel_1"}
+    assert {done_by(threads).name for _ in range(5)} == {"funnel_1"}
     hangs.set()
     assert ended.wait(WAIT)
-    assert {done_by(threads) for _ in range(5)} == {"funnel_0"}
+    assert {done_by(threads).name for _ in range(5)} == {"funnel_0"}
     threads.close()
 
 
@@ -65,8 +66,7 @@ def test_work_that_has_begun_is_waited_for() -> None:
 
 def test_threads_of_nobody_end() -> None:
     threads = WorkThreads("funnel")
-    done_by(threads)
-    [one] = [thread for thread in threading.enumerate() if isinstance(thread, WorkThread) and thread in threads._all]
+    one = done_by(threads)
     del threads
     gc.collect()
     one.join(WAIT)
