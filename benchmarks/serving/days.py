@@ -37,7 +37,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
-from sluice.demo.evaluate_slates import market
+from sluice.demo.evaluate_slates import item_codes, market
 from sluice.demo.live_requests import Visit
 from sluice.release import registration
 from sluice.release.warm_parent import WarmStartSource
@@ -134,10 +134,10 @@ def shares_of_oracle(
     shares, errors = {}, {}
     for name, place in bundles.items():
         bundle = LoadedBundle.load(place, check_parity=False)
-        funnel, limit = Funnel(bundle), config.serve.default_limit
+        funnel, limit, items = Funnel(bundle), config.serve.default_limit, item_codes(truth, bundle)
         got, best = np.empty(len(visits)), np.empty(len(visits))
         for number, visit in enumerate(visits):
-            world = market(truth, bundle, visit, config)
+            world = market(truth, items, bundle, visit, config)
             answer = funnel.rank(RankQuery(user=visit.user, limit=limit, context=visit.context, rerank=False,
                                            explain=False), Deadline(None))
             got[number] = world.total("clicks", bundle.items.rows([item.item for item in answer.items]))

@@ -38,7 +38,7 @@ def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, coun
     with RankingClient(target) as client:
         client.wait_ready(10)
         served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
-    items = truth.item_codes(np.asarray(bundle.items.keys.keys().to_pylist()))
+    items = item_codes(truth, bundle)
     return ServedVisits(bundle, visits, [market(truth, items, bundle, visit, config) for visit in visits], served)
 
 
@@ -49,6 +49,11 @@ def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
     shares = {kind: _shares(kind, visits, config.seed) for kind in KINDS}
     return SlateEvaluation(
         clicks=shares["clicks"], value=shares["value"], loss=slates.losses(visits.markets, traces))
+
+
+def item_codes(truth: Truth, bundle: LoadedBundle) -> np.ndarray:
+    """Of the bundle's item rows, in the truth: [items]."""
+    return truth.item_codes(np.asarray(bundle.items.keys.keys().to_pylist()))
 
 
 def market(truth: Truth, items: np.ndarray, bundle: LoadedBundle, visit: Visit, config: Config) -> Market:

@@ -31,7 +31,7 @@ def test_what_the_names_promise():
     assert np.median(counts["popular"]) > 10
     assert (counts["tails"] == 1).sum() > 4000
     new = LOGS["new_users"][0](random, 6000).columns
-    hours = {}
+    hours: dict[str, set[str]] = {}
     for user, moment in zip(new["user_id"], new["time"], strict=True):
         hours.setdefault(user, set()).add(moment[:13])
     assert max(map(len, hours.values())) <= 2

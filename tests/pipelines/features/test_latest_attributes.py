@@ -46,4 +46,4 @@ def test_keys_by_the_hundred_thousand_fit_where_each_came_once(spark: SparkSessi
     known = spark.range(0, keys).select(
         key, F.col("id").alias("_at"), F.xxhash64("id").alias("_row"), (F.col("id") % 7).cast("string").alias("place"))
     found = latest_attributes(known, None, "_item", [OF_LOG])
-    assert found.agg(F.sum(F.col("place").cast("bigint"))).first()[0] == sum(place % 7 for place in range(keys))
+    assert found.agg(F.sum(F.col("place").cast("bigint"))).collect()[0][0] == sum(place % 7 for place in range(keys))

@@ -134,7 +134,7 @@ def test_a_stopped_store_is_asked_a_few_times_and_again_once_it_has_gone_on(
         store.stop()
         causes = [(await users.read("u01")).cause for _ in range(5 * LIMIT)]
         assert causes == [NOT_IN_TIME] * 5 * LIMIT
-        assert users.state == (PUBLISHED, LIMIT, True)
+        assert tuple(users.state) == (PUBLISHED, LIMIT, True)
         store.go_on()
         assert (await users.read("u01")).stored is None
         await users.look()

@@ -33,9 +33,9 @@ def test_a_stream_needs_a_folder_and_both_stores_an_address(tmp_path):
     assert stores(store, store, tmp_path) == {"user_store": store, "event_stream": store}
     with pytest.raises(ConfigError, match="--fresh"):
         stores(None, store, None)
-    for told in ((store, "localhost"), ("localhost", None)):
+    for users, events in ((store, "localhost"), ("localhost", None)):
         with pytest.raises(ConfigError, match="no address"):
-            stores(*told, tmp_path)
+            stores(users, events, tmp_path)
 
 
 @pytest.mark.parametrize(("host", "lines"), [("0.0.0.0", 2), ("127.0.0.1", 0)])
