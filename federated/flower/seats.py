@@ -104,12 +104,21 @@ class Seats:
         for reply in self.grid.pull_messages(asked) if asked else ():
             question = self._open.pop(reply.metadata.group_id, None)
             if question is None:
-                self.note(f"node {reply.metadata.src_node_id} replies to nothing that it was asked")
+                self._drop(reply)
                 continue
             try:
                 self._nodes_of.setdefault(self._client(reply, question.challenge), []).append(question.node)
             except (ProtocolError, ValueError) as error:
                 self.note(f"node {question.node} has no seat: {error}")
+
+    def _drop(self, reply: FlowerMessage) -> None:
+        """Of no group that was told, as what Flower itself says of a message that it holds no more, which it would say
+        at every look: the question is asked anew."""
+        told = reply.error.reason if reply.has_error() else "not what it was asked"
+        lost = {group for group, question in self._open.items()
+                if question.message == reply.metadata.reply_to_message_id}
+        nodes = [self._open.pop(group).node for group in lost] or [reply.metadata.src_node_id]
+        self.note(f"node {nodes[0]} has no seat: it replies {told}")
 
     def _client(self, reply: FlowerMessage, challenge: bytes) -> int:
         if reply.has_error():

@@ -30,8 +30,11 @@ class SnapshotArtifacts(Artifacts):
         return self.candidates / "online" / "items"
 
 
-def events(out: Artifacts, columns: list[str], start: datetime | None, end: datetime) -> pa.Table:
-    """Rows of OUT/features with start <= time < end, in time order."""
+def events(
+    out: Artifacts, columns: list[str], start: datetime | None, end: datetime, where: pc.Expression | None = None
+) -> pa.Table:
+    """Rows of OUT/features with start <= time < end, in time order; those alone of which `where` holds, as they are
+    read."""
     features = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True)
     missing = [name for name in columns if name not in features.schema.names]
     if missing:
@@ -39,6 +42,8 @@ def events(out: Artifacts, columns: list[str], start: datetime | None, end: date
     chosen = ds.field(TIME) < pa.scalar(end)
     if start is not None:
         chosen &= ds.field(TIME) >= pa.scalar(start)
+    if where is not None:
+        chosen &= where
     return features.to_table(columns=columns, filter=chosen).sort_by(TIME).combine_chunks()
 
 

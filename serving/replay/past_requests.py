@@ -11,6 +11,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.features.encoding import Encoded
@@ -69,7 +70,7 @@ def request_inputs(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
 def _log_rows(out: Artifacts, name: str, rows: np.ndarray, spec: FeatureSpec) -> pa.Table:
     """Item, time and, where the log has users, user of these examples, in their order."""
     columns = [ROW, ITEM, TIME, *([USER] if spec.has_users else [])]
-    table = events(out, columns, *window(out, name))
+    table = events(out, columns, *window(out, name), ds.field(ROW).isin(pa.array(rows)))
     return table.take(pc.index_in(pa.array(rows), value_set=table[ROW].combine_chunks()))
 
 
@@ -84,8 +85,8 @@ class _Clicks:
         self._of_user: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         if self._users is None:
             return
-        log = events(out, [USER, ITEM, TIME, LABEL, LABEL_TIME], None, _after(requests))
-        log = log.filter(pc.and_(pc.greater(log[LABEL], 0), pc.is_in(log[USER], pa.array(sorted(set(self._users))))))
+        theirs = (ds.field(LABEL) > 0) & ds.field(USER).isin(pa.array(sorted(set(self._users))))
+        log = events(out, [USER, ITEM, TIME, LABEL, LABEL_TIME], None, _after(requests), theirs)
         rows, at = items.rows(log[ITEM].to_pylist()), log[TIME].cast(pa.int64()).to_numpy()
         known = np.maximum(log[LABEL_TIME].cast(pa.int64()).to_numpy(), at + 1)  # nobody knows of a click at its moment
         users = np.asarray(log[USER].to_pylist(), dtype=object)

@@ -130,6 +130,29 @@ def test_a_node_that_stays_silent_is_asked_as_often_as_any_and_no_more(monkeypat
     assert asked.count(71) == TRIES
 
 
+def test_a_question_that_flower_holds_no_more_is_told_of_once_and_asked_anew(monkeypatch):
+    """Its answer to every look at such a message has no group."""
+    notes, pull = list[str](), InProcessGrid.pull_messages
+    seats, grid = seats_of(app_of(), notes)
+    seats.closing = Closing(grace=0.5, poll=0.0)
+    gone = list[Message]()
+
+    def forgotten(names):
+        come = list(pull(grid, names))
+        gone.extend(reply for reply in come if reply.metadata.src_node_id == 71)
+        for reply in gone:
+            reply.metadata.__dict__["_group_id"] = ""
+        return [reply for reply in come if reply not in gone] + [
+            reply for reply in gone if reply.metadata.reply_to_message_id in names]
+
+    monkeypatch.setattr(grid, "pull_messages", forgotten)
+    assert seats.there() == [0, 2, 3]
+    assert notes == ["node 71 has no seat: it replies not what it was asked"]
+    monkeypatch.undo()
+    assert seats.there() == [0, 2, 3]  # only who was never asked is waited for
+    assert seats.there() == [0, 1, 2, 3]
+
+
 def test_a_node_that_comes_back_is_asked_again():
     notes, silent = list[str](), [True]
     seats, grid = seats_of(app_of(lambda number, reply: garbage(number, reply) if silent[0] else reply), notes)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -70,3 +72,21 @@ def test_more_are_not_drawn_than_there_are(market: Any, log: Artifacts, loaded: 
     end = START + timedelta(hours=HOURS)
     assert len(many) == item_snapshot.events(log, [TIME], TEST, end).num_rows
     assert all(request.uniform for request in many)
+
+
+def test_no_row_is_read_that_no_request_needs(
+    market: Any, log: Artifacts, loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a log, however long, the sampled impressions and the clicks of their users."""
+    read, events = list[pa.Table](), item_snapshot.events
+
+    def seen(*arguments: Any) -> pa.Table:
+        read.append(events(*arguments))
+        return read[-1]
+
+    monkeypatch.setattr(past_requests, "events", seen)
+    past_requests.sample(log, market.spec, loaded.items, "test", 5, 2, 0, np.random.default_rng(3))
+    shown, clicks = read
+    assert shown.num_rows == 7
+    assert min(clicks[LABEL].to_pylist()) == 1
+    assert set(clicks[USER].to_pylist()) <= set(shown[USER].to_pylist())
