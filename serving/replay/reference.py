@@ -72,8 +72,9 @@ def _spread(out: Artifacts, spec: FeatureSpec, name: str, count: int, seed: int)
 
 
 def _requests(config: Config, out: Artifacts, bundle: LoadedBundle) -> list[Requester]:
-    """Of the validation window, with what their users had clicked by then where the log has times."""
-    if isinstance(windows.read(out.windows), TimedWindows):
+    """Of the validation window, with what their users had clicked by then where the log has times, and its raw
+    features are there."""
+    if isinstance(windows.read(out.windows), TimedWindows) and out.features.exists():
         publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
         asked = past_requests.sample(out, bundle.spec, bundle.items, "validation", REQUESTS, 0, publish_every,
                                      np.random.default_rng(config.seed))

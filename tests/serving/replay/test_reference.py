@@ -79,11 +79,13 @@ def test_slates_are_of_requests_that_know_what_their_users_had_clicked(
     assert other.calibration == reference.calibration
 
 
-def test_a_table_without_times_has_requests_of_whom_no_clicks_are_known(
-    market: Market, known: Artifacts, build: Path, reference: Reference, tmp_path: Path
+@pytest.mark.parametrize("timed", [False, True])
+def test_without_times_or_raw_features_requests_are_of_whom_no_clicks_are_known(
+    market: Market, known: Artifacts, build: Path, reference: Reference, tmp_path: Path, timed: bool
 ) -> None:
     hashed = Artifacts(Path(shutil.copytree(known.out, tmp_path / "out")))
-    HashedShares(seed=1, shares={"train": 0.7, "validation": 0.3}, test_rows=False).write(hashed.windows)
+    if not timed:
+        HashedShares(seed=1, shares={"train": 0.7, "validation": 0.3}, test_rows=False).write(hashed.windows)
     shutil.rmtree(hashed.features)
     other = written(market, hashed, build, tmp_path)
     assert other is not None
