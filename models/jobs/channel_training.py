@@ -18,7 +18,9 @@ from pydantic import BaseModel
 
 from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, CHANNEL_SETTINGS, RECENT_ITEMS, SCORES, WEIGHTS
 from contracts.bundle.bundle import save_weights
+from contracts.config.config import Config
 from contracts.config.stages import Channel
+from contracts.errors import ConfigError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID
 from contracts.summaries import summary
@@ -30,7 +32,7 @@ from models.interactions.retriever import Fitted, Retriever
 from models.interactions.splits import Split
 from models.jobs.training_task import TrainingTask
 from models.retrieval import registry
-from models.retrieval.factorisation import Als, Bpr
+from models.retrieval.factorisation import Als, Bpr, require_library
 from models.retrieval.folded_in import FoldedIn
 from models.retrieval.item_to_item import Ease, ItemCosine, NearestItems
 from models.retrieval.light_gcn import LightGcn
@@ -39,6 +41,18 @@ from models.sequences.sequence_retriever import SequenceRetriever
 from models.training import checkpoint
 
 PARITY_USERS, PARITY_ITEMS = 64, 10
+
+
+def check_channels(config: Config) -> None:
+    """Before hours of training. Raises ConfigError for settings that a channel's model lacks or that leave it nothing
+    to say, and where its library is not installed."""
+    for name, channel in config.retrieve.channels.items():
+        model = registry.build(name, config.seed, channel.settings)
+        if isinstance(model, Als | Bpr):
+            require_library()
+        if isinstance(model, LightGcn) and not model.settings.layers:
+            raise ConfigError("a light_gcn channel makes a user's vector of what the layers send, and "
+                              "retrieve.channels.light_gcn.settings.layers is 0; set 1 or more")
 
 
 def train_channels(task: TrainingTask) -> dict[str, ChannelSummary]:
@@ -126,6 +140,8 @@ def _write_parity(model: Retriever, log: EventLog, path: Path) -> None:
 
 def _digest(name: str, settings: BaseModel, log: EventLog, seed: int) -> str:
     parts = hashlib.sha256(json.dumps([name, seed, settings.model_dump(mode="json")], sort_keys=True).encode())
+    if name == "recent_popularity" and log.split.train.times is not None:
+        parts.update(np.ascontiguousarray(log.split.train.times).tobytes())
     for actions in (log.split.train, log.split.validation.targets):
         for array in (actions.offsets, actions.items):
             parts.update(np.ascontiguousarray(array).tobytes())

@@ -21,7 +21,7 @@ from contracts.summaries.train import (
     TrainSummary,
 )
 from models.distributed import data_parallel
-from models.jobs.channel_training import train_channels
+from models.jobs.channel_training import check_channels, train_channels
 from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker, unlike_models
 from models.jobs.ranker_training import train_ranker
@@ -41,9 +41,10 @@ def train_models(
 
     `on_progress(model, batches done, batches in all)`; `force` trains again what is there already; `parent` is the
     bundle whose weights training starts from; `resume` takes up an unfinished model's checkpoint. Raises OneClassError
-    when a window holds one class, ConfigError when no model may be the ranker.
+    when a window holds one class, ConfigError when no model may be the ranker or a channel cannot be trained.
     """
     check_ranker(config)
+    check_channels(config)
     begin = time.perf_counter()
     world = data_parallel.join(data_parallel.resolve_device(config.train.device))
     with open_task(config, out, seed=seed, on_progress=on_progress, force=force, parent=parent, resume=resume,

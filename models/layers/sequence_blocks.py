@@ -29,7 +29,7 @@ class DistanceBias(nn.Module):
 
     def forward(self, length: int) -> Tensor:
         """For sequences of `length`."""
-        place = torch.arange(length)
+        place = torch.arange(length, device=self.bias.device)
         ago = place[:, None] - place
         return self.bias[:, ago.clamp(min=0)].masked_fill(ago < 0, -torch.inf)
 

@@ -53,7 +53,7 @@ class Als:
 
     def fit(self, split: Split) -> Fitted:
         """One seed gives one fit."""
-        _library()
+        require_library()
         from implicit.als import AlternatingLeastSquares
 
         s, start = self.settings, time.perf_counter()
@@ -80,7 +80,7 @@ class Bpr:
 
     def fit(self, split: Split) -> Fitted:
         """One seed gives one fit."""
-        _library()
+        require_library()
         from implicit.bpr import BayesianPersonalizedRanking
 
         s, start = self.settings, time.perf_counter()
@@ -99,7 +99,8 @@ class Bpr:
         return self.users[torch.from_numpy(users)] @ self.items.T
 
 
-def _library() -> None:
+def require_library() -> None:
+    """Raises ConfigError where `implicit` is not installed."""
     try:
         import implicit  # noqa: F401
     except ImportError as error:

@@ -129,9 +129,16 @@ class CountChannel(Channel):
         return order[: np.count_nonzero(self.counts > 0)]
 
     def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
-        """By the count alone."""
-        rows = self._order if allowed is None else self._order[allowed.contains(self._order)]
-        return rows[:count]
+        """By the count alone, read only as far as needed."""
+        order, scan = self._order, 2 * count
+        if allowed is None:
+            return order[:count]
+        while True:
+            rows = order[:scan]
+            rows = rows[allowed.contains(rows)]
+            if len(rows) >= count or scan >= len(order):
+                return rows[:count]
+            scan = 4 * scan or 1
 
     def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The counts."""

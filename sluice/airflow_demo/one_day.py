@@ -80,7 +80,11 @@ class Day:
 
     def _visited(self, run: str) -> dict[str, str]:
         """The run's states at its end; once it has changed the champion, the day's first visits come to that."""
+        end = time.monotonic() + RUN_SECONDS
         while not self.api.ended(DAILY, run) and self.world.champion() == self.before:
+            if time.monotonic() > end:
+                raise SluiceError(f"{DAILY} {run!r} has neither ended nor changed the champion after {RUN_SECONDS:g} "
+                                  f"s; look at {self.api.address}")
             time.sleep(POLL_SECONDS)
         champion = self.world.champion()
         if champion != self.before and not self.visits.asked:

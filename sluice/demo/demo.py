@@ -67,15 +67,18 @@ def run_demo(
         run = jobs.run_to_models(config, out.raw, out, console, lane=lane)
         beyond = None if quick else (lane.submit(_pair_rates, config, out), lane.submit(_federated, config, out))
         run = jobs.run_to_bundle(config, out, console, run)
-        server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0)
+        server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0,
+                               ends_with_us=not keep_serving)
         try:
             with show_progress(console, "requests and slates"):
                 run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS)
             with show_progress(console, "the end of what was left to the process beside"):
                 lane.wait()
-        finally:
-            if not keep_serving:
-                server.stop()
+        except BaseException:  # nobody would be told which process serves on
+            server.stop()
+            raise
+        if not keep_serving:
+            server.stop()
     run = _with_crosses(run, out)
     if beyond is not None:
         pair_rates, rounds = beyond[0].result(), beyond[1].result()

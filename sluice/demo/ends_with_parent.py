@@ -18,7 +18,8 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     parent, *words = sys.argv[1:]
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(parent):  # it has ended before it could be told
         return
     sys.argv[1:] = words

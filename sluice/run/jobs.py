@@ -39,6 +39,7 @@ NO_CROSSES = "crosses.budget is 0, so none are searched; set how many are wanted
 NO_REQUESTS = "the log has no times, so no past requests; set log.event_time"
 NO_PAIRS = ("no pair has its click rate read; name some in pair_rates.pairs where statistics reach further back than "
             "training, and judge on validation")
+NO_PAIR_MODEL = "pair_rates.model is none, so no pair has its click rate read; set it to pcf_gnn or table"
 NO_CHOICE = "prerank.kind is not fscd, which alone chooses fields; set it"
 
 
@@ -275,7 +276,7 @@ def skipped(config: Config) -> dict[str, str]:
     if not config.crosses.budget:
         reasons["crosses"] = NO_CROSSES
     if not config.pair_rates.pairs or config.pair_rates.model == "none":
-        reasons["pair_rates"] = NO_PAIRS
+        reasons["pair_rates"] = NO_PAIR_MODEL if config.pair_rates.pairs else NO_PAIRS
     if config.prerank_kind != "fscd":
         reasons["prerank"] = (
             NO_ITEMS if log.item_id is None else NO_REQUESTS if log.event_time is None else NO_CHOICE)

@@ -1,14 +1,17 @@
 """A process beside the one that goes on, for independent pieces of a run, one after the other.
 
 Small networks gain little from a second thread: two processes of one thread each do more than one of two. From the
-first piece on this process keeps half of torch's threads, and the one beside has the other half.
+first piece on this process keeps half of torch's threads, and the one beside has the other half: of an odd number both
+have the smaller half, so that a result does not hang on which of the two has made it.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
@@ -66,7 +69,11 @@ class SideLane:
     ) -> None:
         if error is not None:
             self._process.terminate()
-        self._queue.shutdown(cancel_futures=error is not None)
+        try:
+            self._queue.shutdown(cancel_futures=error is not None)
+        except BaseException:  # told to stop while it waits
+            self._process.terminate()
+            raise
         self._connection.close()
         self._process.join()
         if self._before:
@@ -78,7 +85,7 @@ class SideLane:
         import torch
 
         self._before = torch.get_num_threads()
-        torch.set_num_threads(max(self._all - self._all // 2, 1))
+        torch.set_num_threads(max(self._all // 2, 1))
 
     def _done(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         try:
@@ -96,12 +103,17 @@ class SideLane:
 def _threads() -> int:
     """As many as torch would take: OMP_NUM_THREADS, or the cores that this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdecimal() else os.cpu_count() or 1
+    return int(wanted) if wanted.isdecimal() else _cores()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _work(connection: Connection, modules: Sequence[str], threads: int) -> None:
     """Answers (function, arguments) with (value, error) until the other side closes; ends with the process that began
-    it, however that ended."""
+    it, however that ended: Ctrl-C, which both are told, is the other's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch load, so set before
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for module in modules:
@@ -114,6 +126,7 @@ def _work(connection: Connection, modules: Sequence[str], threads: int) -> None:
         try:
             answer: tuple[Any, Exception | None] = (function(*arguments), None)
         except Exception as error:
+            error.add_note("In the process beside:\n" + traceback.format_exc())
             answer = (None, portable(error))
         connection.send(answer)
 

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,6 +15,8 @@ from contracts.features import vocabulary
 from contracts.features.vocabulary import Vocabulary
 from models.interactions.event_log import EventLog
 from models.jobs.channel_training import train_channel
+from models.jobs.train_job import train_models
+from models.retrieval.popularity import WEEK
 from tests.models.interaction_world import ITEMS, ring_split
 
 SMALL = {"epochs": 4, "validate_every": 2, "batch": 64, "encoder": {"width": 8, "length": 10}}
@@ -52,3 +58,26 @@ def test_item_to_item_weights_are_saved_as_the_bundle_carries_them(tmp_path):
     arrays = load_weights(tmp_path / WEIGHTS)
     assert arrays["items"].shape == arrays["weights"].shape == (ITEMS + 2, ITEMS + 2)
     assert made.recall_at_10 > 0.5
+
+
+@pytest.mark.parametrize(("name", "settings", "said"), [
+    ("sasrec", {"epoch": 3}, "epoch"), ("light_gcn", {"layers": 0}, "set 1 or more"), ("als", {}, "pip install")])
+def test_a_channel_that_cannot_be_trained_is_refused_before_any_model_is(
+    make_task, monkeypatch, name, settings, said
+):
+    monkeypatch.setitem(sys.modules, "implicit", None)  # not installed
+    task = make_task(models=["dnn"])
+    retrieve = task.config.retrieve.model_copy(update={"channels": {name: Channel(settings=settings)}})
+    with pytest.raises(ConfigError, match=said):
+        train_models(task.config.model_copy(update={"retrieve": retrieve}), task.out)
+    assert not task.out.model("dnn").exists()
+
+
+def test_what_is_popular_of_late_is_counted_anew_where_times_have_changed(tmp_path):
+    log = ring_log()
+    train = replace(log.split.train, times=np.arange(len(log.split.train.items)))
+    spread = replace(train, times=train.times * WEEK)
+    first, second = (
+        train_channel("recent_popularity", Channel(), EventLog(log.split._replace(train=part), log.items), tmp_path, 0)
+        for part in (train, spread))
+    assert first.digest != second.digest

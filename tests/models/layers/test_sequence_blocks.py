@@ -54,3 +54,8 @@ def test_swiglu_is_its_formula():
     layer, x = SwiGlu(3, 2), torch.randn(5, 3)
     gate, value = (x @ layer.into.weight.T).split(2, dim=1)
     torch.testing.assert_close(layer(x), (gate * gate.sigmoid() * value) @ layer.out.weight.T)
+
+
+def test_distances_are_counted_where_their_numbers_lie():
+    """A ranker's block is trained on a GPU where there is one; "meta" refuses others' numbers as that does."""
+    assert DistanceBias(1, 4).to("meta")(3).device.type == "meta"

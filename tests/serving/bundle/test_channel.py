@@ -47,6 +47,25 @@ def test_counts_are_the_same_for_everybody():
     assert channel.scores(nobody, np.array([3, 1])).tolist() == [2, 0]
 
 
+def test_counts_are_read_as_far_as_a_filter_makes_it_necessary():
+    class Watched(ItemSet):
+        looked = 0
+
+        def contains(self, rows: np.ndarray) -> np.ndarray:
+            Watched.looked += len(rows)
+            return super().contains(rows)
+
+    items = 10_000
+    channel = CountChannel(name="recent_popularity", counts=np.arange(items, 0, -1).astype(np.float32))
+    every = np.arange(items)
+    for allowed, most in (((every % 2 == 1), 100), ((every == 9_000), 2 * items), ((every < 0), 2 * items)):
+        Watched.looked = 0
+        found = channel.best(every[:0], 10, Watched.of(allowed))
+        assert found.tolist() == np.flatnonzero(allowed)[:10].tolist()
+        assert Watched.looked <= most
+    assert len(channel.best(every[:0], 0, Watched.of(every % 2 == 1))) == 0
+
+
 @pytest.mark.parametrize("name", ["sasrec", "ease", "item_cosine"])
 def test_the_best_are_distinct_admitted_and_in_the_order_of_their_scores(with_channel, name):
     channel = next(channel for channel in with_channel.channels if channel.name == name)

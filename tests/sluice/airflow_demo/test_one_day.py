@@ -15,6 +15,7 @@ from contracts.summaries import summary
 from contracts.summaries.quality import QualitySummary
 from pipelines.jobs import quality_job
 from serving.response_log.response_log import ResponseLog
+from sluice.airflow_demo import one_day
 from sluice.airflow_demo.api import AirflowApi
 from sluice.airflow_demo.day_visits import DayVisits
 from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
@@ -146,3 +147,15 @@ def test_a_day_is_one_line_that_says_what_happened():
     assert "refused: quality" in lines[3]
     assert "rolled back: clicks" in lines[5]
     assert "promoted; champion m-1, 9 requests, 0 failed" in lines[0]
+
+
+def test_a_run_that_never_ends_is_not_waited_for_without_end(world, users, monkeypatch):
+    asked = iter(["m-0"] * 20)  # then this test fails
+    monkeypatch.setattr(one_day, "RUN_SECONDS", 0.0)
+    monkeypatch.setattr(one_day, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(world, "champion", lambda: next(asked))
+    with airflow_page(GOOD) as page:
+        page.run_states = ["running"]
+        day = Day(2, world, AirflowApi(page.address), users, visits(world, 2))
+        with pytest.raises(SluiceError, match="has neither ended nor changed the champion"):
+            day.run()

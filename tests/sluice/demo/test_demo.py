@@ -8,9 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from contracts.errors import SluiceError
@@ -18,6 +21,7 @@ from contracts.summaries.bundle import ParityFigures
 from contracts.summaries.demo import ServingFigures
 from contracts.summaries.run import RunSummary
 from sluice.cli import app
+from sluice.demo import demo as demo_module
 from sluice.demo.demo import require_sound
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +62,22 @@ def test_a_sound_demo_is_let_through():
 def test_a_demo_without_requests_or_a_bundle_is_not_sound():
     with pytest.raises(SluiceError, match="no requests"):
         require_sound(None, outcome(0, 0).parity)
+
+
+@pytest.mark.parametrize("keep_serving", [True, False])
+def test_a_demo_that_fails_beside_its_server_leaves_none_that_nobody_was_told_of(monkeypatch, tmp_path, keep_serving):
+    done: list[str] = []
+    server = SimpleNamespace(target="nowhere", stop=lambda: done.append("stopped"))
+    lane = MagicMock()
+    lane.__enter__.return_value.wait.side_effect = SluiceError("the process beside this one died")
+    lane.__exit__.return_value = False
+    for name, made in (("SideLane", lane), ("ServerProcess", server), ("_simulate", None), ("_evaluated", None)):
+        monkeypatch.setattr(demo_module, name, lambda *given, made=made, **named: made)
+    for name in ("run_to_models", "run_to_bundle"):
+        monkeypatch.setattr(demo_module.jobs, name, lambda *given, **named: outcome(0, 0))
+    with pytest.raises(SluiceError, match="the process beside"):
+        demo_module.run_demo(tmp_path / "out", None, keep_serving, Console(quiet=True))
+    assert done == ["stopped"]
 
 
 @pytest.fixture(scope="module")

@@ -27,3 +27,5 @@ def test_a_full_log_leaves_out_the_pairs_alone_that_nobody_named() -> None:
     assert set(skipped(full)) == {"pair_rates"}
     paired = full.model_copy(update={"pair_rates": full.pair_rates.model_copy(update={"pairs": (("x", "y"),)})})
     assert skipped(paired) == {}
+    switched_off = paired.model_copy(update={"pair_rates": paired.pair_rates.model_copy(update={"model": "none"})})
+    assert "set it to pcf_gnn" in skipped(switched_off)["pair_rates"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -73,3 +74,30 @@ def test_an_error_that_pickle_does_not_bring_back_says_the_same():
     assert str(portable(RequestError("user", "unknown"))) == "RequestError: user: unknown"
     given = ConfigError("wrong")
     assert portable(given) is given
+
+
+def test_an_error_says_where_in_the_process_beside_it_was_raised():
+    with SideLane() as lane, pytest.raises(FileNotFoundError) as told:
+        lane.submit(Path.read_text, Path("/nowhere")).result()
+    assert "in read_text" in "".join(told.value.__notes__)
+
+
+def test_a_key_that_both_processes_are_told_of_is_answered_by_one():
+    with SideLane() as lane:
+        number = lane.submit(os.getpid).result()
+        os.kill(number, signal.SIGINT)
+        assert lane.submit(os.getpid).result() == number
+
+
+def test_both_have_as_many_threads_so_that_a_result_does_not_hang_on_who_made_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with SideLane(["torch"]) as lane:
+        assert lane.submit(torch.get_num_threads).result() == torch.get_num_threads()
+
+
+def test_threads_are_of_the_cores_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 3, 5, 7}, raising=False)
+    with SideLane(["torch"]) as lane:
+        assert lane.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
