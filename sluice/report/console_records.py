@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -148,10 +149,12 @@ def _versions(folder: Path, latest: Path, registry: str | None) -> Iterator[Sect
 
 
 def _number(tag: str | None) -> float | None:
+    """None also of what is not finite, which JSON has no word for."""
     try:
-        return float(tag) if tag else None
+        found = float(tag) if tag else None
     except ValueError:
         return None
+    return found if found is not None and math.isfinite(found) else None
 
 
 def _minute(tag: str | None) -> str | None:

@@ -93,6 +93,15 @@ def test_versions_of_the_registry_are_told_with_what_became_of_them(tmp_path: Pa
     assert sections(tmp_path, f"sqlite:///{tmp_path / 'mlflow.db'}")[-1] == told
 
 
+@pytest.mark.parametrize("told", ["nan", "inf", "high"])
+def test_a_figure_of_another_s_tag_that_is_no_number_is_an_empty_cell(tmp_path: Path, told: str) -> None:
+    """JSON has no word for it, so that the console would answer with an error."""
+    registry = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    registry.tag(registry.register(a_bundle(tmp_path, "one"), Lineage("", "")), test_auc=told)
+    found = by_title(tmp_path)["Versions in the registry"]
+    assert dict(zip(found.columns, found.rows[0], strict=True))["test AUC"] is None
+
+
 def a_bundle(folder: Path, content: str) -> Path:
     """One by its manifest; the registry does not look further."""
     build = folder / f"build-{content}"
