@@ -171,14 +171,14 @@ def measure(
     """model -> figures, of one set."""
     split = split_of(path, asked)
     log, actions = split.test.history, len(split.test.history.items) + len(split.test.targets.items)
+    how = f"given, {len(split.test.targets.items):,} tested" if "," in str(path) else asked.split
     print(f"{name}: {log.users:,} users, {log.table - 2:,} items, {actions:,} actions; "
-          f"{'given' if ',' in str(path) else asked.split}, {len(split.test.asked):,} asked", flush=True)
+          f"{how}, {len(split.test.asked):,} asked", flush=True)
     found: dict[str, dict[str, float]] = {}
     first: dict[str, Run] = {}
     for model, settings in chosen.items():
         changed: dict[str, Any] = settings.model_dump()
-        kept = KeptFigures(folder / "retrieval.jsonl", name, actions, model, changed, asked.split, asked.show_seen,
-                           asked.refit)
+        kept = KeptFigures(folder / "retrieval.jsonl", name, actions, model, changed, how, asked.show_seen, asked.refit)
         runs = [Run.model_validate(kept(
             f"{name} {model} {seed}", partial(_plain, split, model, seed, changed, not asked.show_seen, asked.refit)))
             for seed in range(asked.seeds)]

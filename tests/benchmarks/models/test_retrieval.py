@@ -71,3 +71,17 @@ def test_a_given_split_is_refitted_on_validation(tmp_path, capsys):
     for model in ("popularity", "sasrec"):
         assert found[0][model]["validation_ndcg_at_10"] == found[1][model]["validation_ndcg_at_10"]
         assert found[0][model]["ndcg_at_10"] != found[1][model]["ndcg_at_10"]
+
+
+def test_what_was_kept_of_another_split_of_as_many_actions_is_not_taken(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    rows = [list(map(str, random.permutation(30)[:8])) for _ in range(50)]
+    for name, part in (("log", slice(None)), ("train", slice(5)), ("test", slice(5, None)), ("early", slice(6)),
+                       ("late", slice(6, None))):
+        (tmp_path / f"{name}.txt").write_text("\n".join(
+            " ".join([str(user), *items[part]]) for user, items in enumerate(rows)))
+    found = []
+    for files in ("log.txt", "train.txt,{0}/test.txt", "early.txt,{0}/late.txt"):
+        main([f"one={tmp_path}/{files.format(tmp_path)}", "--models", "popularity", "--out", str(tmp_path), "--json"])
+        found.append(last_line(capsys.readouterr().out)["retrieval"]["one"]["popularity"]["ndcg_at_10"])
+    assert len(set(found)) == 3
