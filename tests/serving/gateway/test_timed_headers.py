@@ -1,4 +1,5 @@
-"""Connections of a real server over sockets: who sends no request is let go, who waits for an answer is not."""
+"""Connections of a real server over sockets: who sends no request or reads no answer is let go, who waits for one is
+not."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from starlette.routing import Route
 from serving.gateway.timed_headers import TimedHeaders
 
 SECONDS = 0.1
+LARGE = 16 << 20  # bytes, more than the kernel takes at once
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -26,7 +28,7 @@ class Impatient(TimedHeaders):
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
+def server() -> Iterator[uvicorn.Server]:
     async def at_once(request: Request) -> PlainTextResponse:
         return PlainTextResponse("now")
 
@@ -34,16 +36,25 @@ def port() -> Iterator[int]:
         await asyncio.sleep(3 * SECONDS)
         return PlainTextResponse("late")
 
-    app = Starlette(routes=[Route("/now", at_once), Route("/late", late)])
+    async def large(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("x" * LARGE)
+
+    app = Starlette(routes=[Route("/now", at_once), Route("/late", late), Route("/large", large)])
     server = uvicorn.Server(uvicorn.Config(app, port=0, http=Impatient, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
+    yield server
     server.should_exit = True
     thread.join(20)
+
+
+@pytest.fixture
+def port(server: uvicorn.Server) -> int:
+    found: int = server.servers[0].sockets[0].getsockname()[1]
+    return found
 
 
 def heard(port: int, *sent: bytes) -> bytes:
@@ -77,3 +88,20 @@ def test_headers_of_a_second_request_are_waited_for_as_long(port: int) -> None:
 
 def test_an_answer_is_waited_for(port: int) -> None:
     assert heard(port, REQUEST % b"late").endswith(b"late")
+
+
+def connected(server: uvicorn.Server, count: int) -> bool:
+    """As soon as there are so many connections."""
+    end = time.monotonic() + 20
+    while len(server.server_state.connections) != count and time.monotonic() < end:
+        time.sleep(0.005)
+    return len(server.server_state.connections) == count
+
+
+def test_who_takes_nothing_of_an_answer_is_let_go(server: uvicorn.Server, port: int) -> None:
+    """Neither its connection nor what it was to read is held any longer."""
+    assert connected(server, 0)
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        assert connected(server, 1)
+        connection.sendall(REQUEST % b"large")
+        assert connected(server, 0)
