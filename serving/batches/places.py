@@ -18,7 +18,7 @@ class NoPlace(SluiceError):
 
 class Places:
     """`most` of them, of which one caller may have a `share`; a refusal says `what` has taken them, as in "batches wait
-    to be read", and the `cure`."""
+    to be read", and the `cure`. Places may be bytes: what takes more than there are is let in alone."""
 
     def __init__(self, most: int, what: str, cure: str, share: float = SHARE) -> None:
         self._most, self._each = most, max(1, round(share * most))
@@ -29,16 +29,17 @@ class Places:
         """By everybody."""
         return self._held.total()
 
-    def take(self, who: str) -> None:
-        """Raises NoPlace."""
-        if self.taken >= self._most:
-            raise NoPlace(f"{self.taken} {self._what}, as many as may; {self._cure}")
-        if self._held[who] >= self._each:
-            raise NoPlace(f"{self._held[who]} {self._what} of this caller alone, as many as may of one; {self._cure}")
-        self._held[who] += 1
+    def take(self, who: str, size: int = 1) -> None:
+        """So many at once. Raises NoPlace."""
+        taken, own = self.taken, self._held.get(who, 0)
+        if taken and taken + size > self._most:
+            raise NoPlace(f"{taken} {self._what}, as many as may; {self._cure}")
+        if own and own + size > self._each:
+            raise NoPlace(f"{own} {self._what} of this caller alone, as many as may of one; {self._cure}")
+        self._held[who] += size
 
-    def leave(self, who: str) -> None:
-        """A place that it has taken."""
-        self._held[who] -= 1
+    def leave(self, who: str, size: int = 1) -> None:
+        """Places that it has taken."""
+        self._held[who] -= size
         if not self._held[who]:
             del self._held[who]

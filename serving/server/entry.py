@@ -14,8 +14,9 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from serving.batches.wire_parts import parts_of
 from serving.proto import sluice_pb2 as pb
-from serving.request.message_bounds import NO_REQUEST, too_large
+from serving.request.message_bounds import NO_REQUEST, OutOfBounds, too_large
 from serving.request.timed_read import NOTHING, read_within
 from serving.server.servicer import RankingServicer
 
@@ -26,16 +27,14 @@ Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named 
 def add_to_server(servicer: RankingServicer, server: grpc.aio.Server) -> None:
     """As the generated function would, but with the entry before each method, and by name alone (`ByName`)."""
     handlers = {
-        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest.FromString),
-        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest.FromString),
-        "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest.FromString),
+        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest),
+        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest),
+        "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
 
 
-def _entered(
-    servicer: RankingServicer, method: Method, parse: Callable[[bytes], Message]
-) -> grpc.RpcMethodHandler:
+def _entered(servicer: RankingServicer, method: Method, taken: type[Message]) -> grpc.RpcMethodHandler:
     unread = partial(servicer.unread, method.__name__)
 
     async def handle(_: object, context: grpc.aio.ServicerContext) -> Message:
@@ -55,13 +54,23 @@ def _entered(
             unread("INVALID_ARGUMENT", context)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, too_large(len(sent), servicer.largest))
         try:
-            request = parse(sent)
+            request = _unpacked(sent, taken, servicer.most_parts)
+        except OutOfBounds as error:
+            unread("INVALID_ARGUMENT", context)
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except (DecodeError, TypeError):  # gRPC would call it UNKNOWN, and log a traceback
             unread("INVALID_ARGUMENT", context)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, NOTHING if sent is grpc.aio.EOF else NO_REQUEST)
         return await method(request, context)
 
     return grpc.stream_unary_rpc_method_handler(handle, None, _written)
+
+
+def _unpacked(sent: bytes, taken: type[Message], most: int) -> Message:
+    """Raises OutOfBounds for more than `most` parts, before there are any; DecodeError or TypeError for no message."""
+    if len(sent) > 2 * most and parts_of(sent, taken.DESCRIPTOR, most) > most:
+        raise OutOfBounds("the request", f"holds more than {most} values; send fewer at once")
+    return taken.FromString(sent)
 
 
 def _written(answer: Message) -> bytes:

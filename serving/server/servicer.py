@@ -28,7 +28,7 @@ from serving.access.caller_name import caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.batches.batch_turns import BatchTurns
-from serving.batches.places import NoPlace
+from serving.batches.places import NoPlace, Places
 from serving.metrics.request_observer import NOBODY, Caller, EndedCall, RequestObserver, trace_of
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -36,6 +36,7 @@ from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.message_bounds import OutOfBounds, largest_message, text
 from serving.request.query import FreshUser, PageAnswer, RankAnswer, RankQuery, ScoreQuery, Users
 from serving.request.stage_clock import RunningQuantile
+from serving.request.wire_values import MOST_VALUES
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
 from serving.server.admission import Overloaded
@@ -58,6 +59,7 @@ from serving.stages.score_run import ScoreRun
 from serving.why_not.why_not_run import WhyNotRun
 
 LARGE_BYTES, MOST_LARGE = 64 << 10, 32
+MOST_HELD = 16  # times the largest request: what large ones hold that are not answered yet; unpacked it is far more
 Begun = TypeVar("Begun")
 Query = TypeVar("Query", RankQuery, ScoreQuery)
 log = logging.getLogger("sluice.serving")
@@ -83,6 +85,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._engine = Engine(
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
         self._large = BatchTurns(MOST_LARGE, "as large wait to be read")
+        self._held = Places(MOST_HELD * self.largest, "bytes of large requests wait for their answers",
+                            "send this one again later, or elsewhere")
         self._who = caller_name(gate)
         self.taken = self.turned_away = 0
         self.refusing = False
@@ -91,6 +95,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     def largest(self) -> int:
         """Bytes of a message that is parsed."""
         return largest_message(self._serve)
+
+    @property
+    def most_parts(self) -> int:
+        """Messages and listed texts within one: three for each candidate and each value, more than they take."""
+        return 3 * (self._serve.max_candidates + MOST_VALUES)
 
     @property
     def patience(self) -> float:
@@ -249,13 +258,25 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         """What `begin` makes of the request and of what is known of its user beyond the bundle; of a large one beside
         the event loop, which its ten thousands of values would hold up."""
         user = text("user_id", request.user_id, self._serve)
+        who, size = "", request.ByteSize()
+        if size > LARGE_BYTES:
+            who = self._who(context)
+            self._hold(who, size, context)
         fresh = None if self._users is None else await self._users.read(user)
-        if request.ByteSize() <= LARGE_BYTES:
+        if size <= LARGE_BYTES:
             return begin(fresh)
         try:
-            return await self._large.take(self._who(context), partial(begin, fresh))
+            return await self._large.take(who, partial(begin, fresh))
         except NoPlace as error:
             raise Overloaded(str(error)) from None
+
+    def _hold(self, who: str, size: int, context: grpc.aio.ServicerContext) -> None:
+        """Until the call ends: what waits for the funnel is as large as what waits to be read. Raises Overloaded."""
+        try:
+            self._held.take(who, size)
+        except NoPlace as error:
+            raise Overloaded(str(error)) from None
+        context.add_done_callback(lambda _: self._held.leave(who, size))
 
     def close(self) -> None:
         """Waits for the request that is being ranked."""

@@ -33,3 +33,25 @@ def test_who_leaves_may_come_again() -> None:
     shared.leave("one")
     assert shared.taken == 0
     shared.take("one")
+
+
+def test_places_of_a_size_are_shared_by_it() -> None:
+    shared = places()
+    shared.take("loud", 2)
+    with pytest.raises(NoPlace, match="2 batches wait of this caller alone"):
+        shared.take("loud", 1)
+    shared.take("large", 6)
+    with pytest.raises(NoPlace, match="8 batches wait, as many as may"):
+        shared.take("one more", 1)
+    shared.leave("loud", 2)
+    shared.take("one more", 2)
+    assert shared.taken == 8
+
+
+def test_what_takes_more_than_there_is_comes_in_alone() -> None:
+    shared = places()
+    shared.take("huge", 80)
+    with pytest.raises(NoPlace):
+        shared.take("one more")
+    shared.leave("huge", 80)
+    assert shared.taken == 0

@@ -15,10 +15,12 @@ from torch import nn
 
 from contracts.config.stages import Serve
 from models.examples.batches import FeatureBlock
+from serving.batches.wire_parts import parts_of
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.metrics.request_observer import EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.request.wire_values import MOST_VALUES
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.in_process_server import InProcessServer
@@ -112,3 +114,47 @@ def test_a_call_that_sends_nothing_ends(loaded: LoadedBundle) -> None:
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert heard.get(timeout=LONG).status == "DEADLINE_EXCEEDED"
     servicer.close()
+
+
+@pytest.mark.parametrize(("method", "field"), [("Rank", 14), ("Score", 2), ("WhyNot", 2)])
+def test_what_holds_too_many_parts_is_not_unpacked(channel: grpc.Channel, method: str, field: int) -> None:
+    """A megabyte of empty placements takes forty of memory."""
+    most = 3 * (Serve().max_candidates + MOST_VALUES)
+    with pytest.raises(grpc.RpcError, match=f"the request: holds more than {most} values; send fewer") as caught:
+        channel.unary_unary(f"/sluice.v1.Ranking/{method}")(bytes([field << 3 | 2, 0]) * (most + 1), timeout=LONG)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_the_most_values_that_a_request_may_hold_are_not_too_many_parts(servicer: RankingServicer) -> None:
+    items = Serve().max_candidates
+    described = pb.Features(values={f"field {n}": pb.Value(integer=n) for n in range(MOST_VALUES // items)})
+    names = [f"item {n}" for n in range(items)]
+    asked = pb.RankRequest(candidates=names, features=dict.fromkeys(names, described))
+    parts = parts_of(asked.SerializeToString(), pb.RankRequest.DESCRIPTOR, 9 * MOST_VALUES)
+    assert 2 * MOST_VALUES < parts < servicer.most_parts
+
+
+def test_large_requests_of_one_caller_hold_so_many_bytes_until_they_are_answered(
+    loaded: LoadedBundle, gate: threading.Event
+) -> None:
+    """Those that wait for the funnel, too; small ones hold none."""
+    gated = replace(loaded, ranker=GatedRanker(loaded.ranker, gate))
+    limits = Serve(max_request_kb=80, queue_ms=60_000, max_deadline_ms=60_000)
+    servicer = RankingServicer(Funnel(gated), loaded.manifest, limits)
+    large = pb.RankRequest(user_id="u01", recent_items=pb.RecentItems(item_ids=["x" * 500] * 140))
+    gate.clear()
+    with InProcessServer(servicer) as server, grpc.insecure_channel(server.target) as channel:
+        rank = sluice_pb2_grpc.RankingStub(channel).Rank
+        patient = [rank.future(large, timeout=LONG) for _ in range(4)]
+        end = time.monotonic() + LONG
+        while servicer.load()["sluice-waiting"] != "3":
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        with pytest.raises(grpc.RpcError, match="wait for their answers of this caller alone") as caught:
+            rank(large, timeout=LONG)
+        small = rank.future(pb.RankRequest(user_id="u01"), timeout=LONG)
+        gate.set()
+        assert all(one.result().items for one in (*patient, small))
+        assert all(rank(large, timeout=LONG).items for _ in range(5))
+    servicer.close()
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
