@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import grpc
@@ -83,12 +84,15 @@ def read_stream(
 ) -> StreamReader:
     """Reads until it is closed."""
     def begun() -> tuple[EventStream, Callable[[], None]]:
-        store = opened()
+        with ExitStack() as until_begun:
+            store = until_begun.enter_context(closing(opened()))
+            stream = EventStream(client, store, features, serve, told)
+            until_begun.pop_all()
 
         def end() -> None:
             store.close()
             client.close()
 
-        return EventStream(client, store, features, serve, told), end
+        return stream, end
 
     return StreamReader(begun, folder)

@@ -43,6 +43,7 @@ CONSUMER, GROUP = "sluice", "stream_group"
 BEGINNING, NEWER = "0", ">"
 ENTRIES = 1_000  # at once
 MICROS = 1_000  # of a millisecond, of which an entry's id counts
+MOST_BEHIND = 600_000_000  # microseconds that the host's clock may be behind the store's: no event is lost by that
 log = logging.getLogger("sluice.serving")
 
 
@@ -121,10 +122,11 @@ class EventStream:
 
     def _event(self, entry: Entry) -> Event:
         """Raises SluiceError, DecodeError, ParseError, ValueError where it is none."""
-        now, told = time.time_ns() // 1000, self._parsed(entry)
+        now, added, told = time.time_ns() // 1000, int(entry.id.split(b"-")[0]) * MICROS, self._parsed(entry)
         if not told.HasField("event_time"):
-            told.event_time.FromMicroseconds(min(int(entry.id.split(b"-")[0]) * MICROS, now))
-        checked = check_events(pb.RecordEventsRequest(events=[told]), self._features, self._serve, now)
+            told.event_time.FromMicroseconds(min(added, now))
+        latest = max(now, min(added, now + MOST_BEHIND))
+        checked = check_events(pb.RecordEventsRequest(events=[told]), self._features, self._serve, latest)
         if checked.errors:
             raise ValueError(f"{checked.errors[0].field} {checked.errors[0].problem}")
         return checked.events[0]

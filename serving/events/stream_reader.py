@@ -41,21 +41,31 @@ class StreamReader:
                 except BlockingIOError:
                     self._stop.wait(PAUSE_SECONDS)
                 else:
-                    self._read()
+                    self._read_or_wait()
 
-    def _read(self) -> None:
-        stream, end = self._opened()
+    def _read_or_wait(self) -> None:
+        try:
+            stream, end = self._opened()
+        except Exception as error:  # another writer's turn, a disk that is full
+            self._failed(error)
+        else:
+            self._read(stream, end)
+
+    def _read(self, stream: EventStream, end: Callable[[], None]) -> None:
         try:
             while not self._stop.is_set():
                 try:
                     stream.turn(WAIT_SECONDS)
                 except Exception as error:  # whatever it was, the same events are read again
-                    self._say(short(str(error)) or type(error).__name__)
-                    self._stop.wait(PAUSE_SECONDS)
+                    self._failed(error)
                 else:
                     self._say("")
         finally:
             end()
+
+    def _failed(self, error: Exception) -> None:
+        self._say(short(str(error)) or type(error).__name__)
+        self._stop.wait(PAUSE_SECONDS)
 
     def _say(self, failure: str) -> None:
         """Once a change."""

@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import DataError
 from contracts.shown import short
@@ -23,6 +22,7 @@ from contracts.shown import short
 CURRENT, LOCK = "sluice:users:current", "sluice:users:publishing"
 FORMAT = 1
 ROWS_OF_A_BUCKET = 1_000
+LARGEST_ROW = 1 << 20  # bytes: ten milliseconds of whoever reads it
 
 
 class Version(BaseModel):
@@ -34,7 +34,7 @@ class Version(BaseModel):
     name: str
     buckets: int = Field(ge=1)
     rows: int = Field(ge=0)
-    published: datetime
+    published: AwareDatetime
 
     def bucket(self, user: bytes) -> str:
         """The hash that holds the user's row."""
@@ -83,7 +83,10 @@ def write_row(row: UserRow) -> str:
 
 
 def read_row(told: bytes) -> UserRow:
-    """Raises DataError where it is no row."""
+    """Raises DataError where it is no row, or more than LARGEST_ROW."""
+    if len(told) > LARGEST_ROW:
+        raise DataError(f"a row of the store has {len(told)} bytes, at most {LARGEST_ROW} are read; publish shorter "
+                        "lists")
     try:
         found = json.loads(told)
         return UserRow(dict(found["values"]), [str(item) for item in found["recent"]])

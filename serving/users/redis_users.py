@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from contracts.errors import SluiceError
 from contracts.features.encoding import Encoder
+from contracts.features.event_features import RECENT
 from contracts.shown import short
 from serving.redis_store.address import loop_client
 from serving.request.query import StoredUser
@@ -72,6 +73,8 @@ class RedisUsers:
             self._breaker.looked(_cause(error))
         except SluiceError as error:
             self._breaker.looked(str(error))
+        except Exception as error:  # what answers is no such store: nobody else would look again
+            self._breaker.looked(_cause(error))
 
     async def read(self, user: str) -> UserLookup:
         """Raises nothing: what cannot be read is the bundle's row."""
@@ -97,9 +100,9 @@ class RedisUsers:
     def _found(self, told: bytes, version: Version) -> UserLookup:
         try:
             row = read_row(told)
-            return UserLookup(StoredUser(self._encoder.encode(self._columns(row.values), "user"), tuple(row.recent)),
-                              version.published)
-        except (SluiceError, TypeError, ValueError) as error:
+            inputs = self._encoder.encode(self._columns(row.values), "user")
+            return UserLookup(StoredUser(inputs, tuple(row.recent[:RECENT])), version.published)
+        except Exception as error:  # whoever writes to the store writes anything
             return UserLookup(cause=f"the store's row does not fit the bundle ({short(str(error))})")
 
     def _columns(self, values: Mapping[str, Any]) -> dict[str, list[Any]]:

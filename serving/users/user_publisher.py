@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import redis
 from pydantic import BaseModel, ConfigDict
-from redis.exceptions import LockError, RedisError
+from redis.exceptions import LockError, LockNotOwnedError, RedisError
 
 from contracts.artifacts import PUBLISHED_AT, RECENT_ITEMS, USER, Artifacts
 from contracts.errors import DataError
@@ -63,6 +63,9 @@ def publish_users(out: Artifacts, address: str, keep: int = KEEP_SECONDS) -> Pub
                 _write(client, rows)
                 lock.reacquire()
             replaced = _switch(client, version, keep)
+    except LockNotOwnedError:
+        raise DataError(f"the store forgot whose turn it is: it was emptied, evicts keys, or this run stood still for "
+                        f"{LOCK_SECONDS:g} s; give it memory, and publish again") from None
     except LockError as error:
         raise DataError(f"another `sluice publish-features` writes to this store ({error}); wait for its end") from None
     except RedisError as error:

@@ -104,6 +104,19 @@ def test_the_time_of_an_event_without_one_is_that_of_its_entry(host: Host, clien
     assert host.store.connection.execute("SELECT at FROM events").fetchall() == [(1_767_600_000_123_000,)]
 
 
+def test_a_host_whose_clock_is_behind_loses_no_event(host: Host, client: redis.Redis) -> None:
+    now = time.time_ns() // 1_000_000
+    told = click("a")
+    told.event_time.FromMilliseconds(now + 60_000)
+    client.xadd(STREAM, {"event": told.SerializeToString()}, id=f"{now + 60_000}-0")
+    told.event_id = "b"
+    told.event_time.FromMilliseconds(now + 120_000)
+    client.xadd(STREAM, {"event": told.SerializeToString()}, id=f"{now + 60_001}-0")
+    assert host.drained() == ["a"]  # the other is ahead of the store's clock, too
+    (at, known), = host.store.connection.execute("SELECT at, known FROM events").fetchall()
+    assert at < known < (now + 60_000) * 1000
+
+
 def test_what_is_refused_is_kept_with_its_reason_and_holds_nothing_up(host: Host, client: redis.Redis) -> None:
     nameless, unlinked = click(""), click("x")
     unlinked.request_id = ""

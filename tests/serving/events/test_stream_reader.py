@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,21 @@ def test_one_reads_and_the_other_goes_on_when_it_ends(tmp_path: Path, monkeypatc
     assert first.ended.is_set()
     assert second.taken.acquire(timeout=SECONDS)
     waiting.close()
+
+
+def test_a_store_that_cannot_be_opened_is_opened_once_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_reader, "PAUSE_SECONDS", 0.01)
+    turns, busy = Turns(), [sqlite3.OperationalError("database is locked")] * 2
+
+    def opened() -> tuple[Any, Callable[[], None]]:
+        if busy:
+            raise busy.pop()
+        return turns.opened()
+
+    reader = StreamReader(opened, tmp_path)
+    assert turns.taken.acquire(timeout=SECONDS)
+    reader.close()
+    assert turns.ended.is_set()
 
 
 def test_a_failure_is_said_once_and_tried_again(

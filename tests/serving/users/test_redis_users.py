@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks.freshness.redis_process import RedisProcess
 from contracts.artifacts import Artifacts
+from contracts.features.event_features import RECENT
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import FreshUser, RankQuery, StageReport
 from serving.request.request_features import RequestFeatures
 from serving.users.circuit_breaker import LIMIT
-from serving.users.published_users import CURRENT, UserRow, Version, key_of, write_row
+from serving.users.published_users import CURRENT, LARGEST_ROW, UserRow, Version, key_of, write_row
 from serving.users.redis_users import NO_TABLES, NOT_IN_TIME, RedisUsers, UserLookup, known_until
 from serving.users.user_publisher import publish_users
 from tests.serving.conftest import Market
@@ -112,7 +113,9 @@ def test_a_new_version_is_read_from_the_next_look_on(store: RedisProcess, loaded
     asked(store, loaded, work)
 
 
-@pytest.mark.parametrize("told", ["{", '{"values": {"visits": "many"}, "recent": []}'])
+@pytest.mark.parametrize("told", [
+    "{", '{"values": {"visits": "many"}, "recent": []}', '{"values": {"visits": 1%s}, "recent": []}' % ("0" * 400),
+    "[" * 100_000, write_row(UserRow({}, ["i" * LARGEST_ROW]))], ids=["cut", "text", "large", "deep", "long"])
 def test_a_row_that_does_not_fit_is_the_bundles_row(store: RedisProcess, loaded: LoadedBundle, told: str) -> None:
     put(store, "u01", told)
 
@@ -180,6 +183,33 @@ def test_a_bundle_knows_its_users_until_its_tables_were_published_or_its_log_end
     assert known_until(PUBLISHED, later) == PUBLISHED
     assert known_until(None, later.replace(tzinfo=None)) == later
     assert known_until(None, None) is None
+
+
+def test_what_answers_and_is_no_store_is_told(loaded: LoadedBundle) -> None:
+    async def garbled(asked: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+        while await asked.read(1 << 16):
+            answer.write(b":one\r\n" * 20)
+        answer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_server(garbled, "127.0.0.1", 0) as server:
+            users = RedisUsers(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", loaded.encoder, None, 5.0)
+            await users.look()
+            assert "cannot be read" in (await users.read("u01")).cause
+            await users.close()
+
+    asyncio.run(run())
+
+
+def test_items_are_as_many_as_a_bundle_keeps(store: RedisProcess, loaded: LoadedBundle) -> None:
+    put(store, "u01", write_row(UserRow({}, [f"i{place}" for place in range(2 * RECENT)])))
+
+    async def work(users: RedisUsers) -> None:
+        found = (await users.read("u01")).stored
+        assert found is not None
+        assert found.recent == tuple(f"i{place}" for place in range(RECENT))
+
+    asked(store, loaded, work)
 
 
 def test_a_version_of_another_release_is_told(store: RedisProcess, loaded: LoadedBundle) -> None:

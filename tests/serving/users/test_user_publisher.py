@@ -11,7 +11,8 @@ import pytest
 from benchmarks.freshness.redis_process import RedisProcess
 from contracts.artifacts import Artifacts
 from contracts.errors import DataError
-from serving.users.published_users import CURRENT, LOCK, Version, key_of, read_row, read_version
+from serving.users import user_publisher
+from serving.users.published_users import CURRENT, LOCK, UserRow, Version, key_of, read_row, read_version, write_row
 from serving.users.user_publisher import publish_users
 from tests.serving.conftest import Market
 from tests.serving.running_redis import needs_redis
@@ -64,6 +65,19 @@ def test_one_publishes_at_a_time(store: RedisProcess, trained: Artifacts) -> Non
     with store.client() as client, client.lock(LOCK, timeout=60), pytest.raises(DataError, match="another"):
         publish_users(trained, store.address)
     publish_users(trained, store.address)
+
+
+def test_a_store_that_is_emptied_meanwhile_is_not_another_that_publishes(
+    store: RedisProcess, trained: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def emptied(row: UserRow) -> str:
+        with store.client() as client:
+            client.flushall()
+        return write_row(row)
+
+    monkeypatch.setattr(user_publisher, "write_row", emptied)
+    with pytest.raises(DataError, match="emptied"):
+        publish_users(trained, store.address)
 
 
 def test_a_table_that_is_not_whole_is_not_switched_to(store: RedisProcess, trained: Artifacts, tmp_path: Path) -> None:
