@@ -23,6 +23,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.artifacts import Artifacts
+from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from serving.server.client import RankingClient
 from sluice.demo.live_requests import Visit, sample_impressions
@@ -79,6 +80,15 @@ def changed(visits: Sequence[Visit], name: str, value: str) -> list[Visit]:
     return [replace(visit, context={**visit.context, name: value}) for visit in visits]
 
 
+def known_change(spec: FeatureSpec, change: str) -> tuple[str, str]:
+    """Raises ConfigError where it is not of a context field, which servers would refuse after the first minute."""
+    name, _, value = change.partition("=")
+    context = [field.name for field in spec.of_side("context")]
+    if name not in context or not value:
+        raise ConfigError(f"--change {change}: give FIELD=VALUE of a context field; there are {', '.join(context)}")
+    return name, value
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="sluice bench drift", description=__doc__)
     parser.add_argument("out", type=Path)
@@ -89,8 +99,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     out = Artifacts(given.out)
-    visits = sample_impressions(out, FeatureSpec.read(out.bundle), "train", round(1.5 * given.requests), given.seed)
-    name, _, value = given.change.partition("=")
+    spec = FeatureSpec.read(out.bundle)
+    name, value = known_change(spec, given.change)
+    visits = sample_impressions(out, spec, "train", round(1.5 * given.requests), given.seed)
     found = {"as logged": measure(out.bundle, visits, given.requests, given.rate),
              given.change: measure(out.bundle, changed(visits, name, value), given.requests, given.rate)}
     for field in sorted(found["as logged"], key=lambda one: -found["as logged"][one]):
