@@ -38,7 +38,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.redis_store.address import waiting_client
 
 STREAM, REFUSED = "sluice:events", "sluice:events:refused"
-MOST_REFUSED = 10_000  # that are kept
+MOST_REFUSED, MOST_KEPT = 10_000, 16 << 10  # entries that are kept, and bytes of a field of theirs
 CONSUMER, GROUP = "sluice", "stream_group"
 BEGINNING, NEWER = "0", ">"
 ENTRIES = 1_000  # at once
@@ -144,7 +144,8 @@ class EventStream:
     def _acknowledge(self, entries: Sequence[Entry], refused: Sequence[tuple[Entry, str]]) -> None:
         with self._client.pipeline(transaction=True) as pipe:
             for entry, why in refused:
-                kept: dict[Any, Any] = {**entry.fields, b"entry": entry.id, b"reason": why}
+                kept: dict[Any, Any] = {name: value[:MOST_KEPT] for name, value in entry.fields.items()}
+                kept |= {b"entry": entry.id, b"reason": why}
                 pipe.xadd(REFUSED, kept, maxlen=MOST_REFUSED)
             pipe.xack(STREAM, self._group, *(entry.id for entry in entries))
             pipe.execute()

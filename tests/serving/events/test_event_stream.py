@@ -19,7 +19,7 @@ from contracts.config.stages import Serve
 from contracts.errors import DataError
 from serving.events.event_servicer import now_micros
 from serving.events.event_store import EventStore
-from serving.events.event_stream import REFUSED, STREAM, EventStream, group_of, replay
+from serving.events.event_stream import MOST_KEPT, REFUSED, STREAM, EventStream, group_of, replay
 from serving.proto import sluice_pb2 as pb
 from tests.serving.recorded_events import recorded_features
 from tests.serving.running_redis import needs_redis
@@ -130,6 +130,7 @@ def test_what_is_refused_is_kept_with_its_reason_and_holds_nothing_up(host: Host
     kept = client.xrange(REFUSED)
     assert [fields[b"reason"].split()[0] for _, fields in kept][:2] == [b"event_id", b"request_id"]  # type: ignore[union-attr]
     assert len(kept) == len(wrong)  # type: ignore[arg-type]
+    assert len(kept[-1][1][b"event"]) == MOST_KEPT  # type: ignore[index]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
