@@ -36,7 +36,8 @@ class WorkThreads:
         self._end = weakref.finalize(self, _dismiss, self._all)
 
     def begin(self, work: Callable[[WorkThread], None]) -> None:
-        """By a thread that rests, or a new one. The work says when it is as good as done, by `rest`."""
+        """By a thread that rests, or a new one. The work says when it is as good as done, by `rest`. Raises
+        RuntimeError where the system gives no thread."""
         thread = self._resting.pop() if self._resting else self._started()
         thread.handed.put(work)
 
@@ -52,8 +53,8 @@ class WorkThreads:
 
     def _started(self) -> WorkThread:
         thread = WorkThread(f"{self._name}_{len(self._all)}")
-        self._all.append(thread)
         thread.start()
+        self._all.append(thread)
         return thread
 
 

@@ -130,9 +130,10 @@ class Engine:
             self._admission.enter(job, self.service)
 
     def _begin(self, job: Job) -> None:
+        """Raises RuntimeError where there is no thread for it; nothing has then been counted."""
+        self._threads.begin(partial(self._work, job))
         self._busy += 1
         job.running = True
-        self._threads.begin(partial(self._work, job))
 
     def _work(self, job: Job, thread: WorkThread) -> None:
         """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
@@ -188,15 +189,21 @@ class Engine:
             job.answer.get_loop().call_later(STOPPING_SECONDS, self._replace, job)
 
     def _replace(self, job: Job) -> None:
-        """A spare goes on with the queue where the job still occupies its thread."""
+        """A spare goes on with the queue where the job still occupies its thread; without one the queue waits."""
         with self._lock:
-            if not job.finished and not job.overdue and self._hanging < SPARES:
-                job.overdue = True
-                self._hanging += 1
-                self._busy -= 1
-                following = self._next()
+            if job.finished or job.overdue or self._hanging >= SPARES:
+                return
+            following = self._next()
+            try:
                 if following is not None:
                     self._begin(following)
+            except RuntimeError as error:
+                log.error("no thread takes the place of one that hangs (%s): allow the server more of them", error)
+                _fail(following.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
+                return
+            job.overdue = True
+            self._hanging += 1
+            self._busy -= 1
 
 
 def _tell(settle: Callable[[asyncio.Future[Any], Any], None], answer: asyncio.Future[Any], found: Any) -> None:

@@ -6,6 +6,8 @@ import gc
 import threading
 from queue import SimpleQueue
 
+import pytest
+
 from serving.request.work_threads import WorkThread, WorkThreads
 
 WAIT = 20.0
@@ -58,10 +60,25 @@ def test_work_that_has_begun_is_waited_for() -> None:
     assert begun.wait(WAIT)
     closing = threading.Thread(target=threads.close)
     closing.start()
-    assert not ended
+    closing.join(0.1)
+    assert closing.is_alive()
     going.set()
     closing.join(WAIT)
     assert ended
+
+
+def test_a_thread_that_could_not_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = WorkThreads("funnel")
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkThread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            threads.begin(threads.rest)
+    assert done_by(threads).name == "funnel_0"
+    threads.close()
+
+
+def no_thread(thread: WorkThread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def test_threads_of_nobody_end() -> None:

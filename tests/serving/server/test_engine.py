@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery
+from serving.request.work_threads import WorkThread
 from serving.server.admission import Overloaded
 from serving.server.engine import Engine
 from serving.stages.funnel import Funnel
 from serving.stages.rank import RankStage
 
-RESERVE = 0.01
+RESERVE, WAIT = 0.01, 20.0
 
 
 @pytest.fixture
@@ -102,6 +104,72 @@ def test_a_spare_goes_on_while_a_stage_hangs(funnel: Funnel, monkeypatch: pytest
     assert all(one.degraded for one in found)
     assert spent < 2.0
     assert len(begun) == 2
+
+
+class HangingRun:
+    """Goes on when it is let."""
+
+    partial_ok, least = True, 0.0
+
+    def __init__(self, deadline: Deadline, let: threading.Event) -> None:
+        self.deadline, self._let = deadline, let
+
+    def complete(self) -> str:
+        self._let.wait(WAIT)
+        return "complete"
+
+    def salvage(self) -> str:
+        return "salvaged"
+
+
+def test_without_a_thread_a_request_fails_and_the_next_is_answered(
+    funnel: Funnel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let = threading.Event()
+    let.set()
+
+    async def ask() -> None:
+        engine, request = Engine(funnel, 64, 10.0, RESERVE), HangingRun(Deadline(None), let)
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkThread, "start", no_thread)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                await engine.submit(request, "")
+        assert engine.free
+        assert await asyncio.wait_for(engine.submit(request, ""), WAIT) == "complete"
+        engine.close()
+
+    run(ask())
+
+
+def test_without_a_spare_the_queue_waits_for_what_hangs(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three, one hangs and one is turned away for want of a thread; the third is answered, and the server free."""
+    let, start, started = threading.Event(), WorkThread.start, list[WorkThread]()
+
+    def start_one(thread: WorkThread) -> None:
+        if started:
+            no_thread(thread)
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(WorkThread, "start", start_one)
+
+    async def ask() -> None:
+        engine = Engine(funnel, 64, 1000.0, RESERVE)
+        calls = [asyncio.ensure_future(engine.submit(HangingRun(deadline, let), ""))
+                 for deadline in (Deadline(0.1), Deadline(None), Deadline(None))]
+        assert await asyncio.wait_for(calls[0], WAIT) == "salvaged"
+        with pytest.raises(Overloaded, match="no thread is free"):
+            await asyncio.wait_for(calls[1], WAIT)
+        let.set()
+        assert await asyncio.wait_for(calls[2], WAIT) == "complete"
+        engine.close()
+        assert engine.free
+
+    run(ask())
+
+
+def no_thread(thread: WorkThread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def test_who_cannot_be_answered_in_time_is_refused_at_entry(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
