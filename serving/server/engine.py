@@ -194,16 +194,21 @@ class Engine:
             if job.finished or job.overdue or self._hanging >= SPARES:
                 return
             following = self._next()
-            try:
-                if following is not None:
-                    self._begin(following)
-            except RuntimeError as error:
-                log.error("no thread takes the place of one that hangs (%s): allow the server more of them", error)
-                _fail(following.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
+            if following is not None and not self._taken(following):
                 return
             job.overdue = True
             self._hanging += 1
             self._busy -= 1
+
+    def _taken(self, job: Job) -> bool:
+        """By a spare; otherwise it is refused."""
+        try:
+            self._begin(job)
+        except RuntimeError as error:
+            log.error("no thread takes the place of one that hangs (%s): allow the server more of them", error)
+            _fail(job.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
+            return False
+        return True
 
 
 def _tell(settle: Callable[[asyncio.Future[Any], Any], None], answer: asyncio.Future[Any], found: Any) -> None:
