@@ -75,8 +75,8 @@ def test_a_channel_that_cannot_be_trained_is_refused_before_any_model_is(
 
 def test_what_is_popular_of_late_is_counted_anew_where_times_have_changed(tmp_path):
     log = ring_log()
-    train = replace(log.split.train, times=np.arange(len(log.split.train.items)))
-    spread = replace(train, times=train.times * WEEK)
+    times = np.arange(len(log.split.train.items))
+    train, spread = replace(log.split.train, times=times), replace(log.split.train, times=times * WEEK)
     first, second = (
         train_channel("recent_popularity", Channel(), EventLog(log.split._replace(train=part), log.items), tmp_path, 0)
         for part in (train, spread))
