@@ -22,7 +22,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -31,7 +30,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -50,6 +48,7 @@ from serving.response_log.response_record import LOST
 from serving.response_log.response_recorder import ResponseRecorder
 from serving.stages.funnel import Funnel
 from sluice.airflow_demo.steady_load import SteadyLoad
+from sluice.demo.background import Background
 from sluice.demo.server_process import ServerProcess
 from sluice.release.bill import Billed, bill
 
@@ -90,26 +89,15 @@ class Callers(SteadyLoad):
                                          item.price))
 
 
-class Killer:
+class Killer(Background):
     """While it is open, one worker of the server in turn is killed every `seconds`."""
 
     def __init__(self, server: ServerProcess, seconds: float) -> None:
+        super().__init__()
         self._server, self._seconds, self.kills = server, seconds, 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="killer")
 
-    def __enter__(self) -> Killer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
+    def work(self) -> None:
+        while not self.stop.wait(self._seconds):
             found = subprocess.run(["pgrep", "-P", str(self._server.process.pid), "-f", "serving.workers.worker"],
                                    capture_output=True, text=True, check=False).stdout.split()
             if len(found) > 1:  # the other one answers on

@@ -7,11 +7,9 @@ it knows. What passes from adding the event to sending that request is the age a
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +23,7 @@ from serving.events.event_stream import STREAM
 from serving.proto import sluice_pb2 as pb
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
+from sluice.demo.background import Background
 from sluice.demo.server_process import ServerProcess
 
 ITEMS, RATE, DEADLINE = 20_000, 100.0, 2.0
@@ -42,34 +41,22 @@ class EventFigures(NamedTuple):
     beside: LoadFigures
 
 
-class Sender:
+class Sender(Background):
     """While it is open, `per_second` impressions and clicks of the world's users are added."""
 
     def __init__(self, store: RedisProcess, per_second: float, seed: int = 0) -> None:
+        super().__init__()
         self._store, self._size = store, round(per_second * TICK_SECONDS)
-        self._draw, self._stop, self.sent = np.random.default_rng(seed), threading.Event(), 0
-        self._began = self._ended = 0.0
-        self._thread = threading.Thread(target=self._send)
+        self._draw, self.sent, self._began, self._ended = np.random.default_rng(seed), 0, 0.0, 0.0
 
-    def __enter__(self) -> Sender:
-        self._began = time.monotonic()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._ended = time.monotonic()
-
-    def _send(self) -> None:
-        due = time.monotonic()
+    def work(self) -> None:
+        due = self._began = time.monotonic()
         with self._store.client() as client:
-            while not self._stop.wait(max(due - time.monotonic(), 0.0)):
+            while not self.stop.wait(max(due - time.monotonic(), 0.0)):
                 add(client, self._drawn())
                 self.sent += self._size
                 due += TICK_SECONDS
+        self._ended = time.monotonic()
 
     @property
     def rate(self) -> float:
@@ -100,28 +87,17 @@ def add(client: redis.Redis, events: list[pb.Event]) -> None:
         pipe.execute()
 
 
-class Probes:
+class Probes(Background):
     """While it is open, one probe after the other."""
 
     def __init__(self, store: RedisProcess, target: str) -> None:
-        self._store, self._target = store, target
-        self.ages, self.lost, self._stop = list[float](), 0, threading.Event()
-        self._thread = threading.Thread(target=self._probe)
+        super().__init__()
+        self._store, self._target, self.ages, self.lost = store, target, list[float](), 0
 
-    def __enter__(self) -> Probes:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _probe(self) -> None:
+    def work(self) -> None:
         with self._store.client() as client, RankingClient(self._target) as asking:
             for number in itertools.count():
-                if self._stop.wait(PROBE_SECONDS):
+                if self.stop.wait(PROBE_SECONDS):
                     return
                 user = f"probe{number}"
                 added = time.monotonic()

@@ -7,7 +7,6 @@ import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from benchmarks.serving.funnel import RECENT, USERS, VALUES
 from benchmarks.serving.open_loop import LoadFigures, offered
 from serving.server.client import RankingClient
 from serving.users.published_users import CURRENT, UserRow, Version, key_of, write_row
+from sluice.demo.background import Background
 from sluice.demo.server_process import ServerProcess
 
 RATE, DEADLINE, BEFORE, AFTER = 100.0, 2.0, 5.0, 10.0
@@ -48,27 +48,17 @@ def put_users(store: RedisProcess) -> None:
         pipe.execute()
 
 
-class Healing:
+class Healing(Background):
     """Looks, over connections of its own, when the store's rows are answered from again."""
 
     def __init__(self, target: str) -> None:
-        self._target, self._stop, self.healed = target, threading.Event(), 0.0
-        self._thread = threading.Thread(target=self._look)
+        super().__init__()
+        self._target, self.healed = target, 0.0
 
-    def __enter__(self) -> Healing:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _look(self) -> None:
+    def work(self) -> None:
         with ExitStack() as open_:
             clients = [open_.enter_context(RankingClient(self._target)) for _ in range(CONNECTIONS)]
-            while not self._stop.wait(LOOK_SECONDS):
+            while not self.stop.wait(LOOK_SECONDS):
                 causes = [stage.cause for client in clients for stage in client.rank("u1", seconds=DEADLINE).stages
                           if stage.name == "user"]
                 if not any(causes):

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
-from contracts.errors import SluiceError
+from sluice.demo.background import Background
 
 KEPT_CHANNELS = 4
 DEADLINE_SECONDS = 20.0
@@ -35,32 +33,17 @@ class Outcome:
     version: str
 
 
-class SteadyLoad:
+class SteadyLoad(Background):
     """`with SteadyLoad(target, users, 50) as load: ...`; afterwards, or meanwhile, `load.outcomes`.
 
     What callers ask and what they do with an answer is a subclass's to say.
     """
 
     def __init__(self, target: str, users: Sequence[str], per_second: float, seed: int = 0) -> None:
+        super().__init__()
         self.outcomes: list[Outcome] = []
         self._target, self._users, self._rate = target, list(users), per_second
         self._draw = np.random.default_rng(seed)
-        self._stop = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="steady-load")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Waits for the answers under way. Raises SluiceError when the callers themselves broke down."""
-        self._stop.set()
-        self._thread.join()
-        if self._failure is not None and error is None:
-            raise SluiceError(f"the load broke down: {self._failure!r}") from self._failure
 
     @property
     def failed(self) -> list[Outcome]:
@@ -76,11 +59,9 @@ class SteadyLoad:
     def answered(self, request: Any, answer: Any) -> None:
         """Called with each answer, in the thread of the callers."""
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._arrivals())
-        except Exception as error:
-            self._failure = error
+    def work(self) -> None:
+        """Until the answers under way have come."""
+        asyncio.run(self._arrivals())
 
     async def _arrivals(self) -> None:
         kept = [_channel(self._target) for _ in range(KEPT_CHANNELS)]
@@ -89,7 +70,7 @@ class SteadyLoad:
         for number in itertools.count():
             due += self._draw.exponential(1 / self._rate)
             await asyncio.sleep(max(due - time.monotonic(), 0))
-            if self._stop.is_set():
+            if self.stop.is_set():
                 break
             old = kept[number % KEPT_CHANNELS] if self._draw.random() < 0.5 else None
             task = asyncio.create_task(self._ask(str(self._draw.choice(self._users)), old, due))
