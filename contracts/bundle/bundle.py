@@ -146,13 +146,19 @@ def publish(
             seal=UNSEALED,
         )
         (staging / MANIFEST).write_bytes(_sealed(manifest.model_dump_json(indent=1).encode()))
-        manifest = verify(staging)
-        _flush(staging)
-        put_in_place(staging, destination)
+        manifest = put_verified(staging, destination)
     except (OSError, shutil.Error) as error:
         raise BundleError(f"cannot publish the bundle to {destination}: {error}; nothing was changed there") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+    return manifest
+
+
+def put_verified(staging: Path, destination: Path) -> Manifest:
+    """A whole bundle, checked, on disk and in its place at once. Raises ChecksumError where it is none, OSError."""
+    manifest = verify(staging)
+    _flush(staging)
+    put_in_place(staging, destination)
     return manifest
 
 

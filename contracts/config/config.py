@@ -17,6 +17,7 @@ from contracts.config.federated import Federated
 from contracts.config.fields import FieldConfig
 from contracts.config.log import Label, Log, Source, SparkSettings, Table
 from contracts.config.renamed import RENAMED
+from contracts.config.rules import Rule, rule_problems
 from contracts.config.section import Section
 from contracts.config.simulation import Simulation
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
@@ -47,6 +48,7 @@ class Config(Section):
     retrieve: Retrieve = Retrieve()
     prerank: Prerank = Prerank()
     rerank: Rerank = Rerank()
+    rules: tuple[Rule, ...] = Field((), description="business rules")
     serve: Serve = Serve()
     federated: Federated = Federated()
     gate: Gate = Gate()
@@ -88,6 +90,7 @@ class Config(Section):
         problems = [
             *self.field_problems(), *self._counter_problems(), *self._role_problems(), *self._positives_problems(),
             *self._pair_problems(), *self._stage_problems(),
+            *rule_problems(self.rules, self.retrieve, [f.name for f in self.fields if f.side == "context"]),
         ]
         if problems:
             raise ValueError("; ".join(problems))

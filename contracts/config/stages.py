@@ -11,6 +11,7 @@ from contracts.config.section import ChannelName, Section
 from contracts.nearest import did_you_mean
 
 OWN = ("two_tower", "item_to_item")  # channels that every log with items has, beside popularity
+BID, STOCK, AGE = "bid", "stock", "age"  # numbers that requests name so, whatever the columns are called
 
 
 class Channel(Section):
@@ -35,6 +36,12 @@ class Retrieve(Section):
     flat_below: int = Field(100_000, ge=0, description="exact search up to this many items, IVF beyond")
     max_codes: int = Field(20_000, ge=1, description="bound of one IVF search")
     filter_fields: tuple[str, ...] = Field((), description="item columns a request may filter by")
+    range_fields: tuple[str, ...] = Field(
+        (), description="item columns of numbers or times (as seconds since 1970, UTC) a request may ask ranges of"
+    )
+    created_field: str | None = Field(
+        None, description="item column that says when an item came to be: a request may ask ranges of `age`, in seconds"
+    )
     channels: dict[str, Channel] = Field({}, description="further channels by the name of their model")
     fresh_requests: bool = Field(
         False, description="whether requests bring recent_items up to the moment: quotas are then chosen by such ones"
@@ -52,6 +59,26 @@ class Retrieve(Section):
                 raise ValueError(f"no channel is called {name!r}{did_you_mean(name, names)}; there are "
                                  f"{', '.join(names)}")
         return channels
+
+    @model_validator(mode="after")
+    def _own_names(self) -> Retrieve:
+        for name in (BID, STOCK, AGE):
+            if name in (*self.range_fields, self.created_field):
+                raise ValueError(f"retrieve: a range of {name!r} is about the server's own; derive the column under "
+                                 "another name")
+        return self
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Item columns of numbers and times."""
+        return tuple(dict.fromkeys((*self.range_fields, *([self.created_field] if self.created_field else []))))
+
+    @property
+    def item_columns(self) -> dict[str, str]:
+        """Item columns that are kept beside the fields, and which key of this section names each first."""
+        created = [self.created_field] if self.created_field else []
+        named = {"filter_fields": self.filter_fields, "range_fields": self.range_fields, "created_field": created}
+        return {name: f"retrieve.{key}" for key, names in reversed(named.items()) for name in names}
 
     @property
     def open_quotas(self) -> tuple[str, ...]:
@@ -155,7 +182,7 @@ class Serve(Section):
     max_queue: int = Field(64, ge=1, description="requests that may wait in one process; more are refused at once")
     queue_ms: int = Field(2000, ge=1, description="a request that waits longer is refused")
     tenant_shares: dict[str, float] = Field(
-        {}, description="turns of a caller who names itself in the metadata `sluice-tenant`; 1 where not given"
+        {}, description="time of a caller who names itself in the metadata `sluice-tenant`; 1 where not given"
     )
     parity_rows: int = Field(256, ge=1, description="kept in the bundle")
     item_part_mb: int = Field(

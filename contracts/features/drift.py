@@ -61,6 +61,11 @@ def null_psi(now: ColumnProfile, rows: int, before: ColumnProfile, rows_before: 
     return _between(_smoothed(ours, rows), _smoothed(theirs, rows_before))
 
 
+def field_psi(now: ColumnProfile, rows: int, before: ColumnProfile, rows_before: int) -> float:
+    """Of a field's values, or of rows with a value and without, whichever is more; `rows` count both kinds."""
+    return max(psi(now, rows, [(before, rows_before)]), null_psi(now, rows, before, rows_before))
+
+
 def churn(now: ColumnProfile, before: Sequence[ColumnProfile]) -> float:
     """Share of this day's keys (with repetitions) that are not among the kept keys of any day before."""
     known = {key for profile in before for key in profile.keys}

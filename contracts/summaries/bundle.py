@@ -64,7 +64,8 @@ class VerifiedBundle(Record):
 
 
 class BundleSummary(Summary):
-    """OUT/bundle_job/summary.json. `bytes` of all files, `seconds` to assemble and publish."""
+    """OUT/bundle_job/summary.json. `bytes` of all files, `seconds` to assemble and publish; `grown`: PSI of the fields
+    that grow with the log, as whoever asks next has them, against training's rows."""
 
     version: str
     files: int
@@ -74,5 +75,6 @@ class BundleSummary(Summary):
     items: int | None = None
     index: IndexRecall | None = None
     channels: dict[str, ParityFigures] | None = None
+    grown: dict[str, float] | None = None
     bytes: int
     seconds: float

@@ -29,7 +29,8 @@ class Finding(Record):
 
 class QualitySummary(Summary):
     """`history`: the days that the limits were learned from; `judged`: figures that had a limit; `refused`: a sentence
-    for each figure beyond its limit, and `columns` whose they are. A day passes when none is."""
+    for each figure beyond its limit, and `columns` whose they are. A day passes when none is. `seconds`: to profile
+    what is new, and to judge."""
 
     day: str
     history: tuple[str, ...]
@@ -37,3 +38,4 @@ class QualitySummary(Summary):
     refused: tuple[str, ...]
     columns: tuple[str, ...]
     figures: tuple[Finding, ...]
+    seconds: float | None = None

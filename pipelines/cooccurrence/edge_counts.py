@@ -32,7 +32,7 @@ from pipelines.cooccurrence.graph_relations import Pair, informative_relations, 
 from pipelines.encoding.encode_examples import with_ids
 from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
-from pipelines.engine.day_partitions import write_whole
+from pipelines.engine.day_partitions import rows_in, write_whole
 from pipelines.engine.step import step
 
 MILLION = 1_000_000
@@ -130,7 +130,7 @@ def _counts(exploded: DataFrame, *keys: str) -> DataFrame:
 
 def _millionths(column: str) -> Column:
     """As whole numbers, whose sum is the same in whatever order rows come."""
-    return F.round(F.col(column) * MILLION).cast("bigint")
+    return F.floor(F.col(column) * MILLION + 0.5).cast("bigint")
 
 
 @step(needs=EDGE, gives=EDGE)
@@ -152,7 +152,7 @@ def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
 def _store(frame: DataFrame, folder: Path) -> StoredTable:
     write_whole(frame, folder)
     written = frame.sparkSession.read.parquet(str(folder))
-    return StoredTable(rows=written.count(), content_hash=content_hash(written))
+    return StoredTable(rows=rows_in(folder), content_hash=content_hash(written))
 
 
 def _rows_and_clicks(rows: DataFrame) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -51,18 +52,30 @@ def informative_relations(edges: DataFrame, relations: Sequence[Relation]) -> li
 
 
 def uncertainty(edges: DataFrame) -> dict[int, float]:
-    """U(right | left) of each relation, weighted by impressions; 0 where `right` has one value."""
-    n = F.col("n")
-    sums = [
-        edges.groupBy("relation", *keys).agg(F.sum("impressions").cast("double").alias("n"))
-        .groupBy("relation").agg(F.sum(n * F.log(n)).alias(name), F.sum(n).alias(f"{name}_total"))
+    """U(right | left) of each relation, weighted by impressions; 0 where `right` has one value.
+
+    The engine says how often each number of impressions comes, and Python takes the logarithms: those of engines differ
+    in the last digit, and so do their sums.
+    """
+    parts = [
+        edges.groupBy("relation", *keys).agg(F.sum("impressions").alias("n"))
+        .select(F.lit(name).alias("of"), "relation", "n")
         for name, keys in (("both", ("left", "right")), ("left", ("left",)), ("right", ("right",)))
     ]
-    joined = sums[0].join(sums[1], "relation").join(sums[2], "relation").collect()
-    return {row["relation"]: _share(row["both_total"], row["both"], row["left"], row["right"]) for row in joined}
+    found = reduce(DataFrame.unionByName, parts).groupBy("of", "relation", "n").agg(F.count(F.lit(1)).alias("times"))
+    terms: dict[int, dict[str, list[tuple[int, int]]]] = {}
+    for row in found.collect():
+        terms.setdefault(row["relation"], {}).setdefault(row["of"], []).append((row["n"], row["times"]))
+    return {relation: _share(**of) for relation, of in terms.items()}
 
 
-def _share(total: float, both: float, left: float, right: float) -> float:
-    """From sums of n log n: H(right) = log total - right / total, H(right | left) = (left - both) / total."""
-    entropy = math.log(total) - right / total
-    return 1.0 - (left - both) / total / entropy if entropy > 1e-9 else 0.0
+def _share(
+    both: Sequence[tuple[int, int]], left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]
+) -> float:
+    """From (impressions, how often): H(right) = log total - right / total, H(right | left) = (left - both) / total, of
+    sums of n log n.
+    """
+    total = sum(n * times for n, times in both)
+    logs = [math.fsum(times * n * math.log(n) for n, times in part) for part in (both, left, right)]
+    entropy = math.log(total) - logs[2] / total
+    return 1.0 - (logs[1] - logs[0]) / total / entropy if entropy > 1e-9 else 0.0

@@ -1,14 +1,17 @@
-"""What the examples of a window are: rows, positives, days, and one hash of them all.
+"""What the examples of the windows are: rows, positives, days, and one hash of them all.
 
 Sums over rows are sums over days, so that each day is read once and its sums are kept, in `_figures.json` beside the
-days, with the names and sizes of the files they are of: what a run has not touched is not read again.
+days, with the names and sizes of the files they are of: what a run has not touched is not read again. All days of all
+windows that are to be read are one query.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
@@ -18,10 +21,11 @@ from contracts.artifacts import DAY, LABEL
 from contracts.atomic_write import write_json
 from contracts.summaries.features import ExampleRows
 from contracts.summaries.summary import Record
-from pipelines.engine.content_hash import digest, schema_text, sums
+from pipelines.engine.content_hash import digest, hashed, schema_text, sums
 from pipelines.engine.day_partitions import days_in, read_days
+from pipelines.windows.windows import WINDOW
 
-FIGURES = "_figures.json"
+FIGURES, _HASH = "_figures.json", "_hash"
 
 
 class DaySums(Record):
@@ -40,9 +44,26 @@ class WindowSums(Record):
     days: dict[str, DaySums]
 
 
-def describe(spark: SparkSession, folder: Path, written: Sequence[str] = ()) -> ExampleRows:
-    """The examples of a window as they are on disk; `written` are the days of them that have changed."""
-    found = _sums_of(spark, folder)
+class _Window(NamedTuple):
+    """What is known of the days of a window; `unread` holds those of which nothing is, None where there is none."""
+
+    folder: Path
+    known: WindowSums
+    unread: DataFrame | None
+
+
+def describe(
+    spark: SparkSession, folders: Mapping[str, Path], written: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, ExampleRows]:
+    """The examples of each window as they are on disk; `written` are the days of them that have changed."""
+    windows = {window: _read(spark, folder) for window, folder in folders.items()}
+    counted = _counted({window: found.unread for window, found in windows.items() if found.unread is not None})
+    known = {window: _kept(found, counted[window]) if window in counted else found.known
+             for window, found in windows.items()}
+    return {window: _figures(found, (written or {}).get(window, ())) for window, found in known.items()}
+
+
+def _figures(found: WindowSums, written: Sequence[str]) -> ExampleRows:
     days = found.days.values()
     rows, hashes = sum(day.rows for day in days), sum(day.hashes for day in days) if days else None
     return ExampleRows(
@@ -51,34 +72,41 @@ def describe(spark: SparkSession, folder: Path, written: Sequence[str] = ()) -> 
     )
 
 
-def _sums_of(spark: SparkSession, folder: Path) -> WindowSums:
+def _read(spark: SparkSession, folder: Path) -> _Window:
     stored = _stored(folder)
-    files = {day: _files(folder, day) for day in days_in(folder)}
+    files = {day: found for day in days_in(folder) if (found := _files(folder, day))}
     kept = {day: stored.days[day] for day in files if day in stored.days and stored.days[day].files == files[day]}
-    if kept and len(kept) == len(files):
-        return WindowSums(columns=stored.columns, days=kept)
-    frame = _read(spark, folder, sorted(set(files) - set(kept)) if kept else ())
-    columns = schema_text(frame)
+    if len(kept) == len(files):
+        return _Window(folder, WindowSums(columns=stored.columns, days=kept), None)
+    unread = read_days(spark, folder, [day for day in files if day not in kept])
+    columns = schema_text(unread)
     if kept and columns != stored.columns:
-        frame, kept = _read(spark, folder, ()), {}
-    made = WindowSums(columns=columns, days=dict(sorted({**kept, **_counted(frame, files)}.items())))
-    write_json(folder / FIGURES, made.model_dump(mode="json"), indent=None)
-    return made
+        unread, kept = read_days(spark, folder, list(files)), {}
+        columns = schema_text(unread)
+    return _Window(folder, WindowSums(columns=columns, days=kept), unread)
 
 
-def _counted(frame: DataFrame, files: dict[str, dict[str, int]]) -> dict[str, DaySums]:
-    rows = frame.groupBy(DAY).agg(*sums(frame), F.sum(LABEL).cast("bigint").alias("positives")).collect()
-    return {
-        row[DAY]: DaySums(files=files[row[DAY]], rows=row["rows"], positives=row["positives"],
-                          hashes=int(row["hashes"]))
-        for row in rows
-    }
+def _counted(unread: Mapping[str, DataFrame]) -> dict[str, dict[str, DaySums]]:
+    """Sums by window and day, without files."""
+    if not unread:
+        return {}
+    parts = [frame.select(F.lit(window).alias(WINDOW), DAY, LABEL, hashed(frame).alias(_HASH))
+             for window, frame in unread.items()]
+    positives = F.sum(LABEL).cast("bigint").alias("positives")
+    days = reduce(DataFrame.unionByName, parts).groupBy(WINDOW, DAY).agg(*sums(F.col(_HASH)), positives)
+    found: dict[str, dict[str, DaySums]] = {window: {} for window in unread}
+    for row in days.collect():
+        found[row[WINDOW]][row[DAY]] = DaySums(
+            files={}, rows=row["rows"], positives=row["positives"], hashes=int(row["hashes"]))
+    return found
 
 
-def _read(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFrame:
-    if days:
-        return read_days(spark, folder, days)
-    return spark.read.option("pathGlobFilter", "*.parquet").parquet(str(folder))
+def _kept(window: _Window, counted: Mapping[str, DaySums]) -> WindowSums:
+    """Of all days; written beside them."""
+    made = {day: found.model_copy(update={"files": _files(window.folder, day)}) for day, found in counted.items()}
+    known = window.known.model_copy(update={"days": dict(sorted({**window.known.days, **made}.items()))})
+    write_json(window.folder / FIGURES, known.model_dump(mode="json"), indent=None)
+    return known
 
 
 def _files(folder: Path, day: str) -> dict[str, int]:

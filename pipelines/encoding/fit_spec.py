@@ -47,10 +47,11 @@ def fit_fields(train: DataFrame, config: Config, folder: Path) -> tuple[FeatureS
     Raises ConfigError where a cross has more codes than an int64 holds.
     """
     vocabularies = fit_vocabularies(train, counted_fields(config), folder)
-    bins = fit_all_bins(train, config, folder)
+    rows, positions = _rows_and_positions(train)
+    bins = fit_all_bins(train, rows, config, folder)
     plain = [field for field in config.fields if field.kind != "cross"]
     fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
-    return _fit_with_crosses(train, _spec(train, fitted), config, vocabularies, folder)
+    return _fit_with_crosses(train, _spec(train, positions, fitted), config, vocabularies, folder)
 
 
 def fit_again(
@@ -89,10 +90,10 @@ def dense_features(field: FieldConfig) -> list[tuple[str, bool]]:
     return [(field.name, field.log)] if field.kind == "numeric" else []
 
 
-def fit_all_bins(train: DataFrame, config: Config, folder: Path) -> dict[str, fit_bins.Bins]:
-    """By feature name, from one sample of all numbers."""
+def fit_all_bins(train: DataFrame, rows: int, config: Config, folder: Path) -> dict[str, fit_bins.Bins]:
+    """By feature name, from one sample of all numbers; `rows` are those of `train`."""
     logs = {name: (log, field) for field in config.fields for name, log in dense_features(field)}
-    values = fit_bins.sample(train, list(logs), folder)
+    values = fit_bins.sample(train, rows, list(logs), folder)
     return {name: fit_bins.fit(values[name], field.bins(), log, name)
             for name, (log, field) in logs.items()}
 
@@ -114,12 +115,17 @@ def _fields(
     )]
 
 
-def _spec(train: DataFrame, fields: list[FeatureField]) -> FeatureSpec:
-    positions = train.agg(F.max(POSITION)).first() if POSITION in train.columns else None
+def _rows_and_positions(train: DataFrame) -> tuple[int, int | None]:
+    """(how many, the last position that was shown, None where the log has no positions), from one pass."""
+    last = F.max(POSITION) if POSITION in train.columns else F.lit(None)
+    rows, position = train.agg(F.count(F.lit(1)), last.cast("int")).collect()[0]
+    return rows, (position or 0) if POSITION in train.columns else None
+
+
+def _spec(train: DataFrame, positions: int | None, fields: list[FeatureField]) -> FeatureSpec:
     return FeatureSpec(
         fields=tuple(fields), has_users=USER in train.columns, has_items=ITEM in train.columns,
-        has_position=positions is not None, has_bid=BID in train.columns,
-        positions=int(positions[0] or 0) if positions else 0,
+        has_position=positions is not None, has_bid=BID in train.columns, positions=positions or 0,
     )
 
 

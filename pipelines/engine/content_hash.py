@@ -19,21 +19,27 @@ def content_hash(frame: DataFrame) -> str:
 
     A sum, not an exclusive or, so that a row that is there twice counts twice.
     """
-    row = frame.select(*sums(frame)).collect()[0]
+    row = frame.select(*sums(hashed(frame))).collect()[0]
     return digest(schema_text(frame), row["rows"], row["hashes"])
 
 
 def day_hashes(frame: DataFrame) -> dict[str, str]:
     """The hash of each day's rows, without the column `day` itself."""
     others = frame.drop(DAY)
-    rows = frame.groupBy(DAY).agg(*sums(others)).collect()
+    rows = frame.groupBy(DAY).agg(*sums(hashed(others))).collect()
     return {row[DAY]: digest(schema_text(others), row["rows"], row["hashes"]) for row in rows}
 
 
-def sums(frame: DataFrame) -> list[Column]:
-    """Aggregates `rows` and `hashes`; those of parts of a table add up to those of the table."""
-    hashes = F.sum(row_hash(frame, sorted(frame.columns)).cast("decimal(38,0)"))
-    return [F.count(F.lit(1)).alias("rows"), hashes.alias("hashes")]
+def hashed(frame: DataFrame) -> Column:
+    """`row_hash` of all columns."""
+    return row_hash(frame, sorted(frame.columns))
+
+
+def sums(hashes: Column) -> list[Column]:
+    """Aggregates `rows` and `hashes` of a column that is `hashed`; those of parts of a table add up to those of the
+    table.
+    """
+    return [F.count(F.lit(1)).alias("rows"), F.sum(hashes.cast("decimal(38,0)")).alias("hashes")]
 
 
 def schema_text(frame: DataFrame) -> str:

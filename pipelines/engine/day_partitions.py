@@ -87,10 +87,11 @@ def groups_of(rows: Mapping[str, int], most: int) -> list[list[str]]:
 def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFrame:
     """The rows of these days, of which there is one at least, from their own files: no engine opens another's.
 
-    For rows with `_time`, which says their `day`. Raises DataError where the days' columns do not go together.
+    Rows of several days have `_time`, which says their `day`. Raises DataError where the days' columns do not go
+    together.
     """
     found = read_places(spark, [folder / f"{DAY}={day}" for day in days])
-    return found.withColumn(DAY, F.date_format(TIME, "yyyy-MM-dd"))
+    return found.withColumn(DAY, F.lit(days[0]) if len(days) == 1 else F.date_format(TIME, "yyyy-MM-dd"))
 
 
 def read_places(spark: SparkSession, places: Sequence[Path]) -> DataFrame:

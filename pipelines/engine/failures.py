@@ -57,7 +57,7 @@ def explain(error: Exception, what: str, path: str) -> DataError:
     if "DATA_SOURCE_NOT_FOUND" in text or "No data source found" in text:
         return DataError(f"{what}: the engine knows no such format ({first_line(text)}); take another, or Apache Spark "
                          "(spark.master) with its package in spark.settings")
-    if any(mark in text for mark in _NO_FILE_SYSTEM):
+    if has_no_reader(error):
         return DataError(f"{what} ({path}): this Apache Spark has no reader of such addresses; add its package to "
                          "spark.settings (docs/how-to/clusters.md), or read with the embedded engine")
     if any(mark in text for mark in _UNREADABLE):
@@ -102,6 +102,11 @@ def out_of_memory(error: Exception) -> SluiceError | None:
 def nothing_to_read(what: str, path: str) -> DataError:
     """Of a path that holds no file."""
     return DataError(f"{what}: nothing to read at {path}; check the path and --data")
+
+
+def has_no_reader(error: Exception) -> bool:
+    """Whether Apache Spark says so of an address such as s3a://bucket/logs."""
+    return any(mark in str(error) for mark in _NO_FILE_SYSTEM)
 
 
 def is_syntax(text: str) -> bool:

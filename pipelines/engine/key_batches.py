@@ -13,14 +13,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pipelines.engine.arrow_batches import plain
+from pipelines.engine.embedded import is_embedded
 
+SHUFFLE_PARTITIONS, DEFAULT_PARTITIONS = "spark.sql.shuffle.partitions", 200
 KeyFunction = Callable[[pa.Table, np.ndarray], pa.Table]
 
 
-def per_key(frame: DataFrame, keys: Sequence[str], function: KeyFunction, schema: StructType) -> DataFrame:
+def per_key(
+    frame: DataFrame, keys: Sequence[str], function: KeyFunction, schema: StructType, spread: bool = False
+) -> DataFrame:
     """The tables that `function` returns, of this schema.
 
     function    (rows, int64 number of each row's key) -> table; in no order, but all rows of a key in one call
+    spread      in as many parts as are configured, however small: Apache Spark puts small ones together else
     """
     names = schema.names
 
@@ -30,7 +35,15 @@ def per_key(frame: DataFrame, keys: Sequence[str], function: KeyFunction, schema
             table = pa.Table.from_batches(held).combine_chunks()
             yield from function(table, key_numbers(table, keys)).select(names).to_batches()
 
-    return frame.repartition(*keys).mapInArrow(run, schema)
+    parted = _spread(frame, keys) if spread else frame.repartition(*keys)
+    return parted.mapInArrow(run, schema)
+
+
+def _spread(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Adaptive execution leaves a number of parts that was asked for as it is."""
+    if is_embedded(frame.sparkSession):
+        return frame.repartition(*keys)
+    return frame.repartition(int(frame.sparkSession.conf.get(SHUFFLE_PARTITIONS) or DEFAULT_PARTITIONS), *keys)
 
 
 def key_numbers(table: pa.Table, keys: Sequence[str]) -> np.ndarray:

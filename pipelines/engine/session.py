@@ -124,6 +124,11 @@ def reached(settings: SparkSettings) -> SparkSettings:
     return settings.model_copy(update={"master": os.environ.get(MASTER, settings.master)})
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Whether the session is Apache Spark inside this process: whose files are this machine's."""
+    return embedded.CONNECT_MODE not in os.environ and str(spark.conf.get("spark.master", "")).startswith("local")
+
+
 def session_options(settings: SparkSettings) -> dict[str, str]:
     """Defaults, then the configured settings, then what is fixed. Raises SluiceError on a contradiction."""
     for key, value in FIXED.items():

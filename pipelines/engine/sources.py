@@ -8,7 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyarrow import fs
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
@@ -18,7 +20,8 @@ from contracts.errors import ConfigError, DataError
 from pipelines.engine import json_files, text_files, text_types
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
-from pipelines.engine.failures import explained, first_line, nothing_to_read
+from pipelines.engine.failures import explained, first_line, has_no_reader, nothing_to_read
+from pipelines.engine.session import is_local
 from pipelines.engine.text_files import CORRUPT
 
 _TEXT_FORMATS = ("csv", "json")
@@ -37,7 +40,8 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
     """
     with explained(what, path):
         embedded_text = _is_text(source) and is_embedded(spark)
-        frame = _staged(spark, source, path, held, what) if embedded_text else _load(spark, source, path, what)
+        load = _staged if embedded_text else _reached
+        frame = load(spark, source, path, held, what)
         corrupt = F.col(CORRUPT) if CORRUPT in frame.columns else F.lit(None).cast("string")
         frame = frame.select(*[F.col(f"`{c}`") for c in frame.columns if c != CORRUPT], corrupt.alias(CORRUPT))
     for name, expression in source.derive.items():
@@ -83,10 +87,22 @@ def _fetched(address: str, folder: Path, what: str) -> str:
         fs.copy_files(place, str(copy), source_filesystem=system)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise DataError(
-            f"{what}: {address} cannot be read ({first_line(str(error))}); check address and access, copy the text "
-            'files to this machine, or read with Apache Spark: [spark] master = "local[*]"'
+            f"{what}: {address} cannot be read ({first_line(str(error))}); check address and access, copy the files "
+            "to this machine, or read with an Apache Spark that has a reader of it (docs/how-to/clusters.md)"
         ) from None
     return str(copy)
+
+
+def _reached(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
+    """In place; from a copy where an Apache Spark of this machine alone has no reader of the address."""
+    try:
+        return _load(spark, source, path, what)
+    except (PySparkException, Py4JJavaError) as error:
+        if not (has_no_reader(error) and is_local(spark)):
+            raise
+    folder = Path(tempfile.mkdtemp(prefix="sluice-copy-"))
+    held.callback(shutil.rmtree, folder, ignore_errors=True)
+    return _load(spark, source, _fetched(path, folder / "fetched", what), what)
 
 
 def _load(spark: SparkSession, source: Source, path: str, what: str) -> DataFrame:

@@ -26,8 +26,8 @@ from contracts.features.event_clock import SECOND, Measure, measures, statistic_
 from pipelines.engine.key_types import SPARK_TYPES
 from pipelines.features.ingested_tables import Impressions
 from pipelines.features.measures import MOMENT
-from pipelines.features.running_counters import counts_at, running_counts
-from pipelines.features.sequences import HISTORY, last_clicked
+from pipelines.features.running_counters import count_at, counts_at, running_counts
+from pipelines.features.sequences import HISTORY, clickers, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, PublishClock, from_micros, to_micros
 
@@ -104,15 +104,26 @@ class HistoryFeatures:
             asked = self._with_counters(asked, group, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
 
-    def add_at(self, rows: DataFrame, impressions: Impressions, clock: PublishClock, moment: int) -> DataFrame:
-        """As `add`, of rows that all ask at `moment` (microseconds, on the clock's grid): one aggregate a key."""
+    def add_at(
+        self, rows: DataFrame, impressions: Impressions, clock: PublishClock, moment: int, key: str
+    ) -> DataFrame:
+        """As `add`, of rows that all ask at `moment` (microseconds, on the clock's grid): one aggregate a key; `rows`
+        hold that of `key`, `counts_of`.
+        """
         asked = rows.withColumn(MOMENT, F.lit(moment).cast("bigint"))
         for group in self.groups():
-            reached = impressions.where(F.col(DAY) >= group.first_day(moment))
-            counts = counts_at(reached.of(group.located), group.keys, group.measures, moment)
-            asked = _marked(counts, group.measures).join(asked, list(group.keys), "right")
+            if group.keys != (key,):
+                reached = impressions.where(F.col(DAY) >= group.first_day(moment))
+                counts = counts_at(reached.of(group.located), group.keys, group.measures, moment)
+                asked = _marked(counts, group.measures).join(asked, list(group.keys), "right")
             asked = self._with_counters(asked, group, clock.suffix)
-        return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
+        return self._with_sequences(asked, clickers(impressions.frame, moment), impressions, clock).drop(MOMENT)
+
+    def counts_of(self, key: str, moment: int) -> list[Column]:
+        """Aggregates over the impressions of a value of `key` as of `moment`, from which its counters are made."""
+        groups = [group for group in self.groups() if group.keys == (key,)]
+        return [count_at(measure, moment).alias(_JOINED + measure.column) for group in groups
+                for measure in group.measures]
 
     @property
     def most(self) -> int | None:

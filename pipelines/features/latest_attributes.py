@@ -18,16 +18,18 @@ from pipelines.windows.publish_clock import AT
 
 
 def latest_attributes(
-    known: DataFrame, table: DataFrame | None, key: str, located: Sequence[Located], also: Sequence[str] = ()
+    known: DataFrame, table: DataFrame | None, key: str, located: Sequence[Located], also: Sequence[str] = (),
+    counts: Sequence[Column] = (),
 ) -> DataFrame:
     """`key` and a column per located column, named as in the joined events; `also` are further columns of the log.
 
-    known  impressions that count at the publish, with the columns of the log that are asked for
+    known   impressions that count at the publish, with the columns of the log that are asked for
+    counts  aggregates over those of a key; null of a key that the table alone knows
     """
     of_log = dict.fromkeys([*(c.name for c in located if c.origin == "log" and c.name not in (USER, ITEM)), *also])
     latest = [F.max_by(name, F.when(F.col(name).isNotNull(), _order())).alias(name) for name in of_log]
-    grouped = known.filter(F.col(key).isNotNull()).groupBy(key)
-    seen = grouped.agg(*latest) if latest else known.filter(F.col(key).isNotNull()).select(key).distinct()
+    keyed = known.filter(F.col(key).isNotNull())
+    seen = keyed.groupBy(key).agg(*latest, *counts) if latest or counts else keyed.select(key).distinct()
     if table is None:
         return seen
     columns = {c.name: F.col(c.column).alias(c.name) for c in located if c.origin != "log"}

@@ -3,7 +3,7 @@
 One row per key that a table or the log knows at P: the side's raw features, `_published_at`, and
 
     items   _bid (the latest), _shown and _clicks (closed impressions and their clicks of all time; of a log of
-            positives alone all takes and the item's), filter columns
+            positives alone all takes and the item's), columns of filters and ranges
     users   _recent_items (the last 50 clicked items, newest first)
 
 Attributes that only the log has are the latest value present in a row known at P. P is a point of the publish grid.
@@ -32,8 +32,8 @@ from pipelines.features.latest_attributes import latest_attributes
 from pipelines.features.measures import MOMENT
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import STATIC, of_log
-from pipelines.features.running_counters import counts_at
-from pipelines.features.sequences import HISTORY, last_clicked
+from pipelines.features.running_counters import count_at
+from pipelines.features.sequences import HISTORY, clickers, last_clicked
 from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, ENTER, PublishClock, from_micros, published, to_micros
 
@@ -83,11 +83,10 @@ class _SideTable:
         return HistoryFeatures(self.config, self.columns, self.prior, (self.side,), self.events)
 
     def filters(self) -> dict[str, Located]:
-        """Filter columns that are not features already."""
-        names = (
-            set(self.config.retrieve.filter_fields) - {f.name for f in self.fields} if self.side == "item" else set()
-        )
-        return {name: self.columns.locate("retrieve.filter_fields", "item", name) for name in sorted(names)}
+        """Columns of filters and ranges that are not features already."""
+        named = self.config.retrieve.item_columns if self.side == "item" else {}
+        names = sorted(named.keys() - {f.name for f in self.fields})
+        return {name: self.columns.locate(named[name], "item", name) for name in names}
 
     def attributes(self) -> list[Located]:
         """Columns that belong to a key of this side."""
@@ -102,14 +101,16 @@ class _SideTable:
         """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
         key = _key(self.side)
         also = [BID] if self.side == "item" and BID in self.columns.log.names else []
-        keyed = latest_attributes(known.frame, table, key, self.attributes(), also)
+        totals = [count_at(measure, moment).alias(name) for name, measure in TOTALS.items()]
+        counts = [*self.history.counts_of(key, moment), *(totals if self.side == "item" else [])]
+        keyed = latest_attributes(known.frame, table, key, self.attributes(), also, counts)
         keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
-        wide = self.history.add_at(keyed, known, clock, moment)
+        wide = self.history.add_at(keyed, known, clock, moment, key)
         extra: list[str] = []
         if self.side == "item":
-            wide, extra = _totals(wide, known.frame, moment, self.config.label.positives_only), list(TOTALS)
+            wide, extra = _totals(wide, known.frame, self.config.label.positives_only), list(TOTALS)
         elif ITEM in self.columns.log.names:
-            wide, extra = _recent_items(wide, keyed, known.frame, clock, self.history.most), [RECENT_ITEMS]
+            wide, extra = _recent_items(wide, known.frame, moment, clock, self.history.most), [RECENT_ITEMS]
         static = [column.alias(name) for name, column in self._static().items()]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
         return wide.select(key, *also, *static, *self.history.names(clock), *extra, published_at)
@@ -124,20 +125,17 @@ def _key(side: Side) -> str:
 
 
 def _recent_items(
-    wide: DataFrame, users: DataFrame, known: DataFrame, clock: PublishClock, most: int | None
+    wide: DataFrame, known: DataFrame, moment: int, clock: PublishClock, most: int | None
 ) -> DataFrame:
-    lists = last_clicked(known, users, F.col(ITEM), RECENT, clock, most)
+    lists = last_clicked(known, clickers(known, moment), F.col(ITEM), RECENT, clock, most)
     found = lists.drop(MOMENT).withColumnRenamed(HISTORY, RECENT_ITEMS)
     empty = F.array().cast("array<string>")
     return found.join(wide, USER, "right").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
 
 
-def _totals(items: DataFrame, known: DataFrame, moment: int, positives_only: bool) -> DataFrame:
+def _totals(items: DataFrame, known: DataFrame, positives_only: bool) -> DataFrame:
     """Of a log of positives alone every item counts as shown at every take."""
-    counts = counts_at(known, [ITEM], list(TOTALS.values()), moment)
-    totals = counts.select(ITEM, *[F.col(measure.column).alias(name) for name, measure in TOTALS.items()])
-    joined = totals.join(items, ITEM, "right")
-    filled = joined.withColumns({name: F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in TOTALS})
+    filled = items.withColumns({name: F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in TOTALS})
     return filled.withColumn(SHOWN, F.lit(known.count()).cast("bigint")) if positives_only else filled
 
 

@@ -109,8 +109,13 @@ def keys_above(frame: DataFrame, keys: Sequence[str], most: int) -> DataFrame | 
 def counts_at(impressions: DataFrame, keys: Sequence[str], measures: Sequence[Measure], moment: int) -> DataFrame:
     """`keys` and one bigint column per measure, all as of one moment (microseconds); keys without impressions have no
     row."""
-    counts = [F.count_if(counts_by(measure, moment)).alias(measure.column) for measure in measures]
+    counts = [count_at(measure, moment).alias(measure.column) for measure in measures]
     return _keyed(impressions, keys).groupBy(*keys).agg(*counts)
+
+
+def count_at(measure: Measure, moment: int) -> Column:
+    """The aggregate of it."""
+    return F.count_if(counts_by(measure, moment))
 
 
 def _keyed(frame: DataFrame, keys: Sequence[str]) -> DataFrame:

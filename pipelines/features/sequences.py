@@ -55,6 +55,12 @@ def last_clicked(
     return per_key(merged, [USER], partial(histories, length=length), schema)
 
 
+def clickers(impressions: DataFrame, moment: int) -> DataFrame:
+    """Queries at one moment (microseconds) of all who have a click that is known; the lists of others are empty."""
+    known = impressions.filter(F.col(USER).isNotNull() & (F.col(LEARNED) <= moment))
+    return known.select(USER, F.lit(moment).cast("bigint").alias(AT))
+
+
 def _thinned(known: DataFrame, length: int, most: int) -> DataFrame:
     """Without the clicks of users of more than `most` that no list can hold."""
     heavy = keys_above(known, [USER], most)

@@ -4,7 +4,8 @@ A change of a measure is an entry or an exit of impressions (see pipelines/featu
 
     measure(key, t) = changes of the key in the slices before that of t  +  those in the slice of t, at or before t
 
-A task holds the changes of a key and a slice; what is carried from slice to slice is one row for each.
+A task holds the changes of some keys and slices; what is carried from slice to slice is one row for each. The slices of
+a key stay in as many parts as the engine's setting says: put together again, they would be the key.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def sliced_counts(moves: DataFrame, asked: DataFrame, keys: Sequence[str], measu
     longs = [StructField(name, LongType()) for name in (SLICE, MOMENT, *names)]
     schema = StructType([*(moves.schema[key] for key in keys), *longs])
     of_slice = partial(within_slices, keys=(*keys, SLICE), names=tuple(names))
-    within = per_key(merged, [*keys, SLICE], of_slice, schema)
+    within = per_key(merged, [*keys, SLICE], of_slice, schema, spread=True)
     carried = within.join(_carry(merged, keys, names), [*keys, SLICE])
     return carried.select(*keys, MOMENT, *[(F.col(name) + F.col(_CARRY + name)).alias(name) for name in names])
 

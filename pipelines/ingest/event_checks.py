@@ -21,10 +21,11 @@ def check_readable(log: Log, counts: Counts, path: str, day: str | None) -> None
     """Raises EmptyLogError without rows, SchemaError where no row's time can be read."""
     if counts.rows == 0:
         raise EmptyLogError(f"log: no rows{f' of {day}' if day else ''} at {path}; check the path and the day")
-    for name in (log.event_time, log.known_time):
-        if name and counts.by_reason.get(roles.unparsable(name)) == counts.rows:
+    for name, last_year in ((log.event_time, roles.LAST_YEAR), (log.known_time, roles.NEVER)):
+        if name and counts.by_reason.get(roles.unusable(name, last_year)) == counts.rows:
             raise SchemaError(
-                f"log: column {name!r} is text and no row holds a timestamp; derive one with try_to_timestamp"
+                f"log: column {name!r} holds no timestamp of the years {roles.FIRST_YEAR} to {last_year} in any row; "
+                f"derive one: of text try_to_timestamp, of milliseconds since 1970 timestamp_millis({name})"
             )
 
 

@@ -119,8 +119,10 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
         clean = _numbered(run, quarantine.clean(marked), columns)
         repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
         unique = drop_duplicates(clean, columns, repeats)
-        labelled, clicks = _labelled(run, clean, unique)
+        labelled, clicks = _labelled(run, unique)
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
+        if clicks and run.day is None:
+            clicks = clicks.model_copy(update={"unknown_impression": labels.take_strays(staging)})
     try:
         days = _checked_days(run, staging, counts, repeats.rows)
     except DataError:
@@ -188,8 +190,10 @@ def _of_day(run: IngestRun, marked: DataFrame) -> tuple[DataFrame, DataFrame | N
     return marked.where(inside & (F.col(DAY) == run.day)), marked.where(F.isnull(TIME)).select(TIME, CORRUPT)
 
 
-def _labelled(run: IngestRun, clean: DataFrame, unique: DataFrame) -> tuple[DataFrame, ClickRows | None]:
-    """The unique events with `_label` and `_label_time`, and the figures of the clicks."""
+def _labelled(run: IngestRun, unique: DataFrame) -> tuple[DataFrame, ClickRows | None]:
+    """The unique events with `_label` and `_label_time`, of the whole log with its stray clicks, and the figures of the
+    clicks.
+    """
     config = run.config.label.clicks
     if config is None:
         return (unique.withColumn(LABEL_TIME, F.col(KNOWN)) if KNOWN in unique.columns else unique), None
@@ -206,12 +210,11 @@ def _labelled(run: IngestRun, clean: DataFrame, unique: DataFrame) -> tuple[Data
             quarantine.write(marked, counts, _columns(raw), run.out.quarantine, "clicks")
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "clicks", run.out.quarantine)
         clicks = labels.distinct_clicks(quarantine.clean(marked), config.on)
-        unknown = labels.unknown_impressions(clicks, clean, config.on).count() if run.day is None else None
         figures = ClickRows(
             rows_in=counts.rows, quarantined=counts.bad, reasons=counts.by_reason,
-            duplicates=counts.rows - counts.bad - clicks.count(), unknown_impression=unknown,
+            duplicates=counts.rows - counts.bad - clicks.count(),
         )
-    return labels.add_clicks(unique, clicks, config.on, config.window), figures
+    return labels.add_clicks(unique, clicks, config.on, config.window, strays=run.day is None), figures
 
 
 def _clicks_of_day(marked: DataFrame, day: str, config: Clicks) -> DataFrame:

@@ -10,21 +10,26 @@ still makes a positive, with its late `_label_time`.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from contracts.artifacts import CLICK_TIME, KNOWN, LABEL, LABEL_TIME, ROW, TIME
+from contracts.artifacts import CLICK_TIME, DAY, KNOWN, LABEL, LABEL_TIME, ROW, TIME
 from contracts.config.log import Clicks
 from contracts.errors import SchemaError
 from contracts.features.event_clock import clicks_it
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.step import step
 from pipelines.ingest.quarantine import Rule
-from pipelines.ingest.roles import instant, key_text, time_rules
+from pipelines.ingest.roles import NEVER, instant, key_text, time_rules
 
 CLICK_KNOWN, _CLICKS = "_click_known", "_clicks"
+NOTHING_SHOWN = "nothing_shown"  # in place of a day
 _LABELS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double")
 
 
@@ -70,7 +75,7 @@ def click_rules(config: Clicks) -> list[Rule]:
     ]
     found += time_rules(config.event_time, CLICK_TIME)
     if config.known_time:
-        found += time_rules(config.known_time, CLICK_KNOWN)
+        found += time_rules(config.known_time, CLICK_KNOWN, NEVER)
         found.append((f"{config.known_time} is before {config.event_time}", F.col(CLICK_KNOWN) < F.col(CLICK_TIME)))
     return found
 
@@ -84,24 +89,41 @@ def distinct_clicks(clicks: DataFrame, on: Sequence[str]) -> DataFrame:
     needs={ROW: "bigint", TIME: "timestamp", KNOWN: "timestamp"},
     gives={ROW: "bigint", LABEL: "float", LABEL_TIME: "timestamp"},
 )
-def add_clicks(events: DataFrame, clicks: DataFrame, on: Sequence[str], window: int) -> DataFrame:
-    """Left join of events (unique by `_row`) and distinct clicks, both with join keys; `window` in seconds."""
+def add_clicks(
+    events: DataFrame, clicks: DataFrame, on: Sequence[str], window: int, strays: bool = False
+) -> DataFrame:
+    """Left join of events (unique by `_row`) and distinct clicks, both with join keys; `window` in seconds.
+
+    With `strays` clicks on nothing that was shown are rows, too, of the day NOTHING_SHOWN; `_row` says how many.
+    """
     keys = joined(on)
     closes = F.col(TIME) + seconds(window)
     in_order = F.array_sort(F.collect_list(F.struct(CLICK_KNOWN, CLICK_TIME)))
     by_key = clicks.groupBy(*keys).agg(in_order.alias(_CLICKS))
     inside = F.filter(_CLICKS, lambda click: clicks_it(click[CLICK_TIME], F.col(TIME), closes))
     first = F.get(inside, 0)
-    met = by_key.join(events, keys, "right").withColumn(_CLICKS, first)
+    met = _with_strays(by_key, events, keys) if strays else by_key.join(events, keys, "right")
+    met = met.withColumn(_CLICKS, first)
     known = F.col(_CLICKS)[CLICK_KNOWN]
     decided = F.greatest(F.coalesce(known, closes), F.col(KNOWN))
     labels = {LABEL: known.isNotNull().cast("float"), LABEL_TIME: decided, CLICK_TIME: F.col(_CLICKS)[CLICK_TIME]}
     return met.withColumns(labels).drop(_CLICKS)
 
 
-def unknown_impressions(clicks: DataFrame, events: DataFrame, on: Sequence[str]) -> DataFrame:
-    """Clicks on nothing that was shown."""
-    return clicks.join(events.select(*joined(on)), joined(on), "left_anti")
+def _with_strays(by_key: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The clicks, which are less than the events, are the side that is kept in memory: no side is sorted."""
+    met = by_key.hint("shuffle_hash").join(events, list(keys), "full")
+    count = F.size(_CLICKS).cast("bigint")
+    return met.withColumns({ROW: F.coalesce(ROW, count), DAY: F.coalesce(DAY, F.lit(NOTHING_SHOWN))})
+
+
+def take_strays(staging: Path) -> int:
+    """How many clicks on nothing that was shown are among the staged events, which are without them then."""
+    place = staging / f"{DAY}={NOTHING_SHOWN}"
+    counts = [pc.sum(pq.read_table(file, columns=[ROW], partitioning=None).column(ROW)).as_py()
+              for file in place.glob("*.parquet")]
+    shutil.rmtree(place, ignore_errors=True)
+    return sum(count or 0 for count in counts)
 
 
 def seconds(count: int) -> Column:

@@ -41,8 +41,8 @@ def _read(config: Config) -> Iterator[tuple[str, str, str]]:
     for field in config.fields:
         for column in columns_of(field):
             yield f"field {field.name!r}", field.side, column
-    for column in config.retrieve.filter_fields:
-        yield "retrieve.filter_fields", "item", column
+    for column, who in config.retrieve.item_columns.items():
+        yield who, "item", column
 
 
 def columns_of(field: FieldConfig) -> tuple[str, ...]:

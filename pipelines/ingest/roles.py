@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -10,12 +12,15 @@ from contracts.config.log import Log
 from contracts.errors import ConfigError, SchemaError
 from pipelines.engine.step import column_type
 from pipelines.ingest.quarantine import NO_DAY, Rule
+from pipelines.windows.publish_clock import to_micros
 
 OPTIONAL = (REQUEST, POSITION, BID)
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_INTEGERS, "float", "double")
 _KEYS = ("string", "boolean", *_INTEGERS)
+FIRST_YEAR, LAST_YEAR = 1000, 9998  # windows before the first and publishes after the last are dates, too
+NEVER = 9999  # a row may be known in no year of an event
 
 
 def key_text(frame: DataFrame, column: str, where: str) -> Column:
@@ -71,8 +76,18 @@ def add_roles(frame: DataFrame, log: Log) -> DataFrame:
         columns[POSITION] = number(frame, log.position, "log.position", whole=True).try_cast("int")
     if log.bid:
         columns[BID] = number(frame, log.bid, "log.bid", whole=False).cast("double")
-    day = F.date_format(columns[TIME], "yyyy-MM-dd") if log.event_time else F.lit(NO_DAY)
-    return frame.withColumns({**columns, DAY: day})
+    return frame.withColumns({**columns, DAY: _day(columns[TIME]) if log.event_time else F.lit(NO_DAY)})
+
+
+def _day(time: Column) -> Column:
+    """Null of a time that no event has, which not every engine writes as text."""
+    return F.when(_within(time, LAST_YEAR), F.date_format(time, "yyyy-MM-dd"))
+
+
+def _within(time: Column, last_year: int) -> Column:
+    """Whether the time is there and of the years from FIRST_YEAR on."""
+    first, last = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC), datetime(last_year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    return F.coalesce(F.unix_micros(time).between(to_micros(first), to_micros(last)), F.lit(False))
 
 
 def rules(frame: DataFrame, log: Log) -> list[Rule]:
@@ -84,10 +99,10 @@ def rules(frame: DataFrame, log: Log) -> list[Rule]:
     for role, reserved in ((log.user_id, USER), (log.item_id, ITEM), (log.request_id, REQUEST)):
         if role:
             found += key_rules(role, reserved)
-    for time, reserved in ((log.event_time, TIME), (log.known_time, KNOWN)):
-        if time:
-            found += time_rules(time, reserved)
+    if log.event_time:
+        found += time_rules(log.event_time, TIME)
     if log.known_time:
+        found += time_rules(log.known_time, KNOWN, NEVER)
         found.append((f"{log.known_time} is before {log.event_time}", F.col(KNOWN) < F.col(TIME)))
     if log.position:
         usable = F.col(POSITION) >= 1
@@ -106,11 +121,14 @@ def key_rules(column: str, reserved: str) -> list[Rule]:
     ]
 
 
-def time_rules(column: str, reserved: str) -> list[Rule]:
-    """A time is there and can be read."""
-    return [(f"{column} is null", F.isnull(f"`{column}`")), (unparsable(column), F.isnull(reserved))]
+def time_rules(column: str, reserved: str, last_year: int = LAST_YEAR) -> list[Rule]:
+    """A time is there, can be read, and is one that can be computed with."""
+    return [
+        (f"{column} is null", F.isnull(f"`{column}`")),
+        (unusable(column, last_year), ~_within(F.col(reserved), last_year)),
+    ]
 
 
-def unparsable(column: str) -> str:
-    """The reason of a time that cannot be read."""
-    return f"{column} is no timestamp"
+def unusable(column: str, last_year: int = LAST_YEAR) -> str:
+    """The reason of a time that cannot be read or is of no such year: milliseconds that are taken for seconds."""
+    return f"{column} is no timestamp of the years {FIRST_YEAR} to {last_year}"

@@ -179,7 +179,7 @@ def _encode(
     read = out.features if day is None else out.features / f"day={day}"
     with beside(sampled, rows_in(read) <= BESIDE_ROWS) as parity:
         changed = times.run("examples", lambda: examples.write(parts, spec, vocabularies, config, out, day))
-        described = {window: describe(spark, out.examples(window), changed[window]) for window in WINDOWS}
+        described = describe(spark, {window: out.examples(window) for window in WINDOWS}, changed)
         parity_rows = times.run("parity", parity)
     return Encoded(
         vocabularies={name: len(keys) for name, keys in vocabularies.items()}, examples=described,

@@ -7,6 +7,7 @@ history for the days after it until it is judged anew and passes.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -44,7 +45,7 @@ def evaluate_day(
 
     Raises DataError without features, without times, or of a day that is not there.
     """
-    config = add_found_crosses(config, out.crosses)
+    began, config = time.perf_counter(), add_found_crosses(config, out.crosses)
     days = sorted(path.name.removeprefix(f"{DAY}=") for path in out.features.glob(f"{DAY}=*"))
     if not days or config.log.event_time is None:
         raise DataError(f"{out.features} holds no days to judge; run `sluice features` on a log with times first")
@@ -55,7 +56,7 @@ def evaluate_day(
         profiles = {name: _profiled(spark, config, out, name, on_progress) for name in days if name <= chosen}
     history = [earlier for name, earlier in profiles.items() if name < chosen and not _was_refused(out, name)]
     findings = evaluate(profiles[chosen], history, config.quality)
-    made = _summary(chosen, findings, [earlier.day for earlier in history])
+    made = _summary(chosen, findings, [earlier.day for earlier in history], time.perf_counter() - began)
     summary.write(folder_of(out, chosen), made)
     return made
 
@@ -103,10 +104,11 @@ def _was_refused(out: Artifacts, day: str) -> bool:
     return known is not None and bool(known.refused)
 
 
-def _summary(day: str, findings: list[Finding], history: list[str]) -> QualitySummary:
+def _summary(day: str, findings: list[Finding], history: list[str], seconds: float) -> QualitySummary:
     refused = [finding for finding in findings if finding.refused]
     return QualitySummary(
         day=day, history=tuple(history), judged=sum(finding.high is not None for finding in findings),
         refused=tuple(sentence(finding) for finding in refused),
         columns=tuple(sorted({finding.column for finding in refused if finding.column})), figures=tuple(findings),
+        seconds=round(seconds, 2),
     )

@@ -101,7 +101,7 @@ def _item_columns(spark: SparkSession, config: Config, out: Artifacts, days: Seq
     located = [columns.of_field(field) for field in config.fields if field.side == "item" and field.kind in STATIC]
     located += [key for field in config.fields if field.side == "item" and field.kind == "counter"
                 for key in columns.keys_of(field)]
-    located += [columns.locate("retrieve.filter_fields", "item", name) for name in config.retrieve.filter_fields]
+    located += [columns.locate(who, "item", name) for name, who in config.retrieve.item_columns.items()]
     return list(dict.fromkeys(c.name for c in located if c.origin == "log" and c.name not in (ITEM, USER)))
 
 

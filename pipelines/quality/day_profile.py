@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, NumericType
 from contracts.artifacts import LABEL
 from contracts.features.drift import QUANTILES, ColumnProfile
 
-TOP_KEYS = 1000
+TOP_KEYS, DIGITS = 1000, 12
 
 
 class DayProfile(BaseModel):
@@ -40,9 +40,14 @@ def profile(frame: DataFrame, day: str, columns: list[str], numeric: set[str]) -
         top, other = keys.get(name, ({}, 0))
         found[name] = ColumnProfile(
             null_rate=(totals[f"null:{name}"] or 0) / max(rows, 1),
-            quantiles=tuple(totals[f"spread:{name}"] or ()) if name in numeric else (), keys=top, other=other,
+            quantiles=_quantiles(totals[f"spread:{name}"]) if name in numeric else (), keys=top, other=other,
         )
     return DayProfile(day=day, rows=rows, label_rate=float(totals["rate"] or 0.0), columns=found)
+
+
+def _quantiles(found: list[float] | None) -> tuple[float, ...]:
+    """To DIGITS: engines interpolate between two values in different ways."""
+    return tuple(float(f"{value:.{DIGITS}g}") for value in found or ())
 
 
 def _missing(frame: DataFrame, name: str) -> F.Column:

@@ -31,32 +31,31 @@ def resolve(events: DataFrame, config: Config) -> dict[str, Span]:
 
     Raises EmptyLogError without rows, WindowError when a window has no rows.
     """
-    first, last = log_span(events)
+    first, last, rows = log_span(events)
     named = config.windows.named()
     dates = {name: window for name, window in named.items() if isinstance(window, tuple)}
-    spans = dates or _by_share(events, named, first, last)
+    spans = dates or _by_share(events, named, (first, last), rows)
     name, (start, end) = list(spans.items())[-1]
     spans = {**spans, name: (start, min(end, last - timedelta(seconds=config.embargo)))}
     _check(events, spans, config.embargo, (first, last))
     return spans
 
 
-def log_span(events: DataFrame) -> Span:
-    """[first event, one microsecond after the last event)."""
+def log_span(events: DataFrame) -> tuple[datetime, datetime, int]:
+    """(first event, one microsecond after the last event, how many there are)."""
     micros = F.unix_micros(TIME)
-    first, last = events.select(F.min(micros), F.max(micros)).collect()[0]
+    first, last, rows = events.select(F.min(micros), F.max(micros), F.count(F.lit(1))).collect()[0]
     if first is None:
         raise EmptyLogError("there are no events to cut into windows; run ingest on a log with rows")
-    return from_micros(first), from_micros(last + 1)
+    return from_micros(first), from_micros(last + 1), rows
 
 
-def _by_share(events: DataFrame, named: Mapping[str, Window], first: datetime, last: datetime) -> dict[str, Span]:
+def _by_share(events: DataFrame, named: Mapping[str, Window], log: Span, rows: int) -> dict[str, Span]:
     """Row k in time order starts the window whose predecessors' shares add up to k / rows; share 0 gives no window."""
     shares = {name: float(share) for name, share in named.items() if not isinstance(share, tuple) and share > 0}
     cuts = list(accumulate(shares.values()))[:-1]
-    rows = events.count()
     inner = order_statistics(events, [min(round(cut * rows), rows - 1) for cut in cuts])
-    bounds = [first, *inner, last]
+    bounds = [log[0], *inner, log[1]]
     return {name: (bounds[i], bounds[i + 1]) for i, name in enumerate(shares)}
 
 
