@@ -3,7 +3,8 @@
     OUT/crosses/crosses.json  adjacency_LAYER.npy  summary.json
 
 Search and pruning see the training window alone, split in time inside itself. Restartable: crosses of equal settings,
-seed and examples are kept as they are.
+seed and examples are kept as they are. The search keeps checkpoints in OUT/crosses/checkpoints until all is written;
+pruning and comparison, which look at a sample of the rows, start over.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from models.cross_search.crossable_pairs import allowed_pairs
 from models.cross_search.derivation import Cross, derive
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
+from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named
 from models.examples.batches import ExampleSet
 from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
@@ -56,10 +58,11 @@ class OpenComparison(NamedTuple):
 
 def find_crosses(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
-    force: bool = False,
+    force: bool = False, resume: bool = False,
 ) -> tuple[CrossesSummary, OpenComparison | None]:
     """Writes OUT/crosses and returns its summary, and what `compare` then has to do; None where no comparison is wanted
-    or it is there. Raises DataError where no two columns can be crossed."""
+    or it is there. `resume` takes up the checkpoint of a search that was ended. Raises DataError where no two columns
+    can be crossed, ConfigError for the checkpoint of another search."""
     spec = without_crosses(FeatureSpec.read(out.encoding))
     chosen_seed = config.seed if seed is None else seed
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
@@ -71,13 +74,16 @@ def find_crosses(
     (out.crosses / summary.FILE).unlink(missing_ok=True)
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
-        search = search_crosses(config, out, spec, columns, chosen_seed, on_progress)
+        kept = _kept_run(config, out, digest, chosen_seed, resume)
+        search = search_crosses(config, out, spec, columns, chosen_seed, on_progress, kept)
         _write(out, search, digest)
         found = _summed_up(search, time.perf_counter() - begin)
         summary.write(out.crosses, found)
+        if kept:
+            kept.clear()
         track.metrics({"crosses": len(found.crosses), "seconds": found.seconds,
                        **{f"gain.{cross.name}": cross.gain for cross in found.crosses}})
-        for path in sorted(out.crosses.iterdir()):
+        for path in sorted(path for path in out.crosses.iterdir() if path.is_file()):
             track.artifact(path)
         track.end()
     wanted = config.crosses.compare_rows > 0
@@ -110,13 +116,24 @@ def _kept(out: Artifacts, digest: str, config: Config) -> CrossesSummary | None:
     return known if known and (known.variants is not None or not config.crosses.compare_rows) else None
 
 
+def _kept_run(config: Config, out: Artifacts, digest: str, seed: int, resume: bool) -> RunCheckpoint | None:
+    """The search's checkpoint, every `train.checkpoint_minutes`; None where none are wanted."""
+    minutes = config.train.checkpoint_minutes
+    if not minutes:
+        return None
+    identity = {"seed": str(seed), "examples": digest[:12], **named("crosses", config.crosses),
+                **named("train", config.train, {"checkpoint_minutes"})}
+    return RunCheckpoint(out.crosses / CHECKPOINTS, 60.0 * minutes, identity, resume, "sluice crosses")
+
+
 def without_crosses(spec: FeatureSpec) -> FeatureSpec:
     """The spec that a search works with: crosses are made of plain fields."""
     return spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.kind != "cross")})
 
 
 def search_crosses(
-    config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int, on_progress: OnProgress | None
+    config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int,
+    on_progress: OnProgress | None, kept: RunCheckpoint | None = None,
 ) -> SearchOutcome:
     """Raises DataError where no two of the columns can be crossed."""
     settings, folder = config.crosses, out.examples("train")
@@ -130,7 +147,7 @@ def search_crosses(
     begin = time.perf_counter()
     found = cross_search.search(
         spec, fit, holdout, _spread(allowed, places, len(nodes(spec))), settings, config.train, seed,
-        batch_counter(on_progress, "cross search", settings.epochs) if on_progress else None,
+        batch_counter(on_progress, "cross search", settings.epochs) if on_progress else None, kept,
     )
     searched = time.perf_counter() - begin
     adjacency = [layer[np.ix_(places, places)] for layer in found.adjacency]

@@ -49,7 +49,11 @@ def join(device: torch.device) -> World:
     if size == 1:
         return ALONE
     if device.type == "cuda":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        local, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+        if local >= there:
+            raise ConfigError(f"process {local + 1} of this machine has no GPU, there are {there}: start {there} "
+                              "processes, or set train.device to 'cpu'")
+        torch.cuda.set_device(local)
     global _control
     if not dist.is_initialized():
         _init("nccl" if device.type == "cuda" else "gloo", size)
@@ -67,6 +71,16 @@ def _init(backend: str, size: int) -> None:
     shared = dist.TCPStore(names["MASTER_ADDR"], int(names["MASTER_PORT"]), is_master=False)
     store = dist.PrefixStore(f"sluice/{names.get('TORCHELASTIC_RESTART_COUNT', '0')}", shared)
     dist.init_process_group(backend, store=store, rank=int(names["RANK"]), world_size=size)
+
+
+def current() -> World:
+    """The group that was joined; alone before."""
+    return World(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else ALONE
+
+
+def restarted() -> bool:
+    """Whether torchrun started this process, and all others, because one of those before had died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def same_start(tensors: Iterable[Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Gradients of all processes added up: dense ones in one flat exchange that travels while embedding rows find owners.
+"""Gradients of all processes added up: dense ones in buckets that travel while others are made and rows find owners.
 
 Each process adds up losses and divides by nothing; here sums become means over the terms of all processes, so that a
 process without a term (no click for the towers) weighs nothing, and the update is that of one process with the whole
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
+from models.distributed.gradient_buckets import GradientBuckets
 from models.distributed.sharded_table import ShardedTable
 from models.distributed.world import World
 
@@ -29,34 +29,36 @@ class Summed(NamedTuple):
 
 
 class GradientSum:
-    """`dense` are replicated parameters. `traffic` counts the bytes that left this process for them, by a ring."""
+    """Of replicated parameters and of tables. `traffic` counts the bytes that left this process for the former."""
 
     def __init__(self, dense: Sequence[nn.Parameter], tables: Sequence[ShardedTable], world: World) -> None:
-        self.dense, self.tables, self.world, self.traffic = list(dense), list(tables), world, 0
+        self.tables, self._buckets = list(tables), GradientBuckets(dense, world)
+
+    @property
+    def traffic(self) -> float:
+        return self._buckets.traffic
 
     def __call__(self, value: Tensor, terms: int, wish: float = 0.0) -> Summed:
         """What is said in `Summed`.
 
         Called by all processes after each backward pass; `value` and `terms` are this process's own. Gradients of
-        dense parameters are left in them; one that has none anywhere, or here, keeps none.
+        dense parameters are left in them; one that has none anywhere keeps none.
         """
-        parts = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in self.dense]
-        said = torch.stack([value.detach().float(), *torch.tensor([float(terms), wish], device=value.device)])
-        flat = torch.cat([*parts, said])
-        handle = dist.all_reduce(flat, async_op=True)
+        own = torch.tensor([float(terms), wish, *map(float, self._buckets.send_rest())], device=value.device)
+        said = torch.cat([value.detach().float()[None], own])
+        handle = self._buckets.reduced(said)
         found = [table.gradient() for table in self.tables]
         handle.wait()
-        self.traffic += 2 * flat.numel() * flat.element_size() * (self.world.size - 1) // self.world.size
-        loss, count, wishes = flat[-3:].tolist()
+        loss, count, wishes, *there = said.tolist()
         scale = 1.0 / max(count, 1.0)
-        means = flat[:-3].mul_(scale).split([p.numel() for p in self.dense])
-        for parameter, part in zip(self.dense, means, strict=True):
-            if parameter.grad is not None:
-                parameter.grad = part.view_as(parameter)
+        self._buckets.take(scale, there)
         return Summed(loss, round(count), wishes, [(rows, gradient.mul_(scale)) for rows, gradient in found])
 
+    def added(self, own: Tensor) -> Tensor:
+        """The tensor, added up over all processes in place."""
+        self._buckets.reduced(own).wait()
+        return own
 
-def summed(own: Tensor) -> Tensor:
-    """The scalar, added up over all processes in place."""
-    dist.all_reduce(own)
-    return own
+    def close(self) -> None:
+        """No further backward pass is of this run."""
+        self._buckets.close()

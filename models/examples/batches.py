@@ -39,7 +39,9 @@ class FeatureBlock(NamedTuple):
 
 class Batch(NamedTuple):
     """label [B] float32, position [B] int32 (1 where the log has none), user [B] and row [B] int64. `log_draws` [B]
-    float32: ln of DRAWS, which the log odds of rows drawn for positives are too low by; None where none were drawn."""
+    float32: ln of DRAWS, which the log odds of rows drawn for positives are too low by; None where none were drawn.
+    `clicked` [P]: the rows with a label, of a batch on its way to a GPU, which would have to be waited for to count
+    them; None of others."""
 
     request: FeatureBlock
     candidate: FeatureBlock
@@ -48,10 +50,15 @@ class Batch(NamedTuple):
     user: Tensor
     row: Tensor
     log_draws: Tensor | None = None
+    clicked: Tensor | None = None
 
     def take(self, rows: Tensor) -> Batch:
         """The given rows (indices) of every tensor."""
-        return self.map(lambda tensor: tensor.index_select(0, rows))
+        return self._replace(clicked=None).map(lambda tensor: tensor.index_select(0, rows))
+
+    def clicks(self) -> Tensor:
+        """int64 [P]: the rows with a label."""
+        return self.label.nonzero().squeeze(1) if self.clicked is None else self.clicked
 
     def to(self, device: torch.device) -> Batch:
         """Every tensor on the device; the same batch on a CPU."""
@@ -60,15 +67,18 @@ class Batch(NamedTuple):
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pinned(self, device: torch.device) -> Batch:
-        """In page-locked memory where the device is a GPU, so that `to` copies beside other work; itself otherwise."""
-        return self.map(lambda tensor: tensor.pin_memory()) if device.type == "cuda" else self
+        """In page-locked memory with its clicks counted where the device is a GPU, so that `to` copies beside other
+        work; itself otherwise."""
+        if device.type != "cuda":
+            return self
+        return self._replace(clicked=self.clicks()).map(lambda tensor: tensor.pin_memory())
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The same change to every tensor."""
         request, candidate = FeatureBlock(*map(change, self.request)), FeatureBlock(*map(change, self.candidate))
-        draws = None if self.log_draws is None else change(self.log_draws)
+        draws, clicked = (None if tensor is None else change(tensor) for tensor in (self.log_draws, self.clicked))
         return Batch(request, candidate, change(self.label), change(self.position), change(self.user),
-                     change(self.row), draws)
+                     change(self.row), draws, clicked)
 
 
 class ExampleSet(ExampleFiles):

@@ -19,11 +19,11 @@ from torch import nn
 
 from contracts.features.encoding import Encoded
 from models.examples.batches import FeatureBlock
+from models.inference.ensemble import Ensemble
 from models.inference.item_part import CrossColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_din import SplitDin
 from models.inference.split_inputs import Inputs, Slopes
-from models.layers.ensemble import Ensemble
 from models.networks.dcn_v2 import CrossLayer, DcnV2
 from models.networks.din import Din
 from models.networks.dnn import Dnn

@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from contracts.summaries.train import FitFigures, WarmStartFigures
-from models.layers.ensemble import Ensemble
+from models.inference.ensemble import Ensemble
 from models.training.loop import FitResult
 
 Network = TypeVar("Network", bound=nn.Module)

@@ -41,8 +41,9 @@ from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel, of_members
 from models.jobs.model_calibration import calibrate, position_logit
 from models.jobs.model_tracking import end_run, log_epochs, start_run
-from models.jobs.resume import digest, finished, kept_run, take_summary_away
+from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask
+from models.layers.own_rows import dealt
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
 from models.tracking.tracking import TrackedRun
@@ -63,12 +64,16 @@ def train_ranker(task: TrainingTask, name: str, fresh: bool = False) -> RankerSu
     known = finished(task, folder_name, RankerSummary)
     if known is not None:
         return known
-    for window in (task.examples("train", fresh), task.examples("test", fresh)):
-        require_both_classes(window.column(LABEL), str(window.folder))
+    data_parallel.by_first(lambda: _require_both_classes(task, fresh))
     take_summary_away(task, folder_name)
     run = start_run(task, folder_name)
     model = _fit(task, name, folder_name, fresh, run)
     return data_parallel.summary_by_first(lambda: _finish(task, model, fresh, run), RankerSummary)
+
+
+def _require_both_classes(task: TrainingTask, fresh: bool) -> None:
+    for window in (task.examples("train", fresh), task.examples("test", fresh)):
+        require_both_classes(window.column(LABEL), str(window.folder))
 
 
 def _fit(
@@ -85,7 +90,8 @@ def _fit_one(
     """The epochs of the first member are those that are tracked."""
     settings, seed = task.config.train, task.seed + number * SEED_STEP
     torch.manual_seed(seed)
-    network = registry.build(name, task.spec, settings)
+    with dealt(*data_parallel.current()):
+        network = registry.build(name, task.spec, settings)
     carried = CarriedWeights(task, name, lambda spec, config: registry.build(name, spec, config.train))
     pair_weights.load_into(network, task.spec, task.out.pair_rates)
     fit = fitting.fit(
@@ -110,6 +116,7 @@ def _finish(
     run.metrics({name: value for name, value in quality.items() if isinstance(value, int | float)}, found.epochs)
     end_run(task, run, (folder / WEIGHTS, folder / CALIBRATION, folder / PICTURE))
     summary.write(folder, found)
+    clear_runs(task, model.name)
     return found
 
 

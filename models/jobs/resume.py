@@ -8,33 +8,60 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import shutil
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from contracts.artifacts import FRESH, WEIGHTS, WINDOWS
 from contracts.bundle import bundle
+from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.summaries import summary
 from contracts.summaries.summary import FILE, Kind
 from models.distributed import data_parallel
-from models.distributed.run_checkpoint import RunCheckpoint
+from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named, short
 from models.jobs.training_task import TrainingTask
 
-CHECKPOINTS = "checkpoints"
+APART = {"models", "ranker", "warm_start", "checkpoint_minutes"}  # settings that no model's weights depend on
 
 
 def digest(task: TrainingTask, name: str) -> str:
     """Of the model `name`, whose folder may carry the suffix of event-fresh features."""
+    return hashlib.sha256(json.dumps([*_parts(task, name).values()], sort_keys=True).encode()).hexdigest()
+
+
+def _parts(task: TrainingTask, name: str) -> dict[str, object]:
+    """All that the weights of a model depend on."""
     paths = [path for window in WINDOWS for path in task.out.examples(window).glob("day=*/*.parquet")]
     files = sorted((path.relative_to(task.out.out).as_posix(), _content(path, path.stat().st_mtime_ns))
                    for path in paths)
-    config = task.config
-    settings = [config.train.model_dump(mode="json", exclude={"models", "ranker", "warm_start", "checkpoint_minutes"}),
-                config.prerank_kind, config.prerank.model_dump(mode="json", include={"keep", "hidden"}),
-                config.retrieve.candidates, config.features.negative_rate]
-    parts = [name, task.seed, settings, task.spec.model_dump(mode="json"), files]
+    parts = {"model": name, "seed": task.seed, "settings": [*_settings(task.config).values()],
+             "spec": task.spec.model_dump(mode="json"), "examples": files}
     if task.parent is not None and task.parent.weights(name.removesuffix(FRESH)):
-        parts.append(task.parent.manifest.content_hash)
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        parts["parent"] = task.parent.manifest.content_hash
+    return parts
+
+
+def _settings(config: Config) -> dict[str, object]:
+    return {
+        "train": config.train.model_dump(mode="json", exclude=APART), "prerank.kind": config.prerank_kind,
+        "prerank": config.prerank.model_dump(mode="json", include={"keep", "hidden"}),
+        "retrieve.candidates": config.retrieve.candidates, "features.negative_rate": config.features.negative_rate}
+
+
+def identity(task: TrainingTask, name: str) -> dict[str, str]:
+    """The same for people: settings of training one by one, and of what is long a hash."""
+    parts = {**_parts(task, name), **_settings(task.config)}
+    others = {key: short(value) for key, value in parts.items() if key not in ("settings", "train")}
+    return {"sluice": _sluice(), **others, **named("train", task.config.train, APART)}
+
+
+def _sluice() -> str:
+    """The version, where it is installed: on a GPU machine it may lie on the path alone."""
+    try:
+        return version("sluice")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 @functools.cache
@@ -45,13 +72,22 @@ def _content(path: Path, _: int) -> str:
 
 def kept_run(task: TrainingTask, name: str, member: int = 0) -> RunCheckpoint | None:
     """The checkpoint of model `name`, every `train.checkpoint_minutes`; None where none are wanted. Members of an
-    ensemble have theirs apart: those that had ended are trained again, the one that was cut goes on."""
+    ensemble have theirs apart: each goes on from its last. Processes that torchrun started in the place of others take
+    up what these left, if it is of this run."""
     minutes = task.config.train.checkpoint_minutes
     if not minutes:
         return None
-    known = data_parallel.by_first(lambda: digest(task, name))
-    folder, known = (f"{CHECKPOINTS}-{member}", f"{known}-{member}") if member else (CHECKPOINTS, known)
-    return RunCheckpoint(task.out.model(name) / folder, 60.0 * minutes, known, task.resume)
+    known = data_parallel.by_first(lambda: identity(task, name)) | {"member": str(member)}
+    folder = task.out.model(name) / (f"{CHECKPOINTS}-{member}" if member else CHECKPOINTS)
+    kept = RunCheckpoint(folder, 60.0 * minutes, known, task.resume)
+    kept.resume = kept.resume or (data_parallel.restarted() and data_parallel.by_first(kept.fits))
+    return kept
+
+
+def clear_runs(task: TrainingTask, name: str) -> None:
+    """Once the model is written, with its summary: until then a run that is killed goes on from what it kept last."""
+    for folder in task.out.model(name).glob(f"{CHECKPOINTS}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def finished(task: TrainingTask, name: str, kind: type[Kind]) -> Kind | None:

@@ -25,8 +25,9 @@ from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
 from models.jobs.model_calibration import calibrate, position_logit
 from models.jobs.model_tracking import end_run, log_epochs, start_run
-from models.jobs.resume import digest, finished, kept_run, take_summary_away
+from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask
+from models.layers.own_rows import dealt
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.tracking.tracking import TrackedRun
@@ -75,7 +76,8 @@ def build_towers(spec: FeatureSpec, settings: Train) -> TwoTower:
 def _fit_towers(task: TrainingTask) -> FittedModel[TwoTower]:
     settings, run = task.config.train, _start(task, TOWER)
     torch.manual_seed(task.seed)
-    towers = build_towers(task.spec, settings)
+    with dealt(*data_parallel.current()):
+        towers = build_towers(task.spec, settings)
     carried = CarriedWeights(task, TOWER, lambda spec, config: build_towers(spec, config.train))
     fit = fitting.fit_towers(
         towers, task.examples("train"), task.early_stopping(), settings, task.seed,
@@ -135,6 +137,8 @@ def _finish(
         )
         summary.write(task.out.model(PRE_RANKER), second)
     summary.write(task.out.model(TOWER), first)
+    for name in (TOWER, PRE_RANKER):
+        clear_runs(task, name)
     return RetrievalFigures(two_tower=first, pre_ranker=second)
 
 

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.examples.batches import FeatureBlock
+from models.layers.own_rows import drawn, own_rows, put
 from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
 
@@ -74,7 +75,8 @@ class FusedEmbedding(nn.Module):
 
     With `tie`, slots of one table (a sequence and its target) share their rows; a linear model needs them apart.
     The candidate block may be wider than the slots of `candidate_sides`: items come first in it, the rest is cut off.
-    Where `look_up` is set, rows [n] -> vectors [n, D], the weight is a part of the table (models/distributed).
+    Built where tables are dealt out (models/layers/own_rows.py), the weight is the rows `own` of it; `look_up`, from
+    rows [n] to vectors [n, D], then asks the other processes (models/distributed).
     """
 
     look_up: Callable[[Tensor], Tensor] | None = None
@@ -91,9 +93,8 @@ class FusedEmbedding(nn.Module):
         starts = {slot.name: ends[key] - sizes[key] + 1 for slot in slots for key in [slot.table if tie else slot.name]}
         self.starts = starts
         self.table_rows = rows = 1 + sum(size - 1 for size in sizes.values())
-        self.weight = nn.Parameter(torch.randn(rows, dim).mul_(INITIAL_STD))
-        with torch.no_grad():
-            self.weight[PADDING] = 0.0
+        self.weight, self.own = nn.Parameter(drawn(rows, dim, INITIAL_STD)), own_rows()
+        self.put(PADDING, torch.zeros(1, dim))
         crossed = "cross" in candidate_sides
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
         self.pair_rates = PairRateFeatures(spec, spec.pair_model) if crossed and spec.pair_model else None
@@ -103,6 +104,15 @@ class FusedEmbedding(nn.Module):
         self.request = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
         further = self.candidate_numbers + (self.products.width if self.products else 0)
         self.candidate = BlockReader(spec.id_slots(*candidate_sides), further, starts, dim)
+
+    def columns(self) -> list[tuple[str, int]]:
+        """(slot, row that its id 0 would have) of every slot that is read."""
+        return [(slot.name, self.starts[slot.name]) for reader in (self.request, self.candidate)
+                for slot in reader.slots]
+
+    def put(self, first: int, values: Tensor) -> None:
+        """Gives rows of the table from `first` on the values [n, <= D] in their first columns."""
+        put(self.weight, self.own, first, values)
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""

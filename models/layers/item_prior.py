@@ -13,22 +13,43 @@ the time, while the whole window's count contains the row's own label and is sta
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contracts.artifacts import LABEL, POSITION
-from contracts.features.feature_spec import FeatureSpec
+from contracts.artifacts import DRAWS, LABEL, POSITION
+from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import item_slot
 
 STRENGTH = 20.0  # impressions at the expected rate
 
 
-def item_log_draws(examples: ExampleSet, ids: np.ndarray, size: int) -> np.ndarray:
-    """float64 [size]: the mean ln(draws) of an item's rows over that of all rows; 0 of an item without rows."""
-    draws = examples.log_draws()
-    return np.bincount(ids, draws - draws.mean(), size) / np.maximum(np.bincount(ids, minlength=size), 1)
+class ItemCounts(NamedTuple):
+    """float64 [items] each: rows, clicks, and the sum of ln(draws)."""
+
+    shown: np.ndarray
+    clicks: np.ndarray
+    draws: np.ndarray
+
+    def log_draws(self) -> np.ndarray:
+        """The mean ln(draws) of an item's rows over that of all rows; 0 of an item without rows."""
+        mean = self.draws.sum() / self.shown.sum()
+        return (self.draws - mean * self.shown) / np.maximum(self.shown, 1)
+
+
+def item_counts(examples: ExampleSet, slot: IdSlot | None) -> ItemCounts:
+    """Of the ids of the slot; without one all rows are of one item."""
+    size = slot.size if slot else 1
+    counts = np.zeros((3, size))
+    names = [LABEL, *([slot.name] if slot else []), *([DRAWS] if examples.drawn else [])]
+    for labels, *rest in examples.parts(*names):
+        ids = rest[0] if slot else np.zeros(len(labels), dtype=np.int64)
+        draws = np.log(rest[-1]) if examples.drawn else np.zeros(len(labels))
+        counts += [np.bincount(ids, weights=weights, minlength=size) for weights in (None, labels, draws)]
+    return ItemCounts(*counts)
 
 
 class ItemPrior(nn.Module):
@@ -48,22 +69,30 @@ class ItemPrior(nn.Module):
         """Counts the training window."""
         if self.slot is None or self.counted_already:
             return
-        ids, labels = examples.column(self.slot.name), examples.column(LABEL).astype(np.float64)
-        shown, clicks, expected = (np.bincount(ids, weights=weights, minlength=len(self.logit))
-                                   for weights in (None, labels, self._expected(examples, labels)))
-        rate, usual = ((counts + STRENGTH * labels.mean()) / (shown + STRENGTH) for counts in (clicks, expected))
-        drawn = item_log_draws(examples, ids, len(shown))
-        self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate) - np.log(usual) + np.log1p(-usual) + drawn))
-
-    def _expected(self, examples: ExampleSet, labels: np.ndarray) -> np.ndarray:
-        """[N] the mean label of each row's position."""
-        if not self.has_position:
-            return np.full(len(labels), labels.mean())
-        _, position = np.unique(examples.column(POSITION), return_inverse=True)
-        return (np.bincount(position, weights=labels) / np.bincount(position))[position]
+        found = item_counts(examples, self.slot)
+        overall = found.clicks.sum() / found.shown.sum()
+        expected = _expected(examples, self.slot) if self.has_position else found.shown * overall
+        rate, usual = ((counts + STRENGTH * overall) / (found.shown + STRENGTH) for counts in (found.clicks, expected))
+        of_all = np.log(rate) - np.log1p(-rate) - np.log(usual) + np.log1p(-usual) + found.log_draws()
+        self.logit.copy_(torch.from_numpy(of_all))
 
     def forward(self, candidate: FeatureBlock) -> Tensor:
         """candidate of B rows -> logits [B]; 0 [1] without an item."""
         if self.slot is None:
             return candidate.dense.new_zeros(1)
         return self.logit[candidate.ids[:, self.slot.start].long()]
+
+
+def _expected(examples: ExampleSet, slot: IdSlot) -> np.ndarray:
+    """Clicks of each item's rows if each was clicked as often as its position is."""
+    sums: dict[int, np.ndarray] = {}
+    for positions, labels in examples.parts(POSITION, LABEL):
+        places, inverse = np.unique(positions, return_inverse=True)
+        counts = np.stack([np.bincount(inverse), np.bincount(inverse, weights=labels)], axis=1)
+        sums |= {place: sums.get(place, 0.0) + count for place, count in zip(places.tolist(), counts, strict=True)}
+    known = np.array(sorted(sums))
+    rates = np.array([sums[place][1] / sums[place][0] for place in known.tolist()])
+    expected = np.zeros(slot.size)
+    for ids, positions in examples.parts(slot.name, POSITION):
+        expected += np.bincount(ids, weights=rates[np.searchsorted(known, positions)], minlength=slot.size)
+    return expected

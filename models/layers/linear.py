@@ -2,8 +2,8 @@
 
 torch gives float32 products on a CPU to MKL, which on processors that are not Intel's leaves half of each register
 empty; oneDNN, which torch has as well and gives bf16 to, does not: about twice as fast on an AMD EPYC with AVX-512,
-forwards and backwards, in the same float32. Small products, other devices and precisions, and a torch without oneDNN
-take torch's own way.
+forwards and backwards, in the same float32. Small products, other devices and precisions, a torch without oneDNN, and
+what torch compiles (it chooses by itself, and refuses this operator on weights that may change) take torch's own way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Linear(nn.Linear):
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [..., in], weight [out, in] -> x W^T + b [..., out]."""
-    if not _large(x, weight) or torch.is_autocast_enabled(x.device.type) or not available():
+    plain = torch.compiler.is_compiling() or not _large(x, weight) or torch.is_autocast_enabled(x.device.type)
+    if plain or not available():
         return F.linear(x, weight, bias)
     return _Product.apply(x, weight, bias)  # type: ignore[no-any-return]
 

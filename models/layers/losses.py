@@ -75,7 +75,7 @@ class RetrievalLoss(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
         towers = self.two_tower
-        target = batch.label.nonzero().squeeze(1)
+        target = batch.clicks()
         clicked = batch.take(target)
         users, items = towers.user_vector(clicked.request), towers.item_vector(batch.candidate)  # type: ignore[operator]
         ids = towers.item_ids(batch.candidate)  # type: ignore[operator]

@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import item_slot
-from models.layers.item_prior import item_log_draws
+from models.layers.item_prior import item_counts
 
 STRENGTH = 20.0
 
@@ -31,15 +30,12 @@ class Popularity(nn.Module):
 
     def prepare(self, examples: ExampleSet) -> None:
         """Counts the training window. Raises OneClassError when all labels are equal."""
-        labels = examples.column(LABEL).astype(np.float64)
-        ids = examples.column(self.slot.name) if self.slot else np.zeros(len(labels), dtype=np.int64)
-        overall = labels.mean()
+        found = item_counts(examples, self.slot)
+        overall = found.clicks.sum() / examples.rows
         if not 0.0 < overall < 1.0:
-            raise OneClassError(f"{examples.folder}: all {len(labels)} labels are {overall:g}; widen the window")
-        shown = np.bincount(ids, minlength=len(self.logit))
-        clicked = np.bincount(ids, weights=labels, minlength=len(self.logit))
-        rate = (clicked + STRENGTH * overall) / (shown + STRENGTH)
-        drawn = examples.log_draws().mean() + item_log_draws(examples, ids, len(shown))
+            raise OneClassError(f"{examples.folder}: all {examples.rows} labels are {overall:g}; widen the window")
+        rate = (found.clicks + STRENGTH * overall) / (found.shown + STRENGTH)
+        drawn = found.draws.sum() / examples.rows + found.log_draws()
         self.logit.copy_(torch.from_numpy(np.log(rate) - np.log1p(-rate) + drawn))
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:

@@ -1,4 +1,5 @@
-"""Who moves what: AdamW the dense parameters, RowAdam the fused embeddings, after one clipping of all gradients."""
+"""Who moves what: AdamW the dense parameters, RowAdam the rows of the fused embeddings and of the factors of product
+crosses that a batch has, after one clipping of all gradients."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from contracts.config.training import Train
-from models.distributed.gradient_sum import GradientSum, Summed, summed
-from models.distributed.sharded_table import ShardedTable
+from models.distributed.gradient_sum import GradientSum, Summed
+from models.distributed.sharded_table import Embedding, ShardedTable
 from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
+from models.layers.product_cross import FactorisedCrosses
 from models.optimisation.row_adam import RowAdam, RowGradient
 from models.optimisation.row_shares import batch_shares, paces, penalties
 
@@ -29,8 +31,11 @@ class Optimisers:
     def __init__(self, trained: Sequence[nn.Module], settings: Train, world: World = ALONE) -> None:
         self.world = world
         self.clip_norm = settings.clip_norm
-        embedded = [m for part in trained for m in part.modules() if isinstance(m, FusedEmbedding)]
-        self.embeddings = [m for m in embedded if m.weight.requires_grad]
+        embedded = [m for part in trained for m in part.modules() if isinstance(m, FusedEmbedding | FactorisedCrosses)]
+        self.embeddings: list[Embedding] = [m for m in embedded if m.weight.requires_grad]
+        for embedding in self.embeddings:
+            if isinstance(embedding, FactorisedCrosses):
+                embedding.sparse = True
         self.tables = [ShardedTable(embedding, world) for embedding in self.embeddings] if world.size > 1 else []
         self.parameters = [p for module in trained for p in module.parameters() if p.numel() and p.requires_grad]
         tables = [embedding.weight for embedding in self.embeddings]
@@ -56,8 +61,8 @@ class Optimisers:
             row_adam.learning_rate = rate
 
     @property
-    def bytes_sent(self) -> int:
-        """That left this process since the start."""
+    def bytes_sent(self) -> float:
+        """That left this process since the start; of N bytes added up over P processes 2 N (P - 1) / P, by a ring."""
         return self._sum.traffic + sum(table.traffic for table in self.tables)
 
     @property
@@ -69,11 +74,13 @@ class Optimisers:
         """Gives the rows of the embeddings their penalty and pace, by how often the training window has them.
 
         Not `paced` are those of a linear model: a weight there is an effect, and one row must not make it large.
+        Factors of products are no vectors of values: they are paced in every model and have no penalty.
         """
         for embedding, adam in zip(self.embeddings, self.row_adams, strict=True):
-            shares = self.world.own(batch_shares(embedding, train, batch_rows)).to(adam.weight.device).contiguous()
-            adam.l2 = penalties(shares, strength, train.rows)
-            adam.pace = paces(shares) if paced else None
+            fused = isinstance(embedding, FusedEmbedding)
+            shares = batch_shares(embedding, train, batch_rows).to(adam.weight.device)
+            adam.l2 = penalties(shares, strength, train.rows) if fused else None
+            adam.pace = paces(shares) if paced or not fused else None
 
     def zero_gradients(self) -> None:
         """Before each backward pass."""
@@ -121,6 +128,7 @@ class Optimisers:
 
     def restore(self) -> None:
         """Every process has whole embeddings again; no further update follows."""
+        self._sum.close()
         for table in self.tables:
             table.restore()
 
@@ -136,10 +144,10 @@ class Optimisers:
         if not self.tables:
             return torch.linalg.vector_norm(torch.stack(torch._foreach_norm([*dense, *rows])))
         own = torch.stack(torch._foreach_norm(rows)).square().sum()
-        return torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(dense), summed(own).sqrt()]))
+        return torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(dense), self._sum.added(own).sqrt()]))
 
 
-def _by_row(settings: Train, embedding: FusedEmbedding) -> bool:
+def _by_row(settings: Train, embedding: Embedding) -> bool:
     """Of the whole table, so that the number of processes does not decide."""
     large = embedding.weight.shape[1] > 1 and embedding.table_rows >= MANY_ROWS
     return settings.second_moment == "row" or (settings.second_moment == "auto" and large)

@@ -20,20 +20,21 @@ from torch import Tensor
 from contracts.features.feature_spec import PADDING
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
+from models.layers.product_cross import FactorisedCrosses
 from models.optimisation.row_adam import BETA2
 
 MEMORY = (1.0 - BETA2) ** -0.5  # a row that comes back after Adam has forgotten it moves no further
 
 
-def batch_shares(embedding: FusedEmbedding, examples: ExampleSet, batch_size: int) -> Tensor:
-    """[rows of the fused table] p; a value never seen counts as seen once."""
-    counts = np.zeros(embedding.table_rows, dtype=np.float32)
-    for reader in (embedding.request, embedding.candidate):
-        for slot in reader.slots:
-            start = embedding.starts[slot.name]
-            for (ids,) in examples.parts(slot.name):
-                seen, times = np.unique(ids[ids != PADDING], return_counts=True)
-                counts[start + seen] += times
+def batch_shares(embedding: FusedEmbedding | FactorisedCrosses, examples: ExampleSet, batch_size: int) -> Tensor:
+    """p of each row that the embedding's weight holds; a value never seen counts as seen once."""
+    own = embedding.own
+    counts = np.zeros(len(embedding.weight), dtype=np.float32)
+    for name, start in embedding.columns():
+        for (ids,) in examples.parts(name):
+            seen, times = np.unique(ids[ids != PADDING], return_counts=True)
+            mine = (start + seen) % own.step == own.start
+            counts[(start + seen[mine]) // own.step] += times[mine]
     shares = torch.from_numpy(counts).clamp_(min=1.0).mul_(-batch_size / examples.rows)
     return torch.expm1(shares, out=shares).neg_()
 

@@ -65,5 +65,5 @@ class TwoTowerPairs(nn.Module):
     @torch.no_grad()
     def all_vectors(self, graph: PairGraph) -> Tensor:
         """[N, width] of every value."""
-        rows = torch.arange(graph.nodes)
-        return self(graph, rows, rows[:0], torch.Generator())
+        rows = torch.arange(graph.nodes, device=graph.device)
+        return self(graph, rows, rows[:0], torch.Generator(graph.device))

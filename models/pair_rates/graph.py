@@ -78,7 +78,7 @@ class PairGraph:
     def slot_of(self) -> Tensor:
         """int64 [N]: the place of each node's slot among `slots`."""
         sizes = torch.tensor(list(self.slots.values()))
-        return torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+        return torch.repeat_interleave(torch.arange(len(sizes)), sizes).to(self.device)
 
     @cached_property
     def priors(self) -> Tensor:
@@ -96,7 +96,7 @@ class PairGraph:
     @cached_property
     def seen(self) -> Tensor:
         """bool [N]: values that stand in an edge."""
-        seen = torch.zeros(self.nodes, dtype=torch.bool)
+        seen = torch.zeros(self.nodes, dtype=torch.bool, device=self.device)
         for ends in (self.edges.left, self.edges.right):
             seen[ends.long()] = True
         return seen
@@ -115,12 +115,23 @@ class PairGraph:
         slot = self.relations[number].right if from_left else self.relations[number].left
         own = (self.edges.right if from_left else self.edges.left)[edges.long()] - self.starts[slot]
         counts = torch.bincount(own, minlength=self.slots[slot])
-        ends = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+        ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         return Incoming(number, from_left, ends, edges[torch.argsort(own, stable=True)])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the edges are, and all that is made of them."""
+        return self.edges.relation.device
+
+    def to(self, device: torch.device) -> PairGraph:
+        """The graph on the device; itself where it is there."""
+        if device == self.device:
+            return self
+        return PairGraph(self.slots, self.relations, Edges(*(part.to(device) for part in self.edges)))
 
     def without(self, edges: Tensor) -> PairGraph:
         """The graph less these edges."""
-        kept = torch.ones(len(self.edges.relation), dtype=torch.bool)
+        kept = torch.ones(len(self.edges.relation), dtype=torch.bool, device=self.device)
         kept[edges] = False
         return PairGraph(self.slots, self.relations, self.edges.take(kept))
 

@@ -1,15 +1,17 @@
 """The torch half of `sluice pretrain`: graph -> vectors and heads -> pair rates, which the feature spec names.
 
-    OUT/pair_rates/weights.safetensors, checkpoint.safetensors, summary.json; OUT/encoding/feature_spec.json with a
-    field of kind "statistic" per pair
+    OUT/pair_rates/weights.safetensors, summary.json, checkpoints/ until both are there; OUT/encoding/feature_spec.json
+    with a field of kind "statistic" per pair
 
-Restartable: a killed run goes on from its last epoch, a finished one with the same settings, graph and seed is kept.
+Restartable: a killed run goes on from its last checkpoint, a finished one is kept, where settings, graph and seed are
+the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable
 
@@ -23,6 +25,8 @@ from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from contracts.features.pair_graph import GraphManifest
 from contracts.summaries import summary
 from contracts.summaries.pair_rates import GraphFigures, PairRatesSummary, PretrainEpoch, PretrainFigures
+from models.distributed.data_parallel import resolve_device
+from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named, short
 from models.layers.pair_rate_features import PairRateFeatures
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
@@ -31,7 +35,6 @@ from models.pair_rates.buckets import memory
 from models.pair_rates.graph import PairGraph
 from models.tracking.tracking import TrackedRun, Tracker
 
-CHECKPOINT = "checkpoint.safetensors"
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -52,6 +55,7 @@ def pretrain(
         found = _pretrain(config, out, spec, manifest, config.seed if seed is None else seed, on_progress)
     found = found.model_copy(update={"seconds": round(time.perf_counter() - begin, 3)})
     summary.write(out.pair_rates, found)
+    shutil.rmtree(out.pair_rates / CHECKPOINTS, ignore_errors=True)
     return found
 
 
@@ -69,7 +73,8 @@ def _pretrain(
     with Tracker(out.out, config.name) as tracker:
         chosen = {"seed": seed, "pair_rates": settings.model_dump(mode="json")}
         run = tracker.start(f"pretrain {settings.model}", chosen)
-        made, figures = fit(graph, spec, settings, seed, out, digest, run, on_progress)
+        kept = _kept_run(config, out, manifest, seed)
+        made, figures = fit(graph, spec, config, seed, kept, run, on_progress)
         named = pair_weights.publish(made, spec, pairs, settings, out.pair_rates)
         named.write(out.encoding)
         sizes = memory(made, graph)
@@ -90,11 +95,22 @@ def _kept(out: Artifacts, digest: str) -> PairRatesSummary | None:
     return known if bundle.digest(weights) == known.pair_model.digest else None
 
 
+def _kept_run(config: Config, out: Artifacts, manifest: GraphManifest, seed: int) -> RunCheckpoint | None:
+    """The checkpoint of pre-training, every `train.checkpoint_minutes`; None where none are wanted. One of another run
+    is nobody's, and gives way."""
+    minutes = config.train.checkpoint_minutes
+    identity = {"seed": str(seed), "graph": short(manifest.plain()), **named("pair_rates", config.pair_rates)}
+    kept = RunCheckpoint(out.pair_rates / CHECKPOINTS, 60.0 * minutes, identity, command="sluice pretrain")
+    kept.resume = kept.fits()
+    return kept if minutes else None
+
+
 def fit(
-    graph: PairGraph, spec: FeatureSpec, settings: PairRates, seed: int, out: Artifacts, digest: str,
+    graph: PairGraph, spec: FeatureSpec, config: Config, seed: int, kept: RunCheckpoint | None,
     run: TrackedRun | None, on_progress: OnProgress | None,
 ) -> tuple[PairRateFeatures, PretrainFigures]:
-    """The pair rates of `settings.model` and the figures of their training; a table needs none."""
+    """The pair rates of `pair_rates.model` and the figures of their training; a table needs none."""
+    settings = config.pair_rates
     if settings.model == "table":
         return pair_weights.table(graph, spec, settings), PretrainFigures()
     torch.manual_seed(seed)
@@ -112,8 +128,8 @@ def fit(
             on_progress(settings.model, epoch * batches + done, settings.epochs * batches)
 
     fitted = pair_pretraining.fit(
-        network, graph, settings, seed, checkpoint=out.pair_rates / CHECKPOINT, digest=digest, on_epoch=on_epoch,
-        on_batch=on_batch,
+        network, graph, settings, seed, kept=kept, on_epoch=on_epoch, on_batch=on_batch,
+        device=resolve_device(config.train.device),
     )
     figures = PretrainFigures(
         history=fitted.history, best_epoch=fitted.best_epoch, edges_per_second=fitted.edges_per_second,

@@ -23,6 +23,7 @@ class Messages(NamedTuple):
     source   [M] row of the sender
     edge     [M] number of the edge
     relations Q
+    slot     number of the slot
     """
 
     nodes: Tensor
@@ -30,6 +31,7 @@ class Messages(NamedTuple):
     source: Tensor
     edge: Tensor
     relations: int
+    slot: int
 
 
 def sample(
@@ -43,14 +45,17 @@ def sample(
     for number, (start, incoming) in enumerate(zip(graph.starts.values(), graph.incoming, strict=True)):
         nodes = torch.nonzero(owner == number).squeeze(1)
         if len(nodes):
-            messages.append(_into(graph, nodes, rows[nodes] - start, incoming, neighbours, excluded, generator))
+            values = rows[nodes] - start
+            messages.append(Messages(nodes, *_into(graph, values, incoming, neighbours, excluded, generator),
+                                     len(incoming), number))
     return messages
 
 
 def _into(
-    graph: PairGraph, nodes: Tensor, values: Tensor, incoming: list[Incoming], neighbours: int, excluded: Tensor,
+    graph: PairGraph, values: Tensor, incoming: list[Incoming], neighbours: int, excluded: Tensor,
     generator: torch.Generator,
-) -> Messages:
+) -> tuple[Tensor, Tensor, Tensor]:
+    """bucket, source and edge of `Messages`."""
     buckets, sources, edges = [], [], []
     for number, relation in enumerate(incoming):
         owner, edge = _draw(relation, values, neighbours, generator)
@@ -60,14 +65,14 @@ def _into(
         buckets.append(owner * len(incoming) + number)
         sources.append(ends[edge].long())
         edges.append(edge)
-    return Messages(nodes, torch.cat(buckets), torch.cat(sources), torch.cat(edges), len(incoming))
+    return torch.cat(buckets), torch.cat(sources), torch.cat(edges)
 
 
 def _draw(incoming: Incoming, values: Tensor, neighbours: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """(place in `values`, edge number) of each drawn edge."""
     first, degree = incoming.ends[values], incoming.ends[values + 1] - incoming.ends[values]
-    draws = torch.arange(neighbours)
-    uniform = torch.rand(len(values), neighbours + 1, dtype=torch.float64, generator=generator)
+    draws = torch.arange(neighbours, device=values.device)
+    uniform = torch.rand(len(values), neighbours + 1, dtype=torch.float64, generator=generator, device=values.device)
     owner, draw = torch.nonzero(draws < degree[:, None], as_tuple=True)
     length = degree[owner]
     part, end = draw * length // neighbours, (draw + 1) * length // neighbours
@@ -78,6 +83,6 @@ def _draw(incoming: Incoming, values: Tensor, neighbours: int, generator: torch.
 
 def _among(values: Tensor, ordered: Tensor) -> Tensor:
     if not len(ordered):
-        return torch.zeros(len(values), dtype=torch.bool)
+        return torch.zeros_like(values, dtype=torch.bool)
     place = torch.searchsorted(ordered, values).clamp(max=len(ordered) - 1)
     return ordered[place] == values

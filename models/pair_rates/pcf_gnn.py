@@ -115,7 +115,7 @@ class PcfGnn(nn.Module):
         after = before.new_empty(len(rows), self.dim)
         parts = [
             self.layers[k - 1](before[own[each.nodes]], before, source, each, self._told(graph, each),
-                               int(graph.slot_of[rows[each.nodes[0]]]), graph.edges.exposure[each.edge])
+                               each.slot, graph.edges.exposure[each.edge])
             for each, source in zip(messages, sources, strict=True)
         ]
         return after.index_copy(0, torch.cat([each.nodes for each in messages]), torch.cat(parts))
@@ -125,20 +125,21 @@ class PcfGnn(nn.Module):
         edge, buckets = messages.edge, len(messages.nodes) * messages.relations
         relation, shown = graph.edges.relation[edge].long(), graph.edges.exposure[edge]
         expected = torch.where(relation < len(graph.pairs), graph.edges.clicks[edge] / graph.priors[relation], shown)
-        sums = torch.zeros(buckets, 2).index_add_(0, messages.bucket, torch.stack([expected, shown], dim=1))
+        sums = shown.new_zeros(buckets, 2).index_add_(0, messages.bucket, torch.stack([expected, shown], dim=1))
         lift = (sums[:, 0] + self.shrink).log() - (sums[:, 1] + self.shrink).log()
         return torch.stack([lift, sums[:, 1].log1p() / 10], dim=1)
 
     def _start(self, graph: PairGraph, rows: Tensor) -> Tensor:
         known = graph.seen[rows].float()[:, None]
         if self.training:
-            known = known * (torch.rand(len(rows), 1) >= DROPPED_VALUES)
+            known = known * (torch.rand(len(rows), 1, device=rows.device) >= DROPPED_VALUES)
         return self.slots[graph.slot_of[rows]] + known * F.embedding(rows, self.values, sparse=True)
 
     @torch.no_grad()
     def all_vectors(self, graph: PairGraph) -> Tensor:
         """[N, D] with (nearly) all neighbours, layer by layer, a bounded number of nodes at a time."""
-        rows, generator = torch.arange(graph.nodes), torch.Generator().manual_seed(0)
+        rows = torch.arange(graph.nodes, device=graph.device)
+        generator = torch.Generator(graph.device).manual_seed(0)
         vectors = self._start(graph, rows)
         for k in range(1, len(self.layers) + 1):
             parts = rows.split(FINAL_NODES)

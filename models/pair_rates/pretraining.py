@@ -1,37 +1,53 @@
 """Fits vectors and heads to the counted rates of a graph: early stopping on held-out pairs, resumed after being killed.
 
 A tenth of the pairs is held out of loss and messages; the epoch that predicts them best is kept. Each epoch draws from
-generators seeded by (seed, epoch), and its end is written as one checkpoint in one rename, so that a run that was
-killed and started again ends in the same weights as one that was not.
+generators seeded by (seed, epoch), whose states its checkpoints hold (models/distributed/run_checkpoint.py), so that a
+run that was killed and started again ends in the same weights as one that was not. The graph is moved to the device as
+a whole, neighbours are drawn there.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.atomic_write import aside
-from contracts.bundle.bundle import load_weights, save_weights
 from contracts.config.training import PairRates
 from contracts.errors import SluiceError
 from contracts.summaries.pair_rates import PretrainEpoch
+from models.distributed.run_checkpoint import Kept, RunCheckpoint, State
+from models.distributed.world import ALONE
 from models.optimisation.row_adam import RowAdam, row_gradient
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.loss import squared_sum, target
 from models.pair_rates.network import PairNetwork
+from models.training.loop import CHECKED
+from models.training.run_state import random_states, restore_random_states
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384
+SAMPLING = "sampling"  # the generator that draws neighbours
+CPU = torch.device("cpu")
 PLAIN = PairRates(weighting="n", pseudo_impressions=0.0)
 OnEpoch = Callable[[PretrainEpoch], None]
 OnBatch = Callable[[int, int], None]
+
+
+class PretrainProgress(Kept):
+    """`batch` batches of `epoch` are done, with a `total` of weighted losses over `weights`; `history` of the epochs
+    before it."""
+
+    epoch: int = 1
+    batch: int = 0
+    total: float = 0.0
+    weights: float = 0.0
+    history: tuple[PretrainEpoch, ...] = ()
+    best_epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,29 +61,27 @@ class Pretrained:
 
 
 def fit(
-    network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int, *, checkpoint: Path | None = None,
-    digest: str = "", on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
+    network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int, *, kept: RunCheckpoint | None = None,
+    on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None, device: torch.device = CPU,
 ) -> Pretrained:
-    """Leaves the weights of the best epoch in the network, in evaluation mode.
+    """Leaves the weights of the best epoch in the network, on the CPU, in evaluation mode.
 
-    A checkpoint of another `digest` is not used. `on_batch(done, all)` counts the batches of the epoch. Raises
-    SluiceError when the loss is not finite.
+    `kept` is where the run is taken up from and written to. `on_batch(done, all)` counts the batches of the epoch.
+    Raises SluiceError when the loss is not finite, and after a SIGTERM, when all is written.
     """
-    run = PretrainRun(network, graph, settings, seed)
-    if checkpoint is not None and checkpoint.exists():
-        run.restore(checkpoint, digest)
+    run = PretrainRun(network, graph, settings, seed, device)
+    now = run.take_up(kept)
     resumed, spent = len(run.history), 0.0
-    while not run.finished:
-        begin = time.perf_counter()
-        epoch = len(run.history) + 1
-        train_loss = run.epoch(epoch, on_batch)
-        spent += time.perf_counter() - begin
-        run.end(epoch, train_loss, run.evaluate(), time.perf_counter() - begin)
-        if checkpoint is not None:
-            run.save(checkpoint, digest)
-        if on_epoch:
-            on_epoch(run.history[-1])
-    network.load_state_dict(run.best)
+    with kept or contextlib.nullcontext():
+        while not run.finished:
+            begin = time.perf_counter()
+            train_loss = run.epoch(now, on_batch, kept)
+            spent += time.perf_counter() - begin
+            run.end(now.epoch, train_loss, run.evaluate(), time.perf_counter() - begin)
+            now = PretrainProgress(epoch=now.epoch + 1)
+            if on_epoch:
+                on_epoch(run.history[-1])
+    network.cpu().load_state_dict(run.best)
     network.eval()
     edges = len(run.train) * (len(run.history) - resumed)
     return Pretrained(tuple(run.history), run.best_epoch, edges / spent if spent else 0.0, resumed)
@@ -84,10 +98,12 @@ def hold_out(graph: PairGraph, seed: int) -> tuple[Tensor, Tensor]:
 class PretrainRun:
     """What one pre-training holds: the graph less its held-out edges, both optimisers, the best weights so far."""
 
-    def __init__(self, network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int) -> None:
-        self.network, self.whole, self.settings, self.seed = network, graph, settings, seed
-        _, self.holdout = hold_out(graph, seed)
-        self.graph = graph.without(self.holdout)
+    def __init__(
+        self, network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int, device: torch.device = CPU,
+    ) -> None:
+        self.network, self.settings, self.seed, self.device = network.to(device), settings, seed, device
+        _, holdout = hold_out(graph, seed)
+        self.whole, self.graph, self.holdout = graph.to(device), graph.without(holdout).to(device), holdout.to(device)
         self.train = self.graph.targets
         self.values = network.encoder.values
         dense = [parameter for parameter in network.parameters() if parameter is not self.values]
@@ -103,38 +119,55 @@ class PretrainRun:
         done = len(self.history)
         return done >= self.settings.epochs or done - self.best_epoch >= self.settings.patience
 
-    def epoch(self, epoch: int, on_batch: OnBatch | None, most_batches: int | None = None) -> float:
-        """Mean weighted loss of the training edges, of the first `most_batches` alone where that is given."""
-        torch.manual_seed(self.seed * 1000 + epoch)
-        generator = torch.Generator().manual_seed(self.seed * 1000 + epoch)
+    def epoch(
+        self, now: PretrainProgress, on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None,
+        most_batches: int | None = None,
+    ) -> float:
+        """Mean weighted loss of the training edges from where `now` stands, of the first `most_batches` alone where
+        that is given."""
+        order, drawn = self._drawn(now, kept)
         self.network.train()
-        batches = self.train[torch.randperm(len(self.train), generator=generator)].split(self.settings.batch_size)
-        batches = batches[:most_batches]
-        total = weights = 0.0
-        for number, edges in enumerate(batches, start=1):
-            self._set_rate((epoch - 1 + (number - 1) / len(batches)) / self.settings.epochs)
-            loss, weight = self._step(edges, generator)
-            if not np.isfinite(loss):
+        batches = order.split(self.settings.batch_size)[:most_batches]
+        sums = torch.tensor([now.total, now.weights], dtype=torch.float64, device=self.device)
+        for number, edges in enumerate(batches[now.batch :], start=now.batch + 1):
+            self._set_rate((now.epoch - 1 + (number - 1) / len(batches)) / self.settings.epochs)
+            sums += self._step(edges, drawn)
+            if (self.device.type != "cuda" or number % CHECKED == 0) and not np.isfinite(loss := float(sums[0])):
                 raise SluiceError(
-                    f"the pre-training loss is {loss} at batch {number} of epoch {epoch}; lower "
+                    f"the pre-training loss is {loss} at batch {number} of epoch {now.epoch}; lower "
                     f"pair_rates.learning_rate ({self.settings.learning_rate:g})"
                 )
-            total, weights = total + loss, weights + weight
             if on_batch:
                 on_batch(number, len(batches))
+            self._keep(kept, now.epoch, number, sums, drawn)
+        total, weights = sums.tolist()
         return total / weights
 
-    def _step(self, edges: Tensor, generator: torch.Generator) -> tuple[float, float]:
-        """One update; (sum of weighted losses, sum of weights)."""
+    def _drawn(self, now: PretrainProgress, kept: RunCheckpoint | None) -> tuple[Tensor, torch.Generator]:
+        """The order of the edges in this epoch, and what draws their neighbours from where `now` stands."""
+        seed = self.seed * 1000 + now.epoch
+        generator = torch.Generator().manual_seed(seed)
+        order = self.train[torch.randperm(len(self.train), generator=generator).to(self.device)]
+        if self.device.type != "cpu":
+            generator = torch.Generator(self.device).manual_seed(seed)
+        if kept is not None and now.batch:
+            generator.set_state(kept.read_own(SAMPLING, ALONE))
+            restore_random_states(kept, ALONE)
+        else:
+            torch.manual_seed(seed)
+        return order, generator
+
+    def _step(self, edges: Tensor, generator: torch.Generator) -> Tensor:
+        """One update; float64 (sum of weighted losses, sum of weights)."""
         self.values.grad = None
         self.adam.zero_grad()
         logits = self.network(self.graph, edges, self.graph, generator)
         rate, weight, spread = self._targets(self.graph, edges, self.settings)
-        total = squared_sum(logits, rate, weight / spread)
-        (total / weight.sum()).backward()
+        total, weights = squared_sum(logits, rate, weight / spread), weight.sum()
+        (total / weights).backward()
         self.adam.step()
         self.rows.step(*row_gradient(self.values.grad))  # type: ignore[arg-type]
-        return float(total.detach()), float(weight.sum())
+        return torch.stack([total.detach(), weights]).double()
 
     def _targets(self, graph: PairGraph, edges: Tensor, settings: PairRates) -> tuple[Tensor, Tensor, Tensor]:
         """(rate, weight, prior x (1 - prior)); the last makes losses of rare and common clicks alike."""
@@ -148,14 +181,14 @@ class PretrainRun:
         weighting and the target, so that settings can be compared by it. A graph of a single pair holds none out and is
         evaluated on that one."""
         self.network.eval()
-        total = weights = 0.0
-        generator = torch.Generator().manual_seed(self.seed)
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        generator = torch.Generator(self.device).manual_seed(self.seed)
         evaluated = self.holdout if len(self.holdout) else self.train
         for edges in evaluated.split(EVALUATION_EDGES):
             logits = self.network(self.graph, edges, self.whole, generator)
             rate, weight, spread = self._targets(self.whole, edges, PLAIN)
-            total += float(squared_sum(logits, rate, weight / spread))
-            weights += float(weight.sum())
+            sums += torch.stack([squared_sum(logits, rate, weight / spread), weight.sum()])
+        total, weights = sums.tolist()
         return total / max(weights, 1e-9)
 
     def _set_rate(self, progress: float) -> None:
@@ -171,30 +204,35 @@ class PretrainRun:
             PretrainEpoch(epoch=epoch, train_loss=train_loss, validation_loss=validation_loss, seconds=seconds))
         if epoch == min(self.history, key=lambda entry: entry.validation_loss).epoch:
             self.best_epoch = epoch
-            self.best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+            self.best = {name: tensor.to("cpu", copy=True) for name, tensor in self.network.state_dict().items()}
 
-    def save(self, path: Path, digest: str) -> None:
-        """Everything in one file: weights, the best ones, both optimisers' moments, and the history as JSON bytes."""
-        state = {"digest": digest, "history": [entry.plain() for entry in self.history], "best_epoch": self.best_epoch}
-        tensors = {"state": torch.frombuffer(bytearray(json.dumps(state).encode()), dtype=torch.uint8)}
-        tensors |= {f"now.{name}": tensor for name, tensor in self.network.state_dict().items()}
+    def _keep(
+        self, kept: RunCheckpoint | None, epoch: int, batch: int, sums: Tensor, drawn: torch.Generator
+    ) -> None:
+        wish = kept.wish(ALONE) if kept else 0.0
+        if kept is not None and wish:
+            total, weights = sums.tolist()
+            reached = PretrainProgress(epoch=epoch, batch=batch, total=total, weights=weights,
+                                       history=tuple(self.history), best_epoch=self.best_epoch)
+            kept.keep(wish, reached, self.state(drawn), ALONE, f"batch {batch} of epoch {epoch}")
+
+    def state(self, drawn: torch.Generator) -> State:
+        """Weights, the best ones, both optimisers' moments; generators."""
+        tensors = {f"now.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"rows.{name}": getattr(self.rows, name) for name in ("mean", "square", "seen")}
         for number, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{name}": tensor for name, tensor in moments.items()}
-        with aside(path) as draft:
-            save_weights(draft, {name: tensor.numpy() for name, tensor in tensors.items()})
+        return State({}, tensors, random_states() | {SAMPLING: drawn.get_state()})
 
-    def restore(self, path: Path, digest: str) -> None:
-        """Goes on where the checkpoint ended; one of another digest is left aside."""
-        tensors = {name: torch.from_numpy(array) for name, array in load_weights(path).items()}
-        state = json.loads(bytes(tensors.pop("state").numpy()))
-        if state["digest"] != digest:
-            return
-        self.history = [PretrainEpoch.model_validate(entry) for entry in state["history"]]
-        self.best_epoch = state["best_epoch"]
+    def take_up(self, kept: RunCheckpoint | None) -> PretrainProgress:
+        """Where the newest checkpoint stands, whose state is taken over; the start where there is none."""
+        found = kept.latest(PretrainProgress) if kept else None
+        if kept is None or found is None:
+            return PretrainProgress()
+        self.history, self.best_epoch = [*found.history], found.best_epoch
         groups: dict[str, dict[str, Tensor]] = {"now": {}, "best": {}, "rows": {}, "adam": {}}
-        for name, tensor in tensors.items():
+        for name, tensor in kept.read_dense().items():
             group, _, rest = name.partition(".")
             groups[group][rest] = tensor
         self.network.load_state_dict(groups["now"])
@@ -206,3 +244,4 @@ class PretrainRun:
             number, _, key = name.partition(".")
             adam["state"].setdefault(int(number), {})[key] = tensor
         self.adam.load_state_dict(adam)
+        return found

@@ -169,4 +169,4 @@ def _initialise(embedding: FusedEmbedding, pair_rates: PairRateFeatures, vectors
         reader = embedding.candidate if in_candidate else embedding.request
         first = int(reader.offsets[reader.places[slot.name]]) + 1
         start = pair_rates.starts[slot.name]
-        embedding.weight[first : first + slot.size - 1, : scaled.shape[1]] = scaled[start + 1 : start + slot.size]
+        embedding.put(first, scaled[start + 1 : start + slot.size])

@@ -23,7 +23,7 @@ from models.layers.position_bias import PositionBias
 from models.training.loop import FitResult, Loop, OnBatch, OnEpoch
 from models.training.precision import half_precision
 from models.training.prior_weight import weigh_prior
-from models.training.unknown_ids import UnknownIds
+from models.training.unknown_ids import UnknownIds, dropped_shares
 
 LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
 Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
@@ -40,18 +40,17 @@ def fit(
     and validation says how much popularity counts beside what was learned.
     `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
     """
-    _prepare(network, train)
-    if settings.item_prior:
-        _count_popularity(network, train)
+    trained = any(parameter.requires_grad for parameter in network.parameters())
+    bias = PositionBias(positions if trained else 0)
+    _prepare(network, train, bias, settings.item_prior)
     if settings.batch_norm:
         batch_norm.shrink_embeddings(network)
     carried = start(network) if start else None
     if settings.batch_norm and not carried:
         batch_norm.insert(network)
-    trained = any(parameter.requires_grad for parameter in network.parameters())
-    bias = PositionBias(positions if trained else 0)
-    bias.start_at(train)
-    change = UnknownIds(train.spec, train, validation) if trained and settings.unknown_ids else None
+    change = None
+    if trained and settings.unknown_ids:
+        change = UnknownIds(train.spec, data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation)))
     loss = ClickLoss(network, bias, settings.label_smoothing)
     half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
@@ -70,7 +69,9 @@ def fit_towers(
     kept: RunCheckpoint | None = None,
 ) -> FitResult:
     """On the sampled softmax of clicks against the items shown, for `tower_epochs`; all else as `fit`."""
-    _prepare(two_tower, train, start)
+    _prepare(two_tower, train)
+    if start:
+        start(two_tower)
     loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch, kept=kept)
 
@@ -81,22 +82,28 @@ def fit_pre_ranker(
     on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None,
 ) -> FitResult:
     """As `fit_towers`, for the pre-ranker on frozen tower vectors and log loss."""
-    _prepare(pre_ranker, train, start)
     bias = PositionBias(positions)
-    bias.start_at(train)
+    _prepare(pre_ranker, train, bias)
+    if start:
+        start(pre_ranker)
     loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch, bias, kept)
 
 
-def _prepare(network: nn.Module, train: ExampleSet, start: Start | None = None) -> None:
+def _prepare(
+    network: nn.Module, train: ExampleSet, bias: PositionBias | None = None, popularity: bool = False
+) -> None:
+    """What the training window says before training; of several processes the first alone reads it, and the loop gives
+    its weights to all."""
+    data_parallel.by_first(lambda: _counted(network, train, bias, popularity))
+
+
+def _counted(network: nn.Module, train: ExampleSet, bias: PositionBias | None, popularity: bool) -> None:
     network.prepare(train)  # type: ignore[operator]
-    if start:
-        start(network)
-
-
-def _count_popularity(network: nn.Module, train: ExampleSet) -> None:
+    if bias is not None:
+        bias.start_at(train)
     for module in network.modules():
-        if isinstance(module, ItemPrior):
+        if popularity and isinstance(module, ItemPrior):
             module.start_at(train)
 
 

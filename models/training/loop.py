@@ -20,8 +20,9 @@ from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.summaries.train import EpochFigures
 from models.distributed import data_parallel
-from models.distributed.run_checkpoint import STOP, Progress, RunCheckpoint
+from models.distributed.run_checkpoint import Progress, RunCheckpoint
 from models.examples.batches import Batch, ExampleSet
+from models.examples.prefetch import arriving
 from models.layers.position_bias import PositionBias
 from models.optimisation.learning_rate import Patience, Schedule, rate
 from models.optimisation.optimisers import Optimisers
@@ -71,7 +72,8 @@ class Loop:
         self.optimisers = Optimisers(trained, settings, self.world)
         self.parameters = self.optimisers.parameters
         if self.world.size > 1:
-            data_parallel.same_start(self.optimisers.dense)
+            counted = [buffer for buffer in self.loss.buffers() if buffer.is_floating_point()]
+            data_parallel.same_start([*self.optimisers.dense, *counted])
 
     def weigh_rows(self, train: ExampleSet, strength: float, paced: bool) -> None:
         """Gives the rows of the embeddings their penalty and pace, by how often the training window has them."""
@@ -105,10 +107,12 @@ class Loop:
         for epoch in range(past.epoch, (self.epochs if self.parameters else 1) + 1):
             now = past if epoch == past.epoch else Progress(epoch=epoch, history=tuple(history))
             start = time.perf_counter()
-            train_loss = self._train_loss(train, now, on_batch, kept, best.weights)
+            reached = self._train(train, now, on_batch, kept, best.weights)
             seconds = time.perf_counter() - start
             spent += seconds
-            entry = self._figures(epoch, train_loss, validation, start)
+            entry = self._figures(epoch, reached.mean, validation, start)
+            if kept:
+                self._keep_after_validation(kept, reached, best.weights)
             history.append(entry)
             if on_epoch:
                 on_epoch(entry)
@@ -120,20 +124,23 @@ class Loop:
                 best.restore()
         best.restore()
         self.optimisers.restore()
-        if kept:
-            kept.clear()
         self.loss.cpu().eval()
         values = bias.values().tolist() if bias else []
         return FitResult(history, best.epoch, time.perf_counter() - begin, train.rows * len(history) / spent, values)
 
-    def _train_loss(
+    def _train(
         self, train: ExampleSet, now: Progress, on_batch: OnBatch | None, kept: RunCheckpoint | None,
         weights: Mapping[str, Tensor],
-    ) -> float:
-        """Mean of the epoch; where nothing is trained, that of the window as the network stands."""
+    ) -> Progress:
+        """The end of the epoch; where nothing is trained, with the loss of the window as the network stands."""
         if not self.parameters:
-            return self._evaluate(train).loss
+            return now.model_copy(update={"total": self._evaluate(train).loss, "count": 1.0})
         return self._epoch(train, now, on_batch, kept, weights)
+
+    def _keep_after_validation(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
+        """After an epoch's validation, during which nobody was asked; a run taken up there validates again."""
+        self.wish, = data_parallel.total([kept.wish(self.world)], self.device, self.world)
+        self._keep(kept, reached, weights)
 
     def _figures(self, epoch: int, train_loss: float, validation: ExampleSet, start: float) -> EpochFigures:
         if self.world.size > 1:
@@ -154,18 +161,21 @@ class Loop:
     def _epoch(
         self, train: ExampleSet, now: Progress, on_batch: OnBatch | None, kept: RunCheckpoint | None,
         weights: Mapping[str, Tensor],
-    ) -> float:
-        """From where `now` stands in the epoch; `weights` are the best so far."""
+    ) -> Progress:
+        """From where `now` stands in the epoch to its end; `weights` are the best so far."""
         self.loss.train()
         size, (rank, world), epoch = self.settings.batch_rows(train.rows), self.world, now.epoch
         batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
         expected = -(-train.rows // size)
         total: Tensor | float = now.total
-        count = now.count
-        for number, batch in enumerate(itertools.islice(batches, now.batch, None), start=now.batch + 1):
+        count, number = now.count, now.batch
+        if number:
+            self.set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
+        coming = arriving(itertools.islice(batches, now.batch, None), self.device)
+        for number, batch in enumerate(coming, start=now.batch + 1):
             self.set_rate((epoch - 1 + (number - 1) / expected) / self.epochs)
             self.wish = kept.wish(self.world) if kept else 0.0
-            value, terms = self.step(batch.pinned(self.device).to(self.device))
+            value, terms = self.step(batch)
             total, count = total + value, count + terms
             if (self.device.type != "cuda" or number % CHECKED == 0) and not np.isfinite(float(total)):
                 raise SluiceError(
@@ -176,16 +186,13 @@ class Loop:
             if on_batch:
                 on_batch(number, max(expected, number))
             if kept and self.wish:
-                reached = now.model_copy(update={"batch": number, "total": float(total), "count": count})
-                self._write(kept, reached, weights)
-        return float(total) / max(count, 1.0)
+                self._keep(kept, _reached(now, number, total, count), weights)
+        return _reached(now, number, total, count)
 
-    def _write(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
-        kept.write(reached, RunState(self.loss, self.optimisers, self.world).of(weights), self.world)
-        if self.wish >= STOP:
-            raise SluiceError(
-                f"training was told to stop (SIGTERM) after batch {reached.batch} of epoch {reached.epoch}; "
-                f"{kept.folder} holds a checkpoint, from which `sluice train --resume` goes on")
+    def _keep(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
+        if self.wish:
+            state = RunState(self.loss, self.optimisers, self.world).of(weights)
+            kept.keep(self.wish, reached, state, self.world, f"batch {reached.batch} of epoch {reached.epoch}")
 
     def set_rate(self, progress: float) -> None:
         """`progress` from 0 to 1 of the planned epochs."""
@@ -215,3 +222,7 @@ class Loop:
         if np.isfinite(found.loss) and found.terms:
             self.optimisers.step()
         return found.loss, found.terms
+
+
+def _reached(now: Progress, batch: int, total: Tensor | float, count: float) -> Progress:
+    return now.model_copy(update={"batch": batch, "total": float(total), "count": count})

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from models.distributed.data_parallel import by_first
 from models.examples.batches import ExampleSet
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import as_drawn
@@ -28,22 +29,29 @@ LEAST = 0.1  # among items of one popularity the order is still what the ranker 
 @torch.no_grad()
 def weigh_prior(network: nn.Module, position_bias: nn.Module, validation: ExampleSet) -> float:
     """Damps the network, on the CPU and in evaluation mode, and returns a'; one that cannot `rescale` what it learned,
-    or has no prior, is left alone."""
+    or has no prior, is left alone. Of several processes the first reads the rows, and all damp."""
     priors = [module for module in network.modules() if isinstance(module, ItemPrior) and module.logit.any()]
     if len(priors) != 1 or not hasattr(network, "rescale"):
         return 1.0
+    share, level = by_first(lambda: _borne_out(network, priors[0], position_bias, validation))
+    if share < 1.0:
+        network.rescale(share, (1.0 - share) * level)  # type: ignore[operator]
+    return share
+
+
+def _borne_out(
+    network: nn.Module, item_prior: ItemPrior, position_bias: nn.Module, validation: ExampleSet
+) -> tuple[float, float]:
+    """a' and mean g."""
     parts = []
     for batch in validation.batches(BATCH):
-        prior = priors[0](batch.candidate)
+        prior = item_prior(batch.candidate)
         added = network(batch.request, batch.candidate) - prior
         rest = as_drawn(prior + position_bias(batch.position), batch)
         together = batch.user if validation.spec.has_users else batch.row
         parts.append([together.numpy(), *(part.double().numpy() for part in (batch.label, added, rest))])
     groups, labels, learned, known = (np.concatenate(part) for part in zip(*parts, strict=True))
-    share = borne_out(labels, learned, known, groups)
-    if share < 1.0:
-        network.rescale(share, (1.0 - share) * float(learned.mean()))  # type: ignore[operator]
-    return share
+    return borne_out(labels, learned, known, groups), float(learned.mean())
 
 
 def borne_out(labels: np.ndarray, learned: np.ndarray, known: np.ndarray, groups: np.ndarray | None = None) -> float:

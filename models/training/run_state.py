@@ -1,7 +1,8 @@
 """The tensors of a training run that a checkpoint keeps, and how they come back, in as many processes as there are now.
 
-Moments, parameters, running statistics, and the best weights so far. What chance draws after a checkpoint (dropout,
-ids made unknown) is drawn anew, so that a run taken up is an undisturbed one but for that.
+Moments, parameters, running statistics, the best weights so far, and the states of torch's random generators, so that a
+run taken up by as many processes on a like machine ends in the bits of an undisturbed one. Another number of processes
+has no states to go on from: what chance draws after the checkpoint (dropout, ids made unknown) is drawn anew.
 """
 
 from __future__ import annotations
@@ -12,11 +13,25 @@ import torch
 from torch import Tensor, nn
 
 from models.distributed.kept_tensor import kept_copy
-from models.distributed.run_checkpoint import Progress, RunCheckpoint, State
+from models.distributed.run_checkpoint import Kept, Progress, RunCheckpoint, State
 from models.distributed.world import World
 from models.optimisation.optimisers import Optimisers
 
 BEST, BUFFER = "best.", "buffer."
+RANDOM, RANDOM_GPU = "random", "random_gpu"
+
+
+def random_states() -> dict[str, Tensor]:
+    """Of torch's global generators, uint8: those of the CPU and, where it is in use, of this process's GPU."""
+    states = {RANDOM: torch.get_rng_state()}
+    return states | {RANDOM_GPU: torch.cuda.get_rng_state()} if torch.cuda.is_initialized() else states
+
+
+def restore_random_states(kept: RunCheckpoint, world: World) -> None:
+    """As `random_states` had them; a run that goes on on another device draws anew there."""
+    torch.set_rng_state(kept.read_own(RANDOM, world))
+    if torch.cuda.is_initialized() and kept.has_own(RANDOM_GPU, world):
+        torch.cuda.set_rng_state(kept.read_own(RANDOM_GPU, world))
 
 
 class RunState:
@@ -31,16 +46,20 @@ class RunState:
         rows = self.optimisers.rows_state() | {BEST + name: best[name] for name in tables & set(best)}
         dense = self.optimisers.dense_state() | {BEST + name: best[name] for name in set(best) - tables}
         buffers = {BUFFER + name: buffer for name, buffer in self._buffers().items()}
-        return State(rows, dense | buffers)
+        return State(rows, dense | buffers, random_states())
 
-    @torch.no_grad()
     def take_up(self, kept: RunCheckpoint | None, best: dict[str, Tensor], seed: int) -> Progress:
         """Takes over the newest checkpoint and fills `best`; returns where it stands, the start where there is none."""
-        found = kept.latest() if kept else None
+        found = kept.latest(Progress) if kept else None
         if kept is None or found is None:
-            if kept:
-                kept.clear()
             return Progress()
+        torch.manual_seed(seed + self.world.rank + 1000 * (found.batch + 1))
+        self.load(kept, found, best)
+        return found
+
+    @torch.no_grad()
+    def load(self, kept: RunCheckpoint, found: Kept, best: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Takes over all but where the newest checkpoint stands, and returns its dense tensors."""
         dense = kept.read_dense()
         self.optimisers.load_dense(dense)
         for name, buffer in self._buffers().items():
@@ -51,8 +70,9 @@ class RunState:
                          for name, tensor in self.loss.state_dict().items()})
         for name, target in self.of(best).rows.items():
             kept.read_rows(name, target, found.processes, self.world)
-        torch.manual_seed(seed + self.world.rank + 1000 * (found.batch + 1))
-        return found
+        if found.processes == self.world.size:
+            restore_random_states(kept, self.world)
+        return dense
 
     def _tables(self) -> set[str]:
         weights = [adam.weight for adam in self.optimisers.row_adams]

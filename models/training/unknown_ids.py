@@ -12,6 +12,8 @@ cross with a part of the user by the user's draw. Lists and histories stay as th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -20,19 +22,26 @@ from models.examples.batches import Batch, ExampleSet, FeatureBlock
 
 FLOOR = 0.01
 SIDES = ("user", "item", "context")
+KEYED = {"categorical", "cross"}
+BLOCKS: tuple[BlockName, ...] = ("request", "candidate")
+
+
+def dropped_shares(spec: FeatureSpec, train: ExampleSet, validation: ExampleSet) -> dict[str, float]:
+    """Of every slot of one keyed id, by the formula above."""
+    return {slot.name: _dropped(slot, train, validation) for _, slot in _slots(spec)}
+
+
+def _slots(spec: FeatureSpec) -> list[tuple[BlockName, IdSlot]]:
+    return [(block, slot) for block in BLOCKS for slot in spec.block_ids(block)
+            if slot.width == 1 and spec.by_name[slot.field].kind in KEYED]
 
 
 class UnknownIds:
-    """`shares`: slot -> share of its ids that is dropped."""
+    """`shares`: slot -> share of its ids that is dropped, as `dropped_shares` finds them."""
 
-    def __init__(self, spec: FeatureSpec, train: ExampleSet, validation: ExampleSet) -> None:
-        keyed = {"categorical", "cross"}
-        blocks: tuple[BlockName, ...] = ("request", "candidate")
-        slots = [(block, slot) for block in blocks for slot in spec.block_ids(block)
-                 if slot.width == 1 and spec.by_name[slot.field].kind in keyed]
-        self.shares = {slot.name: _dropped(slot, train, validation) for _, slot in slots}
+    def __init__(self, spec: FeatureSpec, shares: Mapping[str, float]) -> None:
         self._request, self._candidate = (
-            _Columns([slot for of, slot in slots if of == block], self.shares, spec) for block in blocks)
+            _Columns([slot for of, slot in _slots(spec) if of == block], shares, spec) for block in BLOCKS)
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with some ids unknown; draws come from torch's global generator of the batch's device."""
@@ -44,7 +53,7 @@ class UnknownIds:
 class _Columns:
     """The columns of one block's slots, the draw that decides each and its share."""
 
-    def __init__(self, slots: list[IdSlot], shares: dict[str, float], spec: FeatureSpec) -> None:
+    def __init__(self, slots: list[IdSlot], shares: Mapping[str, float], spec: FeatureSpec) -> None:
         self.columns = torch.tensor([slot.start for slot in slots], dtype=torch.int64)
         self.draws = torch.tensor([SIDES.index(_side(slot, spec)) for slot in slots], dtype=torch.int64)
         self.shares = torch.tensor([shares[slot.name] for slot in slots])

@@ -30,20 +30,21 @@ def evaluated(
 ) -> Validated:
     """The same in every process; AUC and GAUC where clicks are what is learned."""
     loss.eval()
-    total = count = 0.0
-    seen: list[tuple[np.ndarray, ...]] = []
+    total, count = torch.zeros((), dtype=torch.float64, device=device), 0.0
+    seen: list[tuple[Tensor, Tensor, Tensor]] = []
     for batch, mine in _dealt(examples.batches(BATCH), world):
-        value, terms = loss_of(loss, batch.to(device), half)
+        value, terms = loss_of(loss, batch.pinned(device).to(device), half)
         if not mine:
             continue
-        total, count = total + float(value), count + terms
+        total, count = total + value, count + terms
         if isinstance(loss, ClickLoss):
-            seen.append(tuple(part.cpu().numpy() for part in (batch.label, loss.logits, batch.user)))
-    total, count = data_parallel.total([total, count], device, world)
-    mean = total / max(count, 1.0)
+            seen.append((batch.label, loss.logits, batch.user))
+    mean_of = data_parallel.total([float(total), count], device, world)
+    mean = mean_of[0] / max(mean_of[1], 1.0)
     if not isinstance(loss, ClickLoss):
         return Validated(mean)
-    parts = zip(*data_parallel.gathered(seen, world), strict=True)
+    arrays = [tuple(part.cpu().numpy() for part in parts) for parts in seen]
+    parts = zip(*data_parallel.gathered(arrays, world), strict=True)
     labels, logits, users = (np.concatenate(part) for part in parts)
     return validated(mean, labels, logits, users, monitor)
 

@@ -84,12 +84,13 @@ class WarmStart:
             old = build(self.parent.spec, self.parent.config)
         checkpoint.load(old, path)
         rows = self._rows(network, old)
+        own = {key: places[network.embedding.own] for key, places in rows.items()}  # type: ignore[union-attr,index]
         columns = input_columns(old, self.parent.spec), input_columns(network, self.spec)
         before, anew = dict(old.named_parameters()), []
         for key, parameter in network.named_parameters():
             if key.startswith(PAIR_RATES):
                 continue
-            axes = self._axes(key, before.get(key), parameter, rows, columns)
+            axes = self._axes(key, before.get(key), parameter, own, columns)
             if axes is None:
                 anew.append(key)
             else:
@@ -136,7 +137,7 @@ class WarmStart:
 
 
 def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np.ndarray]) -> np.ndarray:
-    rows = np.full(len(new.weight), NEW, dtype=np.int64)
+    rows = np.full(new.table_rows, NEW, dtype=np.int64)
     before = {slot.name: start for slot, start in _starts(old)}
     for slot, start in _starts(new):
         if slot.name in before:
