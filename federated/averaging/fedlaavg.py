@@ -18,8 +18,9 @@ says so to all of them.
 
 With submodels g_i is a sparse map row -> vector. A difference lies on its old rows and its new ones, so both must be
 declared; what was not declared in a round stays as it was. Dense parts are divided by N, a row by the number of clients
-that hold it, or cold rows would freeze. What is sent is rounded and clipped: a client remembers what it **sent**, so
-that the server's mean is the mean of the clients' memories, and the rest follows with the next upload.
+that hold it, or cold rows would freeze; N are the clients that came, not the keys that were published. What is sent is
+rounded and clipped: a client remembers what it **sent**, so that the server's mean is the mean of the clients'
+memories, and the rest follows with the next upload.
 """
 
 from __future__ import annotations
@@ -113,14 +114,16 @@ class GradientMemory:
 
 @dataclass
 class LatestAverage:
-    """The server's side: the model `dense` [D] and `rows` [space, width] of a `population` of N clients, moved at
-    `rate` gamma. `holders` [space]: how many clients hold each row."""
+    """The server's side: the model `dense` [D] and `rows` [space, width], moved at `rate` gamma. `clients` N (None: the
+    whole `population`) were there when it was counted how many of them hold each row, `holders` [space]; where more
+    than those have sent something, N and the holders grow in proportion."""
 
     dense: np.ndarray
     rows: np.ndarray
     population: int
     rate: float
     holders: np.ndarray
+    clients: int | None = None
     seen: np.ndarray = field(init=False)
     accepted: np.ndarray = field(init=False)
 
@@ -156,8 +159,10 @@ class LatestAverage:
         """Sums of the differences of the clients whose uploads arrived: `dense` [D] and `rows` [space, width]."""
         self.note_seen(number, clients)
         self.accepted[list(clients)] = number
-        self._mean_dense += dense / self.population
+        counted = self.population if self.clients is None else self.clients
+        self._mean_dense += dense / counted
         if rows is not None:
             self._mean_rows += rows / np.maximum(self.holders, 1)[:, None]
-        self.dense = self.dense - self.rate * self._mean_dense
-        self.rows = self.rows - self.rate * self._mean_rows
+        rate = self.rate / max(1.0, np.count_nonzero(self.accepted) / counted)
+        self.dense = self.dense - rate * self._mean_dense
+        self.rows = self.rows - rate * self._mean_rows

@@ -17,16 +17,21 @@ from safetensors.numpy import load, save
 from contracts.atomic_write import durable
 from contracts.errors import ProtocolError
 from federated.clients import client_files
+from federated.device.eligibility import Eligible, always, require_eligible
 from federated.device.own_client import client_of
 from federated.protocol.messages import RUN, Message, Phase
+from federated.rounds.public_setup import public_setup
 
 
 class Device:
     """Client `number` of a prepared folder, for one setting. `unmasked`: whether it trains where the setting has no
-    masks."""
+    masks; `eligible`: whether it takes part in a round that begins now."""
 
-    def __init__(self, folder: Path, setting: str, number: int, unmasked: bool = False) -> None:
-        self._client = client_of(folder, setting, number)
+    def __init__(
+        self, folder: Path, setting: str, number: int, unmasked: bool = False, eligible: Eligible = always
+    ) -> None:
+        self._eligible = eligible
+        self._client = client_of(public_setup(folder, setting), folder, number)
         self._memory = client_files.client(folder, number) / f"round-{setting}.safetensors"
         if not self._client.plan.masked and not unmasked:
             raise ProtocolError(f"setting {setting!r} has no masks, so that the server would see this client's update; "
@@ -34,7 +39,9 @@ class Device:
 
     def handle(self, phase: Phase, message: Message) -> Message:
         """The reply; what the client remembers is on the disk before it leaves. Raises ProtocolError on a refusal."""
-        reply, memory = self._client.handle(phase, message, self._of_its_run(phase, message))
+        remembered = self._of_its_run(phase, message)
+        require_eligible(self._eligible, message, remembered)
+        reply, memory = self._client.handle(phase, message, remembered)
         with durable(self._memory) as draft:
             draft.write_bytes(save({name: np.asarray(value, order="C") for name, value in memory.items()}))
         return reply

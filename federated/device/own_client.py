@@ -12,28 +12,33 @@ from federated.protocol.gradient_store import GradientStore
 from federated.protocol.round_client import RoundClient
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.score_histograms import HistogramTrainer
-from federated.rounds.settings import HISTOGRAMS, local_settings
+from federated.rounds.settings import COUNTING, HISTOGRAMS, local_settings
 
-CACHED = 4096  # one process may play them all
-
-
-@lru_cache(maxsize=16)
-def _setup(folder: Path, setting: str) -> PublicSetup:
-    return public_setup(folder, setting)
+SETTINGS, CLIENTS = 16, 4096  # that one process keeps
 
 
-@lru_cache(maxsize=CACHED)
-def client_of(folder: Path, setting: str, number: int) -> RoundClient:
-    """The client of a number in a prepared folder, for a setting or for the last round (HISTOGRAMS)."""
-    setup = _setup(folder, setting)
-    plan, config = setup.plan, setup.config
+def client_of(setup: PublicSetup, folder: Path, number: int) -> RoundClient:
+    """The client of a number in the prepared folder that the setup was read from."""
+    plan, config, setting = setup.plan, setup.config, setup.setting
     identity = client_files.read_identity(folder, number) if plan.identities else None
-    if setting == HISTOGRAMS:
+    if setting in COUNTING:
         later = client_files.read_client(folder, number, client_files.LATER)
-        return RoundClient(plan, HistogramTrainer(setup.networks, setup.space.spec, later), None, identity=identity)
-    trainer = ClientTrainer(
-        setup.space, config, local_settings(setting, config), client_files.read_client(folder, number), number)
+        trainer = HistogramTrainer(setup.networks, setup.space.spec, later, setting == HISTOGRAMS)
+        return RoundClient(plan, trainer, None, identity=identity)
+    own = client_files.read_client(folder, number)
     answers = FirstAnswers(client_files.memory(folder, number) / "answers", setup.names)
     memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
     gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
-    return RoundClient(plan, trainer, answers, gradients, identity)
+    trainer_of = ClientTrainer(setup.space, config, local_settings(setting, config), own, number)
+    return RoundClient(plan, trainer_of, answers, gradients, identity)
+
+
+class OwnClients:
+    """Clients that one process plays, each read once: while this lives it does not look at their files again."""
+
+    def __init__(self) -> None:
+        self._setup = lru_cache(maxsize=SETTINGS)(public_setup)
+        self.of = lru_cache(maxsize=CLIENTS)(self._of)
+
+    def _of(self, folder: Path, setting: str, number: int) -> RoundClient:
+        return client_of(self._setup(folder, setting), folder, number)

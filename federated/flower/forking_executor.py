@@ -2,7 +2,8 @@
 
 Flower starts a Python process for every message, which imports torch and this package before it does anything: seconds
 of a core, nine times a round. Here a fork server (multiprocessing's) imports them once; a message then costs a fork.
-What is forked is still a process of its own: it ends with its message and shares no memory with the next.
+What is forked is still a process of its own: it ends with its message and shares no memory with the next. The archive
+of a run is unpacked once and not for every message, which is three hundred files.
 
 A module that is imported already is not imported again from what a run ships, so a node handles messages by the code
 that is installed on it. That is no defence: what is imported later may still come from the run.
@@ -10,17 +11,24 @@ that is installed on it. That is no defence: what is imported later may still co
 
 from __future__ import annotations
 
+import hashlib
 import os
 from multiprocessing import active_children, get_context
+from pathlib import Path
 
+from flwr.cli.install import install_from_fab
 from flwr.supercore.cli.flower_superexec import flower_superexec
 from flwr.supercore.constant import TaskType
 from flwr.supercore.superexec import run_superexec
 from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResult, SubprocessExecutor
 from flwr.supercore.tls import validate_and_resolve_root_certificates
-from flwr.supernode.runtime.run_clientapp import run_clientapp
+from flwr.supercore.utils import get_flwr_home
+from flwr.supernode.runtime import run_clientapp as runtime
 
-PRELOADED = ["federated.flower.client_app", "flwr.supernode.runtime.run_clientapp"]
+from contracts.atomic_write import durable
+
+PRELOADED = ["federated.flower.client_app", runtime.__name__, "httpcore", "numpy.ma"]  # the last two on first use
+UNPACKED = "unpacked"
 POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 0.05
 
 
@@ -44,11 +52,24 @@ class ForkingExecutor(SubprocessExecutor):
 
 def handle(spec: ExecutionSpec) -> None:
     """One message, in a process of its own."""
-    run_clientapp(
+    vars(runtime)[install_from_fab.__name__] = unpacked
+    runtime.run_clientapp(
         runtime_api_address=spec.runtime_api_address, token=spec.token, insecure=spec.insecure,
         certificates=validate_and_resolve_root_certificates(spec.root_certificates_path, spec.insecure),
         runtime_dependency_install=spec.runtime_dependency_install,
     )
+
+
+def unpacked(archive: bytes, install_dir: Path | None = None, skip_prompt: bool = False) -> Path:
+    """Where Flower has unpacked and checked the archive, the first time that it is asked for on this node."""
+    known = get_flwr_home() / UNPACKED / hashlib.sha256(archive).hexdigest()
+    if known.exists() and (there := Path(known.read_text(encoding="utf-8"))).is_dir():
+        return there
+    there = install_from_fab(archive, install_dir, skip_prompt)
+    known.parent.mkdir(parents=True, exist_ok=True)
+    with durable(known) as draft:
+        draft.write_text(str(there), encoding="utf-8")
+    return there
 
 
 def main() -> None:

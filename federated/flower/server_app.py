@@ -33,9 +33,9 @@ from federated.flower.stragglers import Closing
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.public_setup import PublicSetup, public_setup
-from federated.rounds.score_histograms import COUNTED, Histograms
+from federated.rounds.score_histograms import AT_THE_END, COUNTED, Histograms
 from federated.rounds.setting_figures import round_line
-from federated.rounds.settings import HISTOGRAMS, server_optimizer
+from federated.rounds.settings import COUNTING, HISTOGRAMS, SCORES, server_optimizer
 from federated.rounds.training import BEST, FederatedRun
 
 LOG = logging.getLogger(__name__)
@@ -54,11 +54,11 @@ def main(grid: Grid, context: Context) -> None:
     wait_for_clients(seats, int(context.run_config["nodes"]) or setup.plan.clients)
     training = started(setup, seats, folder / "runs" / f"{setting}-flower")
     rounds = int(context.run_config["rounds"]) or setup.config.federated.of(setting).rounds
-    scores = ClientScores(public_setup(folder, HISTOGRAMS), seats)
+    scores = ClientScores(folder, seats)
     training.run(rounds, scores.evaluate, setup.config.federated.evaluate_every,
                  lambda entry: LOG.info(round_line(entry)))
     sent, best = mean_of_rounds([entry.bytes for entry in training.history]), load_weights(training.folder / BEST)
-    counted = scores.of_model(np.array(best["rows"]), np.array(best["dense"]))
+    counted = scores.at_the_end(np.array(best["rows"]), np.array(best["dense"]))
     if counted:
         with aside(training.folder / COUNTED) as draft:
             save_weights(draft, together(counted).arrays())
@@ -71,37 +71,35 @@ def main(grid: Grid, context: Context) -> None:
 
 
 class ClientScores:
-    """Histograms of later rows over the nodes that are there. Empty where nothing but a ranker is trained: there is no
-    bundle to make."""
+    """What nodes that are there count of their later rows. Nothing where a ranker alone is trained: there is no bundle
+    to make."""
 
-    def __init__(self, setup: PublicSetup, seats: Seats) -> None:
-        federated = setup.config.federated
-        self._setup, self._wanted, self._seats = setup, federated.retrieval, seats
-        self._exchange = FlowerExchange(
-            seats.grid, seats, federated.timeout, ByteCount(), LOG.warning, HISTOGRAMS, seats.closing)
+    def __init__(self, folder: Path, seats: Seats) -> None:
+        self._setups = {counts: public_setup(folder, counts) for counts in COUNTING}
+        self._wanted, self._seats = self._setups[SCORES].config.federated.retrieval, seats
         self._numbers = count(1)
-        self._best: tuple[float, np.ndarray, np.ndarray, list[Histograms]] | None = None
-
-    def of_model(self, rows: np.ndarray, dense: np.ndarray) -> list[Histograms]:
-        """One for each cohort; the model that was evaluated best is not counted again. Raises RoundAbandoned when too
-        few nodes are left."""
-        if not self._wanted:
-            return []
-        if self._best is not None and np.array_equal(self._best[1], rows) and np.array_equal(self._best[2], dense):
-            return self._best[3]
-        return count_scores(self._setup, self._exchange, self._seats.there(), rows, dense, next(self._numbers))
 
     def evaluate(self, rows: np.ndarray, dense: np.ndarray) -> dict[str, float]:
         """AUC over all nodes' later rows, nothing where it cannot be had this time."""
         try:
-            counted = self.of_model(rows, dense)
+            counted = self._counted(SCORES, rows, dense, next(self._numbers))
         except RoundAbandoned as error:
             LOG.warning("no evaluation: %s", error)
             return {}
         auc = together(counted).auc() if counted else None
-        if auc is not None and (self._best is None or auc > self._best[0]):
-            self._best = auc, rows.copy(), dense.copy(), counted
         return {} if auc is None else {"auc_validation": auc}
+
+    def at_the_end(self, rows: np.ndarray, dense: np.ndarray) -> list[Histograms]:
+        """With the counts of items, one for each cohort. Raises RoundAbandoned when too few nodes are left."""
+        return self._counted(HISTOGRAMS, rows, dense, AT_THE_END)
+
+    def _counted(self, counts: str, rows: np.ndarray, dense: np.ndarray, number: int) -> list[Histograms]:
+        if not self._wanted:
+            return []
+        setup = self._setups[counts]
+        exchange = FlowerExchange(
+            self._seats.grid, self._seats, setup.plan.timeout, ByteCount(), LOG.warning, counts, self._seats.closing)
+        return count_scores(setup, exchange, self._seats.there(), rows, dense, number)
 
 
 def started(setup: PublicSetup, seats: Seats, folder: Path) -> FederatedRun:

@@ -19,7 +19,8 @@ from contracts.errors import ConfigError, DataError
 from contracts.summaries import summary
 from contracts.summaries.federated import FederateSummary, SettingFigures
 from federated.clients import client_files, prepare
-from federated.flower.client_app import app
+from federated.device.own_client import OwnClients
+from federated.flower.client_app import app_of
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.jobs import model_parts
@@ -27,7 +28,7 @@ from federated.jobs.simulate import OnProgress, simulate_settings
 from federated.protocol.byte_count import ByteCount
 from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.public_setup import PublicSetup, public_setup
-from federated.rounds.score_histograms import COUNTED, Histograms
+from federated.rounds.score_histograms import AT_THE_END, COUNTED, Histograms
 from federated.rounds.setting_figures import ledger_figures, side_by_side
 from federated.rounds.settings import HISTOGRAMS
 from federated.rounds.training import BEST
@@ -77,9 +78,10 @@ def write_parts(config: Config, out: Artifacts, folder: Path) -> Artifacts:
     """From the best round of the served setting; calibration comes from one more round over all clients."""
     setup, clients = public_setup(folder, HISTOGRAMS, config), range(client_files.count(folder))
     stored = load_weights(folder / "runs" / config.federated.served / BEST)
-    grid = InProcessGrid(app, {node: node for node in clients}, {"folder": str(folder), "setting": HISTOGRAMS})
+    grid = InProcessGrid(app_of(OwnClients()), {node: node for node in clients},
+                         {"folder": str(folder), "setting": HISTOGRAMS})
     exchange = FlowerExchange(grid, list(clients), config.federated.timeout, ByteCount())
-    counted = count_scores(setup, exchange, clients, stored["rows"], stored["dense"], 1)
+    counted = count_scores(setup, exchange, clients, stored["rows"], stored["dense"], AT_THE_END)
     return _parts(setup, stored, together(counted), out, folder)
 
 

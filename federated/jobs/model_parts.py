@@ -35,10 +35,10 @@ from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
-from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
-from contracts.features.vocabulary import Vocabulary
+from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
+from federated.clients.made_up_values import made_up
 from federated.clients.networks import FederatedNetworks
 from federated.rounds.score_histograms import Histograms
 from models.evaluation import calibration
@@ -115,7 +115,7 @@ def _parity(
     chosen = items.take(pa.array(generator.integers(0, items.num_rows, count)))
     columns: dict[str, Any] = {ROW: np.arange(count, dtype=np.int64)}
     for field in spec.of_side("user", "context"):
-        columns[field.name] = _made_up(field, encoder, generator, count)
+        columns[field.name] = made_up(field, encoder.vocabularies, generator, count)
     for field in spec.of_side("item"):
         columns[field.name] = chosen.column(field.name).to_pylist()
     request, candidate = encoder.encode(columns, "user", "context"), encoder.encode(columns, "item")
@@ -137,20 +137,3 @@ def _parity(
     folder = parts.model(config.federated.model)
     save_array(folder / TEST_LOGITS, logits)
     save_array(folder / TEST_ROWS, columns[ROW])
-
-
-def _made_up(field: FeatureField, encoder: Encoder, generator: np.random.Generator, count: int) -> list[Any]:
-    if field.dense:
-        edges = next((edges for edges in field.edges.values() if edges), (field.mean,))
-        return generator.choice(np.asarray(edges, dtype=np.float64), count).tolist()
-    keys = encoder.vocabularies[field.vocabulary or ""]
-    if not len(keys):
-        return [None if field.kind == "categorical" else []] * count
-    if field.kind == "categorical":
-        return [_plain(keys, at, field) for at in generator.integers(0, len(keys), count)]
-    return [[_plain(keys, at, field) for at in generator.integers(0, len(keys), field.length)] for _ in range(count)]
-
-
-def _plain(keys: Vocabulary, place: int, field: FeatureField) -> str | int | bool:
-    key = keys.key(place)
-    return bool(key) if field.key_type == "bool" else key

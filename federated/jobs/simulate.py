@@ -18,8 +18,8 @@ from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import pooled
 from federated.clients.row_space import RowSpace
-from federated.device.own_client import client_of
-from federated.flower.client_app import UNMASKED, app
+from federated.device.own_client import OwnClients, client_of
+from federated.flower.client_app import UNMASKED, app_of
 from federated.flower.flower_exchange import FlowerExchange, Note
 from federated.flower.in_process_grid import InProcessGrid, Lose
 from federated.protocol.byte_count import ByteCount
@@ -125,11 +125,11 @@ def _exchange(
     if name == CENTRAL:
         return DirectExchange(lambda number: _central_client(setup, folder))
     if not wire:
-        return DirectExchange(lambda number: client_of(folder, name, number))
+        return DirectExchange(lambda number: client_of(setup, folder, number))
     nodes = list(range(client_files.count(folder)))
     grid = InProcessGrid(
-        app, {node: node for node in nodes}, {"folder": str(folder), "setting": name}, lost_at_random(setup.config),
-        {UNMASKED: True},  # the baselines among the settings are trained here
+        app_of(OwnClients()), {node: node for node in nodes}, {"folder": str(folder), "setting": name},
+        lost_at_random(setup.config), {UNMASKED: True},  # the baselines among the settings are trained here
     )
     return FlowerExchange(grid, nodes, setup.config.federated.timeout, counted, note)
 

@@ -37,13 +37,23 @@ def noise_words(variance: float, count: int) -> np.ndarray:
 @lru_cache(maxsize=4)
 def _table(variance: float) -> tuple[np.ndarray, int]:
     """Upper ends of the cells of a uniform 64-bit word, and the integer of the first cell."""
-    from scipy.stats import skellam
-
     reach = math.ceil(STANDARD_DEVIATIONS * math.sqrt(variance)) + 40
-    values = np.arange(-reach, reach + 1)
-    cumulative = np.cumsum(skellam.pmf(values, variance / 2, variance / 2))
+    half = masses(variance, reach)
+    cumulative = np.cumsum(np.concatenate([half[:0:-1], half]))
     ends = np.minimum(cumulative[:-1] / cumulative[-1], 1 - 2.0**-53)
     return (ends * 2.0**64).astype(np.uint64), -reach
+
+
+def masses(variance: float, reach: int) -> np.ndarray:
+    """float64 [reach + 1]: probabilities of 0 .. reach, exp(-v) I_k(v) of modified Bessel functions, by their ratios:
+    I_(k-1) / I_k = 2 k / v + I_(k+1) / I_k, from beyond `reach` inwards, which damps what it began with."""
+    ratio, ratios = 0.0, np.empty(reach)
+    for k in range(2 * reach, 0, -1):
+        ratio = 1.0 / (2 * k / variance + ratio)
+        if k <= reach:
+            ratios[k - 1] = ratio
+    relative = np.exp(np.concatenate([[0.0], np.cumsum(np.log(ratios))]))
+    return relative / (relative[0] + 2 * relative[1:].sum())
 
 
 def epsilon(variance: float, l2: float, l1: float, rounds: int, delta: float) -> float:

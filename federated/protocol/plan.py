@@ -40,7 +40,8 @@ class Plan:
     `noise` is the variance, in steps, of the Skellam noise that each client adds to each word (0: none), after it has
     scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
     modulo this; policy "scope" trains one of them a round. `timeout`: seconds that a phase waits. `identities`: public
-    keys of all clients by their number, with which they sign what they say (none without masks)."""
+    keys of all clients by their number, with which they sign what they say (none without masks). `counts`: what is
+    added up in place of updates, so that clients that were asked for different things have no sum."""
 
     space: int
     private: tuple[tuple[int, int], ...]
@@ -62,6 +63,7 @@ class Plan:
     buckets: int = 1
     timeout: float = 600.0
     identities: tuple[bytes, ...] = ()
+    counts: str = ""
 
     def __post_init__(self) -> None:
         if self.noise and self.rule == "latest":

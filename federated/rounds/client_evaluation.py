@@ -1,7 +1,7 @@
 """A model's quality on rows that train nothing, which stay where they are: clients score them and add up histograms.
 
 One round of sums per cohort of at most TOGETHER clients, so that the population is bounded by nothing; each cohort's
-AUC is known besides.
+AUC is known besides. Cohorts are the same each time: who is there in one and not in the next is what differs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contracts.errors import RoundAbandoned
 from federated.protocol.messages import Exchange
 from federated.protocol.plan import ATTEMPTS, TOGETHER
 from federated.protocol.round_server import RoundServer
+from federated.rounds.cohorts import Cohorts
 from federated.rounds.public_setup import PublicSetup
 from federated.rounds.score_histograms import Histograms, item_count, model_as_vector
 
@@ -22,11 +23,12 @@ from federated.rounds.score_histograms import Histograms, item_count, model_as_v
 def count_scores(
     setup: PublicSetup, exchange: Exchange, clients: Sequence[int], rows: np.ndarray, dense: np.ndarray, number: int
 ) -> list[Histograms]:
-    """One for each cohort; `setup` is that of HISTOGRAMS, `number` higher with each call. Raises RoundAbandoned when a
+    """One for each cohort; `setup` is one of COUNTING, `number` higher with each call. Raises RoundAbandoned when a
     cohort's round cannot be finished."""
     model = model_as_vector(rows, dense, setup.plan.dense)
-    cohorts = np.array_split(np.asarray(clients), max(1, -(-len(clients) // TOGETHER)))
-    return [_counted(setup, exchange, cohort.tolist(), model, number) for cohort in cohorts]
+    least = max(setup.plan.min_clients, TOGETHER // 2)
+    cohorts = Cohorts(len(setup.plan.identities), TOGETHER, setup.config.seed, least, TOGETHER)
+    return [_counted(setup, exchange, cohort, model, number) for cohort in cohorts.there(clients)]
 
 
 def together(counted: Sequence[Histograms]) -> Histograms:

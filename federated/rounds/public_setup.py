@@ -22,7 +22,7 @@ from federated.clients.row_names import row_names
 from federated.clients.row_space import RowSpace
 from federated.protocol.plan import Plan
 from federated.rounds.score_histograms import histogram_plan
-from federated.rounds.settings import HISTOGRAMS, plan_of
+from federated.rounds.settings import COUNTING, plan_of
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class PublicSetup:
 
 
 def public_setup(folder: Path, setting: str, config: Config | None = None) -> PublicSetup:
-    """Of the setting, or of the last round (HISTOGRAMS), in a prepared folder; `config` in place of the one that lies
-    there. Raises DataError where nothing was prepared, ConfigError on a setting that does not fit."""
+    """Of the setting, or of a round that counts (COUNTING), in a prepared folder; `config` in place of the one there.
+    Raises DataError where nothing was prepared, ConfigError on a setting that does not fit."""
     prepared, spec = client_files.read_public(folder)
     config = config or prepared
     identities = client_files.identities(folder)
     space = RowSpace(spec, config.federated.public_up_to)
     torch.manual_seed(config.seed)
     networks = FederatedNetworks(spec, config)
-    plan = (histogram_plan(config, spec, networks, identities) if setting == HISTOGRAMS
+    plan = (histogram_plan(setting, config, spec, networks, identities) if setting in COUNTING
             else plan_of(setting, config, space, networks, identities))
     return PublicSetup(setting, config, space, networks, plan, vocabulary.read_all(client_files.public(folder)))

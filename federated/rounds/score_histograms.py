@@ -1,8 +1,10 @@
 """Calibration and popularity without anybody's scores: clients add histograms under masks, the server opens the sums.
 
 Each client downloads the finished model, which is published anyway, scores its own later rows that trained nothing, and
-uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker, and per item how
-often it was shown and clicked. A bin's rows stand at its middle when the curve is fitted.
+uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker (SCORES), and per
+item how often it was shown and clicked (HISTOGRAMS). Counts per item say more of a client that is in one sum and not in
+the next than its scores do, and no model changes them: they are asked for once, when the rounds are done. A bin's rows
+stand at its middle when the curve is fitted.
 """
 
 from __future__ import annotations
@@ -13,20 +15,22 @@ import numpy as np
 import torch
 
 from contracts.config.config import Config
-from contracts.errors import DataError
+from contracts.errors import DataError, ProtocolError
 from contracts.features.feature_spec import FeatureSpec
 from federated.clients.networks import FederatedNetworks
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.local_update import LocalUpdate
-from federated.protocol.plan import TOGETHER, Plan
+from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
 from federated.secure_aggregation.fixed_point import FixedPoint
 from models.examples.batches import Batch
 from models.layers.embedding import item_slot
 from models.networks.tower_pre_ranker import TowersPreRanker
 
 LIMIT, BINS = 10.0, 400
-SCORES = ("ranker", "pre_ranker")
+SCORERS = ("ranker", "pre_ranker")
+OF_SCORES = 2 * len(SCORERS) * BINS  # counts before those of items: rows and clicks
 COUNTED = "histograms.safetensors"
+AT_THE_END = 1  # the number of the one count with items
 
 
 def middles() -> np.ndarray:
@@ -62,7 +66,7 @@ class Histograms:
 
     def auc(self, which: str = "ranker") -> float | None:
         """Probability that a click's bin is above another row's, half where they share one; None with one class."""
-        place = SCORES.index(which)
+        place = SCORERS.index(which)
         clicks, others = self.clicks[place], self.rows[place] - self.clicks[place]
         pairs = float(clicks.sum()) * float(others.sum())
         below = np.cumsum(others) - others
@@ -70,7 +74,7 @@ class Histograms:
 
     def predicted_over_observed(self, which: str = "ranker") -> float | None:
         """Clicks that the scores say, at the middle of each bin, over clicks there were; None without any."""
-        place = SCORES.index(which)
+        place = SCORERS.index(which)
         clicks = int(self.clicks[place].sum())
         return float((self.rows[place] / (1 + np.exp(-middles()))).sum() / clicks) if clicks else None
 
@@ -80,7 +84,7 @@ class Histograms:
 
     def as_rows(self, which: str) -> tuple[np.ndarray, np.ndarray]:
         """Logits and labels of as many rows as were counted. Raises DataError when there are none."""
-        place = SCORES.index(which)
+        place = SCORERS.index(which)
         clicks, others = self.clicks[place], self.rows[place] - self.clicks[place]
         if not self.rows[place].sum():
             raise DataError("no client had later rows to calibrate on; widen the validation window")
@@ -95,9 +99,10 @@ def item_count(spec: FeatureSpec) -> int:
 
 
 def histogram_plan(
-    config: Config, spec: FeatureSpec, networks: FederatedNetworks, identities: tuple[bytes, ...]
+    counts: str, config: Config, spec: FeatureSpec, networks: FederatedNetworks, identities: tuple[bytes, ...]
 ) -> Plan:
-    """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up."""
+    """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up.
+    `counts`: SCORES or HISTOGRAMS."""
     rows, dense = networks.read()
     size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
     return Plan(
@@ -105,6 +110,7 @@ def histogram_plan(
         clip=FixedPoint(1.0).largest, max_samples=1, clients=min(len(identities), TOGETHER),
         neighbours=config.federated.neighbours,
         min_clients=config.federated.min_clients, timeout=config.federated.timeout, identities=identities,
+        counts=counts,
     )
 
 
@@ -142,11 +148,13 @@ def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histo
 
 @dataclass
 class HistogramTrainer:
-    """Takes part in the last round: what it sends as its dense part begins with its counts."""
+    """Takes part in a round that counts: what it sends as its dense part begins with its counts, with those `of_items`
+    or without."""
 
     networks: FederatedNetworks
     spec: FeatureSpec
     batch: Batch
+    of_items: bool
 
     def held(self) -> np.ndarray:
         """None: the round has no rows."""
@@ -159,11 +167,17 @@ class HistogramTrainer:
     def train(
         self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
     ) -> LocalUpdate:
-        """`dense` is the model on the way down; returned in its place are counts, in steps of 1."""
+        """`dense` is the model on the way down; returned in its place are counts, in steps of 1. Raises ProtocolError
+        where items are asked for in a round that is none of the attempts at the end: nobody adds them up again and
+        again, of other clients each time, while rounds of a run are numbered upwards."""
+        if self.of_items and round_number // ATTEMPTS != AT_THE_END:
+            raise ProtocolError(f"counts of items in round {round_number}; they are added up once, in rounds "
+                                f"{AT_THE_END * ATTEMPTS} to {(AT_THE_END + 1) * ATTEMPTS - 1}; refused")
         model_of(self.networks, dense)
         counts = np.zeros(len(dense))
         if len(self.batch.label):
             flat = count(self.networks, self.spec, self.batch).flat()
-            counts[: len(flat)] = flat
+            told = len(flat) if self.of_items else OF_SCORES
+            counts[:told] = flat[:told]
         nothing = np.zeros((0, rows.shape[1])), np.zeros(0, dtype=np.int64)
         return LocalUpdate(*nothing, counts, len(self.batch.label), len(self.batch.label), 0.0)

@@ -18,7 +18,8 @@ from federated.privacy.index_policy import POLICIES, IndexPolicy
 from federated.protocol.plan import Masking, Plan
 
 CENTRAL_CLIP, CENTRAL_LEVELS, DEFAULT_LEVELS = 100.0, 2**31, 2**15  # one client of weight 1 has all bits to itself
-HISTOGRAMS = "histograms"  # the last round: counts scores, trains nothing (federated/rounds/score_histograms.py)
+SCORES, HISTOGRAMS = "scores", "histograms"  # count and train nothing (federated/rounds/score_histograms.py)
+COUNTING = (SCORES, HISTOGRAMS)
 NAMED = {
     "cpp1": "cpp1-per_row-holders",
     "cpp2": "cpp2-per_row-holders",

@@ -35,6 +35,7 @@ from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
 from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
 from federated.protocol.round_server import Holders, OpenedRound, RoundServer
+from federated.rounds.cohorts import Cohorts
 from federated.secure_aggregation.roster_consistency import quorum
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
@@ -57,9 +58,8 @@ class Voided(NamedTuple):
 class FederatedRun:
     """One setting's model as it moves: `rows` [space, width] and `dense` [D]. `exchange` numbers its clients 0 ..
     population - 1; `available` None: all are there. `counted` is what the exchange counts into. `accused` dealt shares
-    that do not open and are asked no more; with `cohorts` a round takes a whole group of clients, always the same ones:
-    sums and unions of sets that differ by few would tell them apart (federated/privacy/leak_curve.py); `voided` clients
-    hear together that an attempt was never summed."""
+    that do not open and are asked no more; with `cohorts` a round takes a whole group of clients, always the same ones
+    (federated/rounds/cohorts.py); `voided` clients hear together that an attempt was never summed."""
 
     plan: Plan
     exchange: Exchange
@@ -93,31 +93,30 @@ class FederatedRun:
 
     def count_population(self, clients: Sequence[int] | None = None) -> None:
         """Who holds what, where the averaging needs it: securely counted unions of these clients (None: of all), in
-        groups of at most TOGETHER, for the population in proportion. Counted once and kept: another count may lack
-        other clients, and a running mean is divided by this one for ever."""
+        groups of at most TOGETHER. Counted once and kept: another count may lack other clients, and a running mean is
+        divided by this one for ever."""
         if self.plan.rule not in BY_CLIENTS:
             return
         if not (self.folder / POPULATION).exists():
             self._count(range(self.population) if clients is None else clients)
         counted = load_weights(self.folder / POPULATION)
-        self.mean_samples = float(counted["mean_samples"][0])
-        of_row = np.full(self.plan.space, float(self.population))
+        self.mean_samples, there = float(counted["mean_samples"][0]), int(counted["clients"][0])
+        of_row = np.full(self.plan.space, float(there))
         if self.plan.policy.name != "all" or self.plan.rule == "heat":
             of_row[self.plan.private_places] = np.maximum(counted["holders"], 1)
-        self.heat = self.population / of_row
+        self.heat = there / of_row
         if self.plan.rule == "latest":
             self.latest = LatestAverage(
-                self.dense.astype(np.float64), self.rows.astype(np.float64), self.population, 1.0, of_row
-            )
+                self.dense.astype(np.float64), self.rows.astype(np.float64), self.population, 1.0, of_row, there)
 
     def _count(self, clients: Sequence[int]) -> None:
         groups = np.array_split(np.asarray(clients), max(1, -(-len(clients) // TOGETHER)))
         counted = [self._group(group.tolist()) for group in groups]
         number = max(sum(each.clients for each in counted), 1)
-        holders = np.sum([each.of_row for each in counted], axis=0) * self.population // number
-        mean_samples = sum(each.samples for each in counted) / number
         self.folder.mkdir(parents=True, exist_ok=True)
-        _replace(self.folder / POPULATION, {"holders": holders, "mean_samples": np.array([mean_samples])})
+        _replace(self.folder / POPULATION, {
+            "holders": np.sum([each.of_row for each in counted], axis=0), "clients": np.array([number]),
+            "mean_samples": np.array([sum(each.samples for each in counted) / number])})
 
     def _group(self, clients: list[int]) -> Holders:
         """In the numbers before the first round's. Raises RoundAbandoned after as many attempts as a round has."""
@@ -224,32 +223,16 @@ class FederatedRun:
             return chosen
         drawn = random.Random(self.seed * 1_000_003 + unique)
         if self.cohorts:
-            groups = self._groups(set(there))
+            groups = self._cohorts.there(there)
             return drawn.sample(groups, len(groups))[0]
         return drawn.sample(there, min(self.plan.clients, len(there)))
 
-    def _groups(self, there: set[int]) -> list[list[int]]:
-        """Who is there of each cohort; cohorts of which too few are come together with the next ones, in an order that
-        stays the same, so that groups differ only as those who are there do. None has more than the words have room
-        for."""
-        enough, groups, left = max(self.plan.min_clients, -(-self.plan.clients // 2)), [], list[int]()
-        for cohort in self._cohorts:
-            left += [client for client in cohort if client in there]
-            if len(left) >= enough:
-                groups.append(left)
-                left = []
-        if left:
-            groups = [*groups[:-1], [*groups[-1], *left]] if groups else [left]
-        most = max(self.plan.clients, self.plan.fixed.most_clients(self.plan.max_samples))
-        return [sorted(part.tolist()) for group in groups
-                for part in np.array_split(np.asarray(group), -(-len(group) // most))]
-
     @cached_property
-    def _cohorts(self) -> list[list[int]]:
-        """Drawn once for all rounds and of nearly equal sizes, none above a round's clients."""
-        order = random.Random(self.seed).sample(range(self.population), self.population)
-        count = -(-self.population // self.plan.clients)
-        return [sorted(order[at::count]) for at in range(count)]
+    def _cohorts(self) -> Cohorts:
+        """Of half a round's clients at least, and of no more than the words have room for."""
+        most = max(self.plan.clients, self.plan.fixed.most_clients(self.plan.max_samples))
+        least = max(self.plan.min_clients, -(-self.plan.clients // 2))
+        return Cohorts(self.population, self.plan.clients, self.seed, least, most)
 
     def _further(self, chosen: list[int]) -> Mapping[int, Message]:
         if self.latest is None:

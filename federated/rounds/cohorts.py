@@ -1,0 +1,47 @@
+"""Groups of clients that come together in every round: sums and unions of sets that differ by few tell them apart
+(federated/privacy/leak_curve.py), and sets that never differ do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Cohorts:
+    """`population` clients in groups of nearly equal sizes, none above `size`, drawn once by `seed`. Groups of which
+    fewer than `least` are there come together with the next ones; none has more than `most`."""
+
+    population: int
+    size: int
+    seed: int
+    least: int
+    most: int
+
+    @cached_property
+    def whole(self) -> list[list[int]]:
+        """Sorted numbers of each."""
+        order = random.Random(self.seed).sample(range(self.population), self.population)
+        count = max(1, -(-self.population // self.size))
+        return [sorted(order[at::count]) for at in range(count)]
+
+    def there(self, clients: Collection[int]) -> list[list[int]]:
+        """Those of each who are among the clients, in an order that stays the same, so that groups differ only as those
+        who are there do."""
+        present, groups, left = set(clients), [], list[int]()
+        for cohort in self.whole:
+            left += [client for client in cohort if client in present]
+            if len(left) >= self.least:
+                groups.append(left)
+                left = []
+        if left:
+            groups = [*groups[:-1], [*groups[-1], *left]] if groups else [left]
+        return [
+            sorted(part.tolist())
+            for group in groups
+            for part in np.array_split(np.asarray(group), -(-len(group) // self.most))
+        ]
