@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from ipaddress import IPv4Address, ip_address, ip_network
 from urllib.parse import unquote
 
@@ -28,6 +29,7 @@ def caller_name(gate: Gate | None) -> Who:
     return who
 
 
+@lru_cache(4096)
 def machine(host: str) -> str:
     """An IPv4 address as it is, of an IPv6 one the network; what is none is one machine, as on a socket of files."""
     try:

@@ -38,7 +38,7 @@ from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.assembly.online_stores import encode_store, write_users
 from serving.assembly.popularity import popularity_order
 from serving.assembly.trained_parity import check_as_trained
-from serving.bundle import filter_column, item_index, parity
+from serving.bundle import filter_column, item_index, number_column, parity
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import ITEM_PART, PRERANK, RETRIEVAL, TABLES
@@ -78,7 +78,7 @@ def _with_items(
 ) -> BundleMetrics:
     """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
-    kept = [*settings.retrieve.filter_fields, SHOWN, CLICKS, BID]
+    kept = [*settings.retrieve.item_columns, SHOWN, CLICKS, BID]
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items)
     _prerank_parts(out, build / PRERANK, settings, spec, items)
@@ -162,9 +162,11 @@ def _recompute(build: Path, encoder: Encoder, settings: BundleSettings) -> Parit
 
 
 def _item_columns(raw: pa.Table, folder: Path, settings: BundleSettings, source: Path) -> None:
-    """Writes the filter columns and the popularity order."""
+    """Writes the columns of filters and ranges, and the popularity order."""
     for name in settings.retrieve.filter_fields:
         filter_column.from_raw(column(raw, name, source).to_pylist(), name).save(folder, name)
+    for name in settings.retrieve.numbers:
+        number_column.from_raw(column(raw, name, source), name).save(folder, name)
     shown, clicks = (column(raw, name, source).fill_null(0).to_numpy().astype(np.float64) for name in (SHOWN, CLICKS))
     save_array(folder / "popularity.npy", popularity_order(shown, clicks))
 

@@ -2,7 +2,8 @@
 
 Up to `flat_below` items all pairs are compared. Beyond, items are gathered in 4 sqrt(I) cells, and those of a cell are
 compared together, by one matrix product, with all items of the nearest cells, as many as hold `max_codes` items. Memory
-beyond the vectors and the table is that of one cell's scores, and time grows as I x max_codes.
+beyond the vectors and the table is that of one cell's scores, and time grows as I x max_codes. Where faiss sees a GPU,
+cells are found and compared there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from contracts.config.stages import Retrieve
 from serving.bundle import item_index
+from serving.vector_search import faiss_device
 
 NOBODY = -1
 CHUNK = 1024
@@ -73,7 +75,7 @@ def _compare_by_cell(directions: np.ndarray, table: np.ndarray, reach: int) -> N
         others = np.concatenate([order[bounds[n] : bounds[n + 1]] for n in near])
         for start in range(0, len(rows), CHUNK):
             part = rows[start : start + CHUNK]
-            found = faiss.knn(directions[part], directions[others], width + 1, metric=faiss.METRIC_INNER_PRODUCT)[1]
+            found = faiss_device.nearest(directions[part], directions[others], width + 1)
             table[part] = _without_self(others[found], part)
 
 
@@ -83,10 +85,11 @@ def _cells(directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     cells = max(1, min(int(4 * math.sqrt(count)), count // 39))
     sample = np.random.default_rng(0).permutation(count)[: cells * item_index.TRAINING_VECTORS_PER_LIST]
     index: Any = faiss.index_factory(width, f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
-    index.train(directions[np.sort(sample)])
-    assigned = [index.quantizer.search(directions[start : start + ASSIGNED], 1)[1][:, 0]
+    faiss_device.train(index, directions[np.sort(sample)])
+    centroids = index.quantizer.reconstruct_n(0, cells)
+    assigned = [faiss_device.nearest(directions[start : start + ASSIGNED], centroids, 1)[:, 0]
                 for start in range(0, count, ASSIGNED)]
-    return index.quantizer.reconstruct_n(0, cells), np.concatenate(assigned).astype(np.int32)
+    return centroids, np.concatenate(assigned).astype(np.int32)
 
 
 def _without_self(hits: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ class Places:
     to be read", and the `cure`. Places may be bytes: what takes more than there are is let in alone."""
 
     def __init__(self, most: int, what: str, cure: str, share: float = SHARE) -> None:
-        self._most, self._each = most, max(1, round(share * most))
+        self.most, self._each = most, max(1, round(share * most))
         self._what, self._cure, self._held = what, cure, Counter[str]()
 
     @property
@@ -32,7 +32,7 @@ class Places:
     def take(self, who: str, size: int = 1) -> None:
         """So many at once. Raises NoPlace."""
         taken, own = self.taken, self._held.get(who, 0)
-        if taken and taken + size > self._most:
+        if taken and taken + size > self.most:
             raise NoPlace(f"{taken} {self._what}, as many as may; {self._cure}")
         if own and own + size > self._each:
             raise NoPlace(f"{own} {self._what} of this caller alone, as many as may of one; {self._cure}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from contracts.config.config import Config
+from contracts.config.rules import Rule
 from contracts.config.section import Section
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
@@ -27,6 +28,7 @@ class BundleSettings(Section):
     prerank: Prerank
     rerank: Rerank
     serve: Serve
+    rules: tuple[Rule, ...] = ()
 
     @classmethod
     def of(
@@ -39,7 +41,7 @@ class BundleSettings(Section):
         again = config.label.repeat if config.retrieve.repeat is None else config.retrieve.repeat
         retrieve = config.retrieve.with_quotas(quotas or {}).model_copy(update={"repeat": again})
         return cls(ranker=ranker, auction=auction, train=config.train, retrieve=retrieve, prerank=prerank,
-                   rerank=config.rerank, serve=config.serve)
+                   rerank=config.rerank, serve=config.serve, rules=config.rules)
 
     def write(self, folder: Path) -> None:
         (folder / FILE).write_text(self.model_dump_json(indent=1), encoding="utf-8")

@@ -133,6 +133,11 @@ class CountChannel(Channel):
         order, scan = self._order, 2 * count
         if allowed is None:
             return order[:count]
+        if allowed.count**2 < count * len(order):
+            rows = allowed.rows()
+            rows = rows[rows < len(self.counts)]
+            rows = rows[self.counts[rows] > 0]
+            return rows[np.argsort(-self.counts[rows], kind="stable")[:count]]
         while True:
             rows = order[:scan]
             rows = rows[allowed.contains(rows)]

@@ -52,6 +52,11 @@ class FilterColumn:
         wanted[found] = True
         return ItemSet.of(wanted[self.codes])
 
+    def values_of(self, rows: np.ndarray) -> list[str | None]:
+        """Of these rows."""
+        codes = self.codes[rows].tolist()
+        return [None if code < 0 else bytes(self.values[code]).decode() for code in codes]
+
     def passing(self, wanted: Sequence[str]) -> np.ndarray:
         """bool [I]: items whose value is one of `wanted`; a value that no item has matches nothing."""
         members = np.zeros(len(self.codes), dtype=bool)

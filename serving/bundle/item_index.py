@@ -28,10 +28,11 @@ from contracts.errors import BundleError
 from contracts.summaries.bundle import IndexRecall
 from serving.bundle.best_first import best_first
 from serving.bundle.item_set import ItemSet
+from serving.vector_search import faiss_device
+from serving.vector_search.faiss_device import GpuSearch
 
 EXACT_BELOW_PASS_RATE = 0.05
 MAX_LISTS_READ = 512
-GPU_MAX_K = 2048
 ALIGNED = 8  # dimensions
 TRAINING_VECTORS_PER_LIST = 64
 # An item with bid 0 is worth nothing; the floor keeps its coordinate finite, far below the smallest real bid.
@@ -57,14 +58,15 @@ class Search(Protocol):
 class ItemIndex:
     """`faiss_index` over `vectors` float32 [I, d]; the vectors themselves serve the exact search.
 
-    `gpu_index` is its copy on the GPU, where faiss sees one; it serves searches without a filter. `changing` searches
-    in place of all that, where items change (serving/catalogue/changing_index.py).
+    `gpu_index` is its copy on the GPU, where faiss sees one (serving/vector_search/faiss_device.py); it serves searches
+    without a filter. `changing` searches in place of all that, where items change
+    (serving/catalogue/changing_index.py).
     """
 
     faiss_index: Any
     vectors: np.ndarray
     max_codes: int
-    gpu_index: Any = None
+    gpu_index: GpuSearch | None = None
     changing: Search | None = None
 
     @property
@@ -118,11 +120,11 @@ def build(vectors: np.ndarray, settings: Retrieve, seed: int = 0) -> ItemIndex:
         lists = max(1, min(int(4 * math.sqrt(count)), count // 39))
         index = faiss.index_factory(width, f"IVF{lists},SQ8", faiss.METRIC_INNER_PRODUCT)
         sample = np.random.default_rng(seed).permutation(count)[: lists * TRAINING_VECTORS_PER_LIST]
-        index.train(vectors[np.sort(sample)])
+        faiss_device.train(index, vectors[np.sort(sample)])
         # What a search on the GPU reads: it knows no max_codes.
         index.nprobe = max(1, min(lists, settings.max_codes * lists // count))
     index.add(vectors)
-    return ItemIndex(index, vectors, settings.max_codes)
+    return ItemIndex(index, vectors, settings.max_codes, faiss_device.on_gpus(index))
 
 
 def save(index: ItemIndex, path: Path) -> None:
@@ -141,11 +143,7 @@ def load(path: Path, vectors: np.ndarray, settings: Retrieve, writable: bool = F
     if (index.ntotal, index.d) != vectors.shape:
         raise BundleError(f"the index {path} holds {index.ntotal} vectors of {index.d} dimensions, the item table "
                           f"{vectors.shape[0]} of {vectors.shape[1]}; assemble the bundle again")
-    return ItemIndex(index, vectors, settings.max_codes, None if writable else _on_gpu(index))
-
-
-def _on_gpu(index: Any) -> Any:
-    return faiss.index_cpu_to_all_gpus(index) if faiss.get_num_gpus() else None
+    return ItemIndex(index, vectors, settings.max_codes, None if writable else faiss_device.on_gpus(index))
 
 
 def search(index: ItemIndex, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits:
@@ -171,7 +169,7 @@ def search_many(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and rows [Q, k] for queries [Q, d], row -1 where there are fewer; `selector` passes the share `rate`."""
     queries = np.ascontiguousarray(queries, dtype=np.float32)
-    if index.gpu_index is not None and selector is None and k <= GPU_MAX_K:
+    if index.gpu_index is not None and selector is None and k <= faiss_device.MAX_K:
         return index.gpu_index.search(queries, k)
     if index.exact:
         bounds = None if selector is None else faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]

@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+NARROW = 0.01  # of all items
+
 
 @dataclass(frozen=True, eq=False)
 class ItemSet:
@@ -29,8 +31,12 @@ class ItemSet:
         return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
 
     def rows(self) -> np.ndarray:
-        """int64 [count], rising."""
-        return np.flatnonzero(np.unpackbits(self.bits, count=self.size, bitorder="little"))
+        """int64 [count], rising. Of a narrow set only the bytes are read that hold one."""
+        if self.count > NARROW * self.size:
+            return np.flatnonzero(np.unpackbits(self.bits, count=self.size, bitorder="little"))
+        held = np.flatnonzero(self.bits)
+        place, bit = np.nonzero(np.unpackbits(self.bits[held, None], axis=1, bitorder="little"))
+        return 8 * held[place] + bit
 
     def cut(self, size: int) -> ItemSet:
         """Of the first `size` items, those that are in the set."""
@@ -39,9 +45,16 @@ class ItemSet:
             bits[-1] &= (1 << size % 8) - 1
         return ItemSet(bits, size)
 
+    @classmethod
+    def nobody(cls, size: int) -> ItemSet:
+        """None of so many items."""
+        return cls(np.zeros(-(-size // 8), dtype=np.uint8), size)
+
     def complement(self) -> ItemSet:
         """All others."""
         return ItemSet(~self.bits, self.size).cut(self.size)
+
+    __invert__ = complement
 
     def __or__(self, other: ItemSet) -> ItemSet:
         return ItemSet(self.bits | other.bits, self.size)

@@ -3,7 +3,7 @@
     feature_spec.json, vocabularies/, settings.json; event_features.json where events can be recorded, reference.json of
                 what drift is held against (contracts/bundle/reference.py) unless the bundle is of an earlier release
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
-                popularity.npy, filter_NAME_{codes,values}.npy
+                popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors; item_part.npy up to `serve.item_part_mb`, of these weights
@@ -12,10 +12,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from torch import nn
@@ -23,6 +24,7 @@ from torch import nn
 from contracts.artifacts import WEIGHTS
 from contracts.bundle.bundle import Manifest, load_array
 from contracts.bundle.reference import Reference
+from contracts.config.stages import AGE, BID
 from contracts.errors import BundleError
 from contracts.features.encoding import Encoded
 from contracts.features.event_features import EventFeatures
@@ -40,6 +42,7 @@ from serving.bundle.filter_column import FilterColumn
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.item_set import ItemSet
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
+from serving.bundle.number_column import NumberColumn
 from serving.bundle.scoring_bundle import PARITY, RANK, ScoringBundle, load_calibration
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
@@ -54,13 +57,22 @@ class RankTable(NamedTuple):
     rows: np.ndarray
 
 
+class Numbers(Protocol):
+    """A column of numbers of all items."""
+
+    @property
+    def values(self) -> np.ndarray: ...
+
+    def within(self, least: float, most: float) -> ItemSet: ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedBundle(ScoringBundle):
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
     rows, most popular first, `neighbours` [I, M] item rows padded right with -1. `prerank.kind` says whether
     `pre_ranker` or `fscd` is there; `item_part` [I, H] where it is precomputed.
 
-    `numbers` [I] by name are what ranges may ask for, NaN where an item has none.
+    `numbers` by name are what ranges may ask for; `age` is counted from that of `retrieve.created_field`.
 
     Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
     and `changed` bool [I] which are not as the bundle had them.
@@ -83,7 +95,7 @@ class LoadedBundle(ScoringBundle):
     rank_table: RankTable | None = None
     channels: tuple[Channel, ...] = ()
     event_features: EventFeatures | None = None
-    numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
     shown: Callable[[], ItemSet] | None = None
     changed: np.ndarray | None = None
     reference: Reference | None = None
@@ -105,7 +117,7 @@ class LoadedBundle(ScoringBundle):
         return cls(
             **{part.name: getattr(scoring, part.name) for part in fields(ScoringBundle)},
             users=FeatureStore.load(tables, "users"), items=items,
-            bids=bids, numbers={} if bids is None else {"bid": bids},
+            bids=bids, numbers=_numbers(tables, settings, bids),
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
             recent=load_array(tables / "users_recent.npy"),
             towers=load_towers(retrieval / "towers.safetensors", spec, train),
@@ -118,6 +130,24 @@ class LoadedBundle(ScoringBundle):
             event_features=EventFeatures.read(folder), reference=Reference.read(folder),
             rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )
+
+
+    @property
+    def range_names(self) -> tuple[str, ...]:
+        """What a request may ask ranges of."""
+        return (*self.numbers, *([AGE] if self.settings.retrieve.created_field else []))
+
+    def within(self, name: str, least: float, most: float) -> ItemSet:
+        """Items whose number of that name lies within, bounds included; `age` in seconds, as of now."""
+        if name != AGE:
+            return self.numbers[name].within(least, most)
+        created, now = str(self.settings.retrieve.created_field), time.time()
+        return self.numbers[created].within(now - most, now - least)
+
+
+def _numbers(tables: Path, settings: BundleSettings, bids: np.ndarray | None) -> dict[str, Numbers]:
+    found: dict[str, Numbers] = {name: NumberColumn.load(tables, name) for name in settings.retrieve.numbers}
+    return found if bids is None else {BID: NumberColumn(bids), **found}
 
 
 def _rank_table(path: Path, ranker: nn.Module, items: FeatureStore, check_parity: bool) -> RankTable | None:

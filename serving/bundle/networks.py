@@ -14,7 +14,7 @@ from contracts.config.stages import Prerank
 from contracts.config.training import Train
 from contracts.errors import BundleError
 from contracts.features.feature_spec import FeatureSpec
-from models.layers import ensemble
+from models.inference import ensemble
 from models.networks import registry
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower

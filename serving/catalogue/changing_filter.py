@@ -27,6 +27,7 @@ class ChangingFilter:
     def __init__(self, stored: FilterColumn, size: int) -> None:
         self._stored, self._size = stored, size
         self._codes: dict[str, int] = {}
+        self._texts: list[str] = []
         self._own, self._others = np.full(size, NOT_CHANGED, dtype=np.int32), np.ones(size, dtype=bool)
         self._unseen, self._rows, self._is_new = list[int](), np.empty(0, dtype=np.int64), False
         self._changed = self._taken()
@@ -41,6 +42,15 @@ class ChangingFilter:
         """Of a row of the bundle."""
         code = int(self._stored.codes[row])
         return None if code < 0 else bytes(self._stored.values[code]).decode()
+
+    def values_of(self, rows: np.ndarray) -> list[str | None]:
+        """Of these rows, as they were put."""
+        return [self._value(row, code) for row, code in zip(rows.tolist(), self._own[rows].tolist(), strict=True)]
+
+    def _value(self, row: int, code: int) -> str | None:
+        if code == NOT_CHANGED:
+            return self.stored_value(row) if row < len(self._stored.codes) else None
+        return None if code == MISSING else self._texts[code]
 
     def publish(self) -> None:
         if self._is_new:
@@ -62,4 +72,9 @@ class ChangingFilter:
         return _Changed(self._rows, self._own[self._rows], ItemSet.of(self._others))
 
     def _code(self, value: str | None) -> int:
-        return MISSING if value is None else self._codes.setdefault(value, len(self._codes))
+        if value is None:
+            return MISSING
+        if value not in self._codes:
+            self._texts.append(value)
+            self._codes[value] = len(self._codes)
+        return self._codes[value]

@@ -22,15 +22,18 @@ from typing import cast
 
 import numpy as np
 
+from contracts.config.stages import BID, STOCK
 from contracts.errors import DataError
 from contracts.shown import short, shown
 from serving.bundle import item_index
 from serving.bundle.filter_column import FilterColumn, as_text
 from serving.bundle.item_index import ZERO_BID_SHARE
 from serving.bundle.loaded_bundle import RETRIEVAL, LoadedBundle, RankTable
+from serving.bundle.number_column import NumberColumn
 from serving.catalogue.change import Change
 from serving.catalogue.changing_filter import ChangingFilter
 from serving.catalogue.changing_index import ChangingIndex
+from serving.catalogue.changing_numbers import ChangingNumbers
 from serving.catalogue.channels_of_stored import of_stored
 from serving.catalogue.growing_items import GrowingItems
 from serving.catalogue.item_columns import Described, ItemEncoder
@@ -54,6 +57,7 @@ class FreshBundle:
                                loaded.settings.retrieve, writable=True)
         self.index, self._bid_column = ChangingIndex(base, vectors), width
         self._filters = {name: ChangingFilter(column, size) for name, column in loaded.filters.items()}
+        self._created = loaded.settings.retrieve.created_field
         self._changed = np.zeros(size, dtype=bool)
         self._present, self._stock = np.arange(size) < self.items.count, np.full(size, np.nan)
         self._waiting: dict[tuple[str, str], float] = {}
@@ -66,9 +70,13 @@ class FreshBundle:
             item_part=None if loaded.item_part is None else with_room(loaded.item_part, size),
             rank_table=self._rank_table(loaded.rank_table), channels=of_stored(loaded.channels, self.items.count),
             shown=lambda: self.index.snapshot.shown, changed=self._changed)
-        bids = {} if self.bundle.bids is None else {"bid": self.bundle.bids}
+        self._numbers = {STOCK: ChangingNumbers(NumberColumn(self._stock[:0]), self._stock)}
+        for name, column in loaded.numbers.items():
+            own = self.bundle.bids if name == BID else None
+            values = _with_nothing_behind(column.values, size) if own is None else own
+            self._numbers[name] = ChangingNumbers(column, values)
         filters = cast(Mapping[str, FilterColumn], self._filters)  # requests ask a filter for its sets alone
-        self.bundle = replace(self.bundle, filters=filters, numbers={"stock": self._stock, **bids})
+        self.bundle = replace(self.bundle, filters=filters, numbers=self._numbers)
         self._least_bid = self._smallest(loaded.bids)
 
     @property
@@ -92,6 +100,8 @@ class FreshBundle:
         self._set_stock({change.item: change.number for change in changes if change.kind == "stock"})
         for column in self._filters.values():
             column.publish()
+        for numbers in self._numbers.values():
+            numbers.publish()
         self.index.publish()
 
     def _knows_better(self, change: Change) -> bool:
@@ -124,9 +134,8 @@ class FreshBundle:
         changes = self._with_room(changes)
         if not changes:
             return
-        described = [change.values for change in changes]
         try:
-            self._write([change.item for change in changes], described)
+            self._write(changes)
         except (DataError, TypeError, ValueError) as error:
             if len(changes) > 1:
                 for change in changes:
@@ -145,8 +154,9 @@ class FreshBundle:
                   "bundle that knows them", len(left_out), self.items.added + self.items.room)
         return [change for change in changes if change.item not in left_out]
 
-    def _write(self, keys: Sequence[str], described: Sequence[Described]) -> None:
-        bundle, stored = self.bundle, self._loaded.items.rows(list(keys)).astype(np.int64)
+    def _write(self, changes: Sequence[Change]) -> None:
+        keys, described = [change.item for change in changes], [change.values for change in changes]
+        bundle, stored = self.bundle, self._loaded.items.rows(keys).astype(np.int64)
         columns = self._encoder.columns(described, stored)
         rows = np.array([self._row(key) for key in keys], dtype=np.int64)
         bundle.items.ids[rows], bundle.items.dense[rows] = columns.inputs
@@ -159,12 +169,24 @@ class FreshBundle:
             for row, own, said in zip(rows.tolist(), stored.tolist(), described, strict=True):
                 kept = column.stored_value(own) if own >= 0 else None
                 column.put(row, _text(said[name]) if name in said else kept)
+        self._write_numbers(rows, stored, described, [change.event_time / 1e6 for change in changes])
         self._changed[rows] = True
         self.index.vectors[rows, : columns.vectors.shape[1]] = columns.vectors
         new = rows[stored < 0]
         if bundle.bids is not None:
             self.index.vectors[new, self._bid_column] = self._log_bids(bundle.bids[new])
         self.index.put(rows)
+
+    def _write_numbers(
+        self, rows: np.ndarray, stored: np.ndarray, described: Sequence[Described], times: Sequence[float]
+    ) -> None:
+        """Of the columns of ranges. A new item that does not say when it came to be came when it was described."""
+        for name in self._loaded.settings.retrieve.numbers:
+            column, own = self._numbers[name], self._loaded.numbers[name].values
+            others = times if name == self._created else [np.nan] * len(rows)
+            kept = [own[row] if row >= 0 else other for row, other in zip(stored.tolist(), others, strict=True)]
+            column.values[rows] = [said.get(name, one) for said, one in zip(described, kept, strict=True)]
+            column.put(rows)
 
     def _row(self, key: str) -> int:
         row = self.items.row(key)
@@ -178,11 +200,13 @@ class FreshBundle:
             return
         rows, values = self._placed("bid", bids)
         self.bundle.bids[rows] = values
+        self._numbers[BID].put(rows)
         self.index.set_column(rows, self._bid_column, self._log_bids(values))
 
     def _set_stock(self, stock: dict[str, float]) -> None:
         rows, values = self._placed("stock", stock)
         self._stock[rows] = values
+        self._numbers[STOCK].put(rows)
         self._show(rows)
 
     def _placed(self, kind: str, numbers: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
@@ -211,6 +235,11 @@ class FreshBundle:
     def _smallest(bids: np.ndarray | None) -> float:
         positive = np.empty(0) if bids is None else bids[bids > 0]
         return float(positive.min()) * ZERO_BID_SHARE if len(positive) else 1.0
+
+
+def _with_nothing_behind(values: np.ndarray, size: int) -> np.ndarray:
+    """[I] -> [size], NaN behind."""
+    return np.concatenate([values, np.full(size - len(values), np.nan)])
 
 
 def _text(value: ContextValue) -> str | None:

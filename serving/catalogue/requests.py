@@ -13,7 +13,7 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from contracts.features.feature_spec import FeatureField
 from contracts.nearest import Hints
-from contracts.shown import short
+from contracts.shown import short, shown
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.proto import sluice_pb2 as pb
@@ -47,8 +47,9 @@ class ChangeReader:
         self._serve: Serve = bundle.settings.serve
         self._fields: dict[str, FeatureField] = {one.name: one for one in bundle.spec.of_side("item")}
         self._filters = frozenset(bundle.settings.retrieve.filter_fields)
+        self._numbers = frozenset(bundle.settings.retrieve.numbers)
         self._has_bids = bundle.bids is not None
-        self._names = sorted({*self._fields, *self._filters})
+        self._names = sorted({*self._fields, *self._filters, *self._numbers})
         self._listed = ", ".join(self._names[:20])
 
     def read(self, request: Message) -> list[Asked]:
@@ -88,13 +89,16 @@ class ChangeReader:
 
     def _value(self, name: str, value: pb.Value, hints: Hints) -> ContextValue:
         where, known = f"values[{name}]", self._fields.get(name)
-        if known is None and name not in self._filters:
-            why = (f"is no item field and no filter field of this bundle{hints(name, self._names)}; there are "
-                   f"{self._listed}")
+        if known is None and name not in self._filters and name not in self._numbers:
+            why = (f"is no item field and no column of filters or ranges of this bundle{hints(name, self._names)}; "
+                   f"there are {self._listed}")
             raise RequestError(f"values[{short(name)}]", why)
         found = _plain(value, where, self._serve)
         if known is not None:
             check_value(known, found, where)
+        if name in self._numbers and (isinstance(found, bool) or not isinstance(found, int | float)):
+            raise RequestError(where, f"is {shown(str(found))}, and requests ask ranges of it; send a number, of a "
+                                      "time the seconds since 1970")
         return found
 
 

@@ -3,7 +3,7 @@
 const COLUMN = 6 * parseFloat(getComputedStyle(document.documentElement).fontSize);  // of a column, at least
 const amount = (cell) => { const text = cell.textContent.trim().replaceAll(",", "").replace("%", ""); return text ? Number(text) : NaN; };
 
-/* Where a row has no room it becomes a list of names and values, still a row to who is read to. */
+/* Where a row has no room, or would cut a word, it becomes a list of names and values, still a row to who is read to. */
 function fitted(table) {
   const names = [...table.rows[0].cells].map((one) => one.textContent), box = document.createElement("div");
   table.rows[0].className = "names";
@@ -15,7 +15,10 @@ function fitted(table) {
       if (cell.tagName === "TD") cell.dataset.name = names[at];
     });
   }
-  new ResizeObserver(([{ contentRect }]) => table.classList.toggle("stacked", contentRect.width < COLUMN * names.length)).observe(box);
+  new ResizeObserver(([{ contentRect }]) => {
+    table.classList.remove("stacked");
+    table.classList.toggle("stacked", contentRect.width < COLUMN * names.length || table.offsetWidth > Math.ceil(contentRect.width));
+  }).observe(box);
   table.replaceWith(box); box.className = "box"; box.append(table);
   return box;
 }

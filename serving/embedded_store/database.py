@@ -8,26 +8,46 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from contracts.errors import DataError
 
 BUSY_SECONDS = 10.0  # that a writer waits for others
+LOOK_AGAIN_SECONDS = 0.01
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def opened(path: Path, schema: str) -> sqlite3.Connection:
     """With the tables of `schema` (`CREATE ... IF NOT EXISTS`), in autocommit; its folder is made. For one thread at a
-    time. Raises DataError where the file is no data base, or cannot be written."""
+    time. Raises DataError where the file is no data base, cannot be written, or stays busy for BUSY_SECONDS."""
+    until = time.monotonic() + BUSY_SECONDS
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        for setting in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL"):
-            database.execute(f"PRAGMA {setting}").fetchall()
-        database.executescript(schema)
+        while True:
+            try:
+                return _connected(path, schema)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(LOOK_AGAIN_SECONDS)
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{path} cannot be opened as the server's store ({error}); give a folder that this user may "
                         "write, or move the file away") from None
+
+
+def _connected(path: Path, schema: str) -> sqlite3.Connection:
+    """SQLite's busy timeout does not hold for a new file that others make a write-ahead log of at this moment, since
+    to wait could be a deadlock: the caller begins anew."""
+    database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL"):
+            database.execute(f"PRAGMA {setting}").fetchall()
+        database.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
+    except BaseException:
+        database.close()
+        raise
     return database
 
 

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
+from functools import lru_cache
+from json.encoder import encode_basestring
 
 from contracts.features.event_features import EventFeatures
 from serving.request.query import ContextValue
 
 Columns = Mapping[str, ContextValue]
+DAY = 86_400_000_000  # microseconds
+ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 class Kind(IntEnum):
@@ -47,11 +51,22 @@ def identity(columns: Columns, features: EventFeatures, at: int) -> str:
 
 def day(at: int) -> str:
     """YYYY-MM-DD, UTC."""
-    return datetime.fromtimestamp(at // 1_000_000, UTC).date().isoformat()
+    return _day(at // DAY)
+
+
+@lru_cache(maxsize=64)
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
+
+
+def encoded(columns: Columns) -> str:
+    """As JSON."""
+    return ENCODER.encode(columns)
 
 
 def _texts(columns: Columns, names: tuple[str, ...]) -> str:
-    return json.dumps([_text(columns[name]) for name in names], ensure_ascii=False)
+    """A list of texts as JSON: what `json.dumps` makes of it, without an encoder of its own for each event."""
+    return f"[{', '.join([encode_basestring(_text(columns[name])) for name in names])}]"
 
 
 def _text(value: ContextValue) -> str:

@@ -1,6 +1,7 @@
 """Batches of events -> the store: those that come while a commit is under way share the next one.
 
-A commit waits for the disk, in a thread of its own, so that no request does. What waits is bounded.
+A commit waits for the disk, in a thread of its own, so that no request does. What waits is bounded, and a quarter of it
+is one caller's.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from contracts.errors import SluiceError
 from contracts.features.event_clock import SECOND
 from contracts.shown import short
 from contracts.thread_name import name_thread
+from serving.batches.places import NoPlace, Places
 from serving.events.event import Event
 from serving.events.event_store import Clock, EventStore, Recorded
 
 MOST_WAITING, MOST_BYTES = 50_000, 64 << 20  # events, and of their messages
+AGAIN = "send them again later, or elsewhere"
 
 
 class TooMany(SluiceError):
-    """More events wait for the disk than may, or larger ones."""
+    """More events wait for the disk than may, or larger ones, of all callers or of one."""
 
 
 class NotKept(SluiceError):
@@ -37,8 +40,9 @@ def nobody(kinds: Sequence[str]) -> None:
 
 
 class Batch(NamedTuple):
-    """And who waits for it; `size` in bytes, as it came."""
+    """And who waits for it, and for whom; `size` in bytes, as it came."""
 
+    who: str
     events: Sequence[Event]
     size: int
     done: asyncio.Future[Recorded]
@@ -51,23 +55,20 @@ class EventRecorder:
     def __init__(
         self, opened: Callable[[], EventStore], clock: Clock, most: int = MOST_WAITING, told: Told = nobody
     ) -> None:
-        self._thread, self._lock, self._most = ThreadPoolExecutor(1, "events", name_thread), threading.Lock(), most
+        self._thread, self._lock = ThreadPoolExecutor(1, "events", name_thread), threading.Lock()
         self._clock, self._told = clock, told
-        self._batches, self._waiting, self._busy = list[Batch](), 0, False
+        self._batches, self._busy = list[Batch](), False
+        self._waiting = Places(most, "events wait for the disk", AGAIN)
+        self._bytes = Places(MOST_BYTES, "bytes of events wait for the disk", AGAIN)
         self._store = self._thread.submit(opened).result()
 
-    async def record(self, events: Sequence[Event], size: int = 0) -> Recorded:
+    async def record(self, events: Sequence[Event], size: int = 0, who: str = "") -> Recorded:
         """Once they are on the disk, and known to whoever asks; `size` in bytes. Raises TooMany, NotKept."""
         if not events:
             return Recorded(0, 0)
-        batch = Batch(events, size, asyncio.get_running_loop().create_future())
+        batch = Batch(who, events, size, asyncio.get_running_loop().create_future())
         with self._lock:
-            held = sum(one.size for one in self._batches)
-            if self._waiting + len(events) > self._most or held + size > MOST_BYTES:
-                raise TooMany(f"{self._waiting} events of {held} bytes wait for the disk, at most {self._most} may, "
-                              f"of {MOST_BYTES} bytes; send them again later, or elsewhere")
-            self._waiting += len(events)
-            self._batches.append(batch)
+            self._enter(batch)
             idle, self._busy = not self._busy, True
         if idle:
             self._thread.submit(self._drain)
@@ -79,6 +80,18 @@ class EventRecorder:
         """Waits for what is being written."""
         self._thread.submit(self._store.close)
         self._thread.shutdown(wait=True)
+
+    def _enter(self, batch: Batch) -> None:
+        try:
+            self._waiting.take(batch.who, len(batch.events))
+        except NoPlace as error:
+            raise TooMany(str(error)) from None
+        try:
+            self._bytes.take(batch.who, batch.size)
+        except NoPlace as error:
+            self._waiting.leave(batch.who, len(batch.events))
+            raise TooMany(str(error)) from None
+        self._batches.append(batch)
 
     def _drain(self) -> None:
         while batches := self._taken():
@@ -95,7 +108,10 @@ class EventRecorder:
 
     def _taken(self) -> list[Batch]:
         with self._lock:
-            found, self._batches, self._waiting = self._batches, [], 0
+            found, self._batches = self._batches, []
+            for batch in found:
+                self._waiting.leave(batch.who, len(batch.events))
+                self._bytes.leave(batch.who, batch.size)
             self._busy = bool(found)
             return found
 

@@ -37,7 +37,8 @@ LOG = "log"
 class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
     are answered from the bundle's tables. `told` hears of the kinds of new events, `who` names callers, who share the
-    turns of batches. Raises DataError where the folder cannot be used, ConfigError where `stream` is no address."""
+    turns of batches and what waits for the disk. Raises DataError where the folder cannot be used, ConfigError where
+    `stream` is no address."""
 
     def __init__(
         self, folder: Path | None, features: EventFeatures | None, serve: Serve, told: Told = nobody,
@@ -57,7 +58,7 @@ class EventRoom:
             if stream is not None:
                 self._reader = read_stream(waiting_client(stream), opened, features, serve, told, folder)
         why = NO_STORE if folder is None else NO_FEATURES
-        self._servicer = EventServicer(serve, features if folder else None, self._recorder, why)
+        self._servicer = EventServicer(serve, features if folder else None, self._recorder, why, who)
         self._bounds = BatchBounds(largest=largest_message(serve), entries=serve.max_events, setting="max_events")
         self._turns, self._who = BatchTurns(), who
 

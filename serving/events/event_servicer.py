@@ -8,6 +8,7 @@ import grpc
 
 from contracts.config.stages import Serve
 from contracts.features.event_features import EventFeatures
+from serving.access.caller_name import Who, caller_name
 from serving.events.event_checks import Checked, check_events
 from serving.events.event_recorder import EventRecorder, NotKept, TooMany
 from serving.proto import sluice_pb2 as pb
@@ -24,13 +25,14 @@ def now_micros() -> int:
 
 
 class EventServicer(sluice_pb2_grpc.EventsServicer):
-    """`recorder` None: nothing is kept, and every call is told `why`."""
+    """`recorder` None: nothing is kept, and every call is told `why`. `who` names callers, who share what may wait."""
 
     def __init__(
         self, serve: Serve, features: EventFeatures | None = None, recorder: EventRecorder | None = None,
-        why: str = NO_STORE,
+        why: str = NO_STORE, who: Who | None = None,
     ) -> None:
         self._serve, self._features, self._recorder, self._why = serve, features, recorder, why
+        self._who = who or caller_name(None)
 
     def read(self, request: pb.RecordEventsRequest) -> Checked:
         """In its turn (serving/batches/sized_server.py). Raises OutOfBounds."""
@@ -44,7 +46,7 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, self._why)
             raise AssertionError("abort raises")
         try:
-            recorded = await self._recorder.record(checked.events, checked.size)
+            recorded = await self._recorder.record(checked.events, checked.size, self._who(context))
         except TooMany as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except NotKept as error:

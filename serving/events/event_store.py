@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from contracts.features.event_features import EventFeatures
 from serving.embedded_store.database import opened, transaction
-from serving.events.event import Event, Kind, identity, link
+from serving.events.event import Event, Kind, encoded, identity, link
 from serving.events.shown import Shown
 
 FILE = "events.db"
@@ -57,6 +57,9 @@ HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND ide
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
+# Events fall on pages anywhere in the indices: these stay in memory (KiB), and go back after so many pages, not after
+# each few hundred events.
+WRITING = ("cache_size = -32768", "wal_autocheckpoint = 8000")
 
 
 class Recorded(NamedTuple):
@@ -78,6 +81,7 @@ class EventStore:
     def __init__(self, folder: Path, features: EventFeatures, clock: Clock, margin: int = MARGIN) -> None:
         self.path, self._features, self._clock, self._margin, self.late = folder / FILE, features, clock, margin, 0
         self.connection, self._next = opened(self.path, SCHEMA), 0
+        self._writes = False
         self._label_window = features.label_window * 1_000_000  # microseconds
         with transaction(self.connection):
             self.connection.execute("INSERT INTO facts VALUES ('since', ?) ON CONFLICT DO NOTHING", [clock()])
@@ -103,6 +107,10 @@ class EventStore:
 
     def record(self, batches: Sequence[Sequence[Event]]) -> list[Recorded]:
         """All or none, durable on return. Raises sqlite3.Error as the disk does."""
+        if not self._writes:
+            self._writes = True
+            for setting in WRITING:
+                self.connection.execute(f"PRAGMA {setting}").fetchall()
         with transaction(self.connection):
             first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
             found = [self._batch(events) for events in batches]
@@ -123,7 +131,7 @@ class EventStore:
         counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
         joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
         row = (event.id, int(event.kind), at, known, event.user, event.item, joins, counts,
-               json.dumps(event.columns, ensure_ascii=False), self._label_window)
+               encoded(event.columns), self._label_window)
         is_new = self.connection.execute(INSERT, row).rowcount == 1
         self._next += is_new
         return is_new

@@ -6,7 +6,8 @@ At least once: read ▶ on the disk ▶ acknowledged. What was read by one that 
 the next; the store knows events by their ids, so that none counts twice. Every host reads all events: it has a group of
 its own, named in its store, and one consumer of it. A new store begins at the stream's beginning.
 
-Entries that are refused go to sluice:events:refused, with the reason.
+Entries that are refused go to sluice:events:refused, with the reason; where that Redis takes nothing more (its
+`maxmemory`), they stay in the stream alone, and the log names them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import redis
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from contracts.config.stages import Serve
 from contracts.errors import DataError, SluiceError
@@ -142,21 +143,39 @@ class EventStream:
         return json_format.Parse(entry.fields[b"json"], pb.Event())
 
     def _acknowledge(self, entries: Sequence[Entry], refused: Sequence[tuple[Entry, str]]) -> None:
-        with self._client.pipeline(transaction=True) as pipe:
-            for entry, why in refused:
-                kept: dict[Any, Any] = {name: value[:MOST_KEPT] for name, value in entry.fields.items()}
-                kept |= {b"entry": entry.id, b"reason": why}
-                pipe.xadd(REFUSED, kept, maxlen=MOST_REFUSED)
-            pipe.xack(STREAM, self._group, *(entry.id for entry in entries))
-            pipe.execute()
-        if refused:
-            log.warning("%d of %d events of the stream are refused, and kept in %s; the first: %s", len(refused),
-                        len(entries), REFUSED, refused[0][1])
+        """Keeping and acknowledging are one where the Redis takes both: a reader that dies keeps nothing twice. At
+        its `maxmemory` it takes no transaction, but a mere acknowledgement."""
+        read, where = [entry.id for entry in entries], f"kept in {REFUSED}"
+        if not refused:
+            self._client.xack(STREAM, self._group, *read)
+            return
+        try:
+            with self._client.pipeline(transaction=True) as pipe:
+                for entry, why in refused:
+                    pipe.xadd(REFUSED, _kept(entry, why), maxlen=MOST_REFUSED)
+                pipe.xack(STREAM, self._group, *read)
+                pipe.execute()
+        except ResponseError as error:  # it is full, or that key is something else: no event waits for that
+            self._client.xack(STREAM, self._group, *read)
+            where = f"not kept ({short(str(error))}): they are in {STREAM} from {refused[0][0].id.decode()} on"
+        log.warning("%d of %d events of the stream are refused, and %s; the first: %s", len(refused), len(entries),
+                    where, refused[0][1])
+
+
+def _kept(entry: Entry, why: str) -> dict[Any, Any]:
+    """Of a refused one."""
+    cut = {name: value[:MOST_KEPT] for name, value in entry.fields.items()}
+    return {**cut, b"entry": entry.id, b"reason": why}
 
 
 def _begin(client: redis.Redis, group: str) -> None:
+    """A group that is there goes on from where it is, also where its Redis is full and makes no new one."""
     try:
         client.xgroup_create(STREAM, group, id=BEGINNING, mkstream=True)
+    except OutOfMemoryError:
+        groups: Any = client.xinfo_groups(STREAM) if client.exists(STREAM) else []
+        if group.encode() not in [one["name"] for one in groups]:
+            raise
     except ResponseError as error:
         if "BUSYGROUP" not in str(error):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from serving.request.query import ContextValue, Fallback, FreshUser, StageReport
 
 NAME = "user"
 FEW = 200  # impressions that are read at once, which takes half a millisecond
+NOT_IN_TIME = "the events of the user were not read in time"
 MOST_WAITING = 8  # reads of more, beside the event loop: some ten milliseconds each
 
 
@@ -39,15 +41,18 @@ class EventUsers:
         published = features.published
         self._published = 0 if published is None else _micros(published)
 
-    async def read(self, user: str, published: datetime | None = None) -> FreshUser:
-        """Never raises: what cannot be read is the bundle's row, and the report says why. `published` of a row that
-        stands in place of the bundle's."""
+    async def read(self, user: str, left: float = math.inf, published: datetime | None = None) -> FreshUser:
+        """Never raises: what cannot be read is the bundle's row, and the report says why; so is what takes more than
+        `left` seconds beside the event loop. `published` of a row that stands in place of the bundle's."""
         begun = time.perf_counter()
         try:
             since = self._published if published is None else _micros(published)
             if not self._store.has_more(user, FEW):
                 return self._read(self._store, user, begun, since)
-            return await self._read_beside(user, begun, since)
+            async with asyncio.timeout(None if math.isinf(left) else left):
+                return await self._read_beside(user, begun, since)
+        except TimeoutError:
+            return _unread(NOT_IN_TIME, begun)
         except sqlite3.Error as error:
             return _unread(f"the events cannot be read ({short(str(error))})", begun)
         except NoPlace as error:

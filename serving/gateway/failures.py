@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
@@ -24,6 +26,14 @@ def refused(status: str, message: str, fields: dict[str, str] | None = None, htt
     code = http or HTTP.get(status, 500)
     error = {"status": status, "message": message, **({"fields": fields} if fields else {})}
     return JSONResponse({"error": error}, code, headers={"Retry-After": "1"} if code in TRY_AGAIN else None)
+
+
+def over_the_wire(status: str, message: str, http: int) -> bytes:
+    """The same where there is no request that could be answered; nothing follows it."""
+    answer = refused(status, message, http=http)
+    answer.headers["Connection"] = "close"
+    head = b"".join(b"%b: %b\r\n" % one for one in answer.raw_headers)
+    return b"HTTP/1.1 %d %b\r\n" % (http, HTTPStatus(http).phrase.encode()) + head + b"\r\n" + bytes(answer.body)
 
 
 def of_body(error: NotTaken) -> JSONResponse:

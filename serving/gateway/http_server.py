@@ -5,16 +5,17 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from contracts.errors import SluiceError
 from serving.gateway.app import Upstream, gateway
-from serving.gateway.timed_headers import TimedHeaders
+from serving.gateway.shared_connections import SharedConnections, connections
 
 GRACE_SECONDS = 5
-MOST_CONNECTIONS = 1000  # more are answered 503, so that what their bodies hold is bounded
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ def run(upstream: Upstream, address: Address, on_ready: Callable[[int], None]) -
 
 
 def http_config(app: ASGIApp, grace: int) -> uvicorn.Config:
-    """Of connections that are bounded, in number and in how long they idle; `grace` in seconds."""
-    return uvicorn.Config(app, http=TimedHeaders, log_config=None, log_level="warning", access_log=False, ws="none",
-                          limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=grace)
+    """Of connections that are bounded, in number and in how long they idle; `grace` in seconds. Of what is no HTTP
+    there is no line: anybody could write as many as they like."""
+    http: Any = partial(SharedConnections, places=connections())  # made for each connection
+    return uvicorn.Config(app, http=http, log_config=None, log_level="error", access_log=False, ws="none",
+                          timeout_graceful_shutdown=grace)
 
 
 def listening(address: Address, option: str = "--port") -> socket.socket:

@@ -5,7 +5,10 @@ end.
     from an answer to the next request's first byte                              uvicorn's timeout_keep_alive, 5 s
     from when the kernel takes no more of an answer until it has all of it       `seconds`
 
-What bodies may take is said by serving/gateway/body.py.
+    bytes beside the body: headers, trailers, what is around its pieces          MOST_BESIDE, else 431
+
+What bodies may take is said by serving/gateway/body.py. httptools keeps headers and trailers of any size, a piece of
+what comes at a time (256 KB); h11 has bounds of its own.
 """
 
 from __future__ import annotations
@@ -15,15 +18,21 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from serving.gateway import failures
+
 Http: Any = AutoHTTPProtocol  # of two kinds, whichever is installed
 
 
+MOST_BESIDE = 128 << 10
+
+
 class TimedHeaders(Http):
-    """Closes a connection whose headers are late, or that is read too slowly."""
+    """Closes a connection whose headers are late or without an end, or that is read too slowly."""
 
     seconds = 10.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
+        self._beside = 0
         self._late: asyncio.TimerHandle | None = None
         self._untaken: asyncio.TimerHandle | None = None
         super().connection_made(transport)
@@ -39,13 +48,30 @@ class TimedHeaders(Http):
         self._taken()
 
     def data_received(self, data: bytes) -> None:
+        self._beside += len(data)
         super().data_received(data)
         self._expect()
+        if self._beside > MOST_BESIDE and hasattr(Http, "on_body") and not self.transport.is_closing():
+            self._refuse()
+
+    def on_message_begin(self) -> None:
+        self._beside = 0
+        super().on_message_begin()
+
+    def on_body(self, body: bytes) -> None:
+        self._beside -= len(body)
+        super().on_body(body)
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
         self._stop()
         self._taken()
+
+    def _refuse(self) -> None:
+        if self.cycle is None or not self.cycle.response_started:
+            why = f"headers and trailers have more than {MOST_BESIDE} bytes; send fewer"
+            self.transport.write(failures.over_the_wire("RESOURCE_EXHAUSTED", why, 431))
+        self.transport.close()
 
     def _expect(self) -> None:
         """The clock runs from here, or on, until a request is under way."""

@@ -10,7 +10,7 @@ CAUSES = ("no_time", "overran", "cut", "failed", "no_user_vector", "channel", "u
 BEGINNINGS = {
     NO_TIME: "no_time", OVERRAN: "overran", "the deadline passed after": "cut", "it failed": "failed",
     "the user's vector": "no_user_vector", "no time for channel": "channel", "channel ": "channel",
-    "the store of users": "user_store", "the store's": "user_store", "the events cannot": "events",
+    "the store of users": "user_store", "the store's": "user_store", "the events": "events",
 }
 
 

@@ -9,7 +9,8 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from contracts.bundle.bundle import Manifest
 from contracts.logs import trace_id
@@ -29,6 +30,7 @@ WATCH_SECONDS = 0.5
 DRIFT_EVERY = 20  # looks
 CARRIED = ("traceparent", "tracestate")
 Caller = Mapping[str, str]
+Told = TypeVar("Told")
 UNKNOWN: Caller = {}
 log = logging.getLogger("sluice.serving")
 
@@ -60,21 +62,34 @@ class RequestObserver:
         sample: RunningSample | None = None,
     ) -> None:
         self.metrics, self.traces, self.calls, self.sample = metrics, traces, calls, sample
+        self._failed = set[str]()
 
     def caller(self, call: Call) -> Caller:
         """What is kept of a call until it has ended."""
         return UNKNOWN if self.traces is None and self.calls is None else _carried(call.invocation_metadata() or ())
 
     def ended(self, call: EndedCall) -> None:
-        """Once per call, whatever came of it."""
-        if self.metrics is not None:
-            self.metrics.ended(call.method, call.status, call.seconds, call.answer)
-        trace = "" if self.traces is None else self.traces.ended(*call)
-        if self.calls is not None:
-            self.calls.ended(call.method, call.status, call.seconds, call.request_id, trace or trace_of(call.caller))
-        if self.sample is not None and call.answer is not None:
+        """Once per call, whatever came of it. What fails here costs its own figure, not the call nor the others."""
+        metrics, traces, calls, sample = self.metrics, self.traces, self.calls, self.sample
+        if metrics is not None:
+            self._kept("metrics", partial(metrics.ended, call.method, call.status, call.seconds, call.answer))
+        trace = None if traces is None else self._kept("traces", partial(traces.ended, *call))
+        if calls is not None:
+            known = trace or trace_of(call.caller)
+            self._kept("calls", partial(calls.ended, call.method, call.status, call.seconds, call.request_id, known))
+        if sample is not None and call.answer is not None:
             for slate in slates_of(call.answer):
-                self.sample.tell(slate)
+                self._kept("sample", partial(sample.tell, slate))
+
+    def _kept(self, what: str, tell: Callable[[], Told]) -> Told | None:
+        """What it returns. The first that one of them raises is told of: there may be hundreds a second."""
+        try:
+            return tell()
+        except Exception as error:
+            if what not in self._failed:
+                self._failed.add(what)
+                log.error("%s of a call could not be kept; others of these are not told of", what, exc_info=error)
+            return None
 
     def recorded(self, kinds: Sequence[str]) -> None:
         """Of events that are new, once they are on the disk."""

@@ -1,8 +1,8 @@
 """A running sample of what is served, and how far it is from what the bundle was made from.
 
-    PSI of a field      user and context fields of sampled requests against the training window,
-                        item fields of the shown items against the bundle's own slates for validation's requests;
-                        of its values, or of rows with a value and without, whichever is more
+    PSI of a field      user and context fields of sampled requests against training, their histories and counters as
+                        they have become since; item fields of the shown items against the bundle's own slates for
+                        validation's requests
     PSI of the scores   calibrated probabilities of the shown items against those of the same slates
 
 The reference is contracts/bundle/reference.py, the code that of `sluice quality`. Fields that are made from the clock
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.bundle.reference import Reference
-from contracts.features.drift import ColumnProfile, null_psi, psi
+from contracts.features.drift import field_psi
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -76,14 +76,11 @@ class RunningSample:
         requests = Encoded(*(np.concatenate([one.inputs[part] for one in held]) for part in (0, 1)))
         shown = Encoded(np.asarray(items.ids)[rows], np.asarray(items.dense)[rows])
         now = encoded_profiles(spec, ("user", "context"), requests) | encoded_profiles(spec, ("item",), shown)
-        counted = {name: (len(held), self.reference.rows) for name in now}
-        counted |= {field.name: (len(rows), self.reference.shown) for field in spec.of_side("item")}
-        fields = {name: _psi(now[name], before, *counted[name])
+        items_shown = {field.name for field in spec.of_side("item")}
+        fields = {name: field_psi(now[name], len(rows) if name in items_shown else len(held), before,
+                                  self.reference.counted(name, name in items_shown))
                   for name, before in self.reference.fields.items() if name in now}
         probabilities = np.concatenate([one.probabilities for one in held])
-        scores = _psi(numbers_profile(probabilities), self.reference.scores, len(probabilities), self.reference.shown)
+        scores = field_psi(numbers_profile(probabilities), len(probabilities), self.reference.scores,
+                           self.reference.shown)
         return Drift(len(held), fields, scores)
-
-
-def _psi(now: ColumnProfile, before: ColumnProfile, rows: int, rows_before: int) -> float:
-    return max(psi(now, rows, [(before, rows_before)]), null_psi(now, rows, before, rows_before))

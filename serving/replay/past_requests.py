@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,13 @@ class PastRequest:
     uniform: bool
 
 
+class PastInputs(NamedTuple):
+    """`rows` of the log, by number, and what the models see of who asked, B of both."""
+
+    rows: np.ndarray
+    inputs: Encoded
+
+
 def sample(
     out: Artifacts, spec: FeatureSpec, items: FeatureStore, name: str, count: int, clicks: int, publish_every: int,
     rng: np.random.Generator,
@@ -44,8 +52,8 @@ def sample(
     uniform = rng.permutation(examples.rows)[:count]
     rest = np.setdiff1d(np.flatnonzero(labels > 0), uniform)
     chosen = np.sort(np.concatenate([uniform, rng.permutation(rest)[:clicks]]))
-    inputs = request_inputs(examples, chosen)
-    told = _log_rows(out, name, examples.column(ROW)[chosen], spec)
+    numbers, inputs = request_inputs(examples, chosen)
+    told = log_rows(out, name, numbers, spec)
     history = _Clicks(out, items, told, publish_every)
     drawn = set(uniform.tolist())
     rows = items.rows(told[ITEM].to_pylist())
@@ -56,19 +64,20 @@ def sample(
     ]
 
 
-def request_inputs(examples: ExampleSet, chosen: np.ndarray) -> Encoded:
-    """Request inputs of the rows `chosen`, ascending, of the file order."""
-    ids, dense, start = [], [], 0
+def request_inputs(examples: ExampleSet, chosen: np.ndarray) -> PastInputs:
+    """Of the examples `chosen`, ascending, by their places among the row groups that are read."""
+    rows, ids, dense, start = [], [], [], 0
     for batch in examples.batches(READ_ROWS):
         here = chosen[(chosen >= start) & (chosen < start + len(batch.row))] - start
+        rows.append(batch.row.numpy()[here])
         ids.append(batch.request.ids.numpy()[here])
         dense.append(batch.request.dense.numpy()[here])
         start += len(batch.row)
-    return Encoded(np.concatenate(ids), np.concatenate(dense))
+    return PastInputs(np.concatenate(rows), Encoded(np.concatenate(ids), np.concatenate(dense)))
 
 
-def _log_rows(out: Artifacts, name: str, rows: np.ndarray, spec: FeatureSpec) -> pa.Table:
-    """Item, time and, where the log has users, user of these examples, in their order."""
+def log_rows(out: Artifacts, name: str, rows: np.ndarray, spec: FeatureSpec) -> pa.Table:
+    """Item, time and, where the log has users, user of these examples of a window with times, in their order."""
     columns = [ROW, ITEM, TIME, *([USER] if spec.has_users else [])]
     table = events(out, columns, *window(out, name), ds.field(ROW).isin(pa.array(rows)))
     return table.take(pc.index_in(pa.array(rows), value_set=table[ROW].combine_chunks()))

@@ -2,6 +2,11 @@
 
 A slate depends on the bundle as much as on who asks, so that shown items and their probabilities are held against the
 bundle's own slates for validation's requests: the difference is then of the requests, and not of the selection.
+
+Sequences and counters grow with the log until their windows are full, whoever asks: at the end of a short log they are
+not those of its training window, and that is no news of a request. So a sequence is held against those that the
+bundle's table has for validation's users, and a counter against validation's rows: in the table, whoever has come in
+its window has been counted. How far they are from training's is a figure of the bundle (`grown`).
 """
 
 from __future__ import annotations
@@ -14,10 +19,11 @@ import numpy as np
 import torch
 
 from contracts import windows
-from contracts.artifacts import Artifacts
+from contracts.artifacts import USER, Artifacts
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.bundle.reference import Reference
 from contracts.config.config import Config
+from contracts.features.drift import ColumnProfile, field_psi
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
@@ -43,28 +49,62 @@ class Slates(NamedTuple):
     probability: np.ndarray
 
 
-def write_reference(config: Config, out: Artifacts, build: Path) -> None:
+class Histories(NamedTuple):
+    """Profiles of the fields that grow with the log, each of so many rows."""
+
+    fields: dict[str, ColumnProfile]
+    rows: int
+
+
+def write_reference(config: Config, out: Artifacts, build: Path) -> dict[str, float]:
     """`build` is complete but for this. Nothing where a window has no examples, or the bundle no items; no field that
-    is made from the clock, for the requests of some hours never have the hours of all days."""
+    is made from the clock, for the requests of some hours never have the hours of all days.
+
+    Returns how far each field that grows with the log is from its values in training, as PSI."""
     spec = FeatureSpec.read(out.encoding)
     folders = [out.examples(name) for name in ("train", "validation")]
     if not spec.has_items or not all(any(folder.glob("day=*/*.parquet")) for folder in folders):
-        return
+        return {}
     unsealed = Manifest(schema_version=SCHEMA_VERSION, name="reference", content_hash="0" * 64,
                         created=datetime.now(UTC), files={})
     bundle = LoadedBundle.read(build, unsealed, check_parity=False)
-    trained = _spread(out, spec, "train", ROWS, config.seed)
+    trained = _spread(out, spec, "train", ROWS, config.seed).inputs
     slates = _slates(bundle, _requests(config, out, bundle))
     items = Encoded(np.asarray(bundle.items.ids)[slates.rows], np.asarray(bundle.items.dense)[slates.rows])
     fields = encoded_profiles(spec, ("user", "context"), trained) | encoded_profiles(spec, ("item",), items)
     clock = {field.name for field in config.fields if field.source_column in config.log.clock_columns}
     fields = {name: profile for name, profile in fields.items() if name not in clock}
-    Reference(rows=len(trained.ids), shown=len(slates.rows), fields=fields, scores=numbers_profile(slates.probability),
-              calibration=_calibration(bundle, out, config.seed)).write(build)
+    grown = _histories(bundle, out, config.seed)
+    made = Reference(rows=len(trained.ids), shown=len(slates.rows), fields=fields | grown.fields,
+                     scores=numbers_profile(slates.probability), calibration=_calibration(bundle, out, config.seed),
+                     histories=dict.fromkeys(grown.fields, grown.rows))
+    made.write(build)
+    return {name: float(f"{field_psi(now, grown.rows, fields[name], made.rows):.4g}")
+            for name, now in grown.fields.items()}
 
 
-def _spread(out: Artifacts, spec: FeatureSpec, name: str, count: int, seed: int) -> Encoded:
-    """Request inputs of `count` rows, drawn from row groups of the whole window."""
+def _histories(bundle: LoadedBundle, out: Artifacts, seed: int) -> Histories:
+    """Of the validation window; as its rows have them where nothing says whose they are."""
+    spec = bundle.spec
+    rows, inputs = _spread(out, spec, "validation", ROWS, seed)
+    kinds = {field.name: field.kind for field in spec.of_side("user", "context")}
+    fields = encoded_profiles(spec, ("user", "context"), inputs)
+    if spec.has_users and _is_replayable(out):
+        table = bundle.users.rows(past_requests.log_rows(out, "validation", rows, spec)[USER].to_pylist())
+        known = Encoded(np.asarray(bundle.users.ids)[table], np.asarray(bundle.users.dense)[table])
+        fields |= {name: profile for name, profile in encoded_profiles(spec, ("user",), known).items()
+                   if kinds[name] == "sequence"}
+    return Histories({name: profile for name, profile in fields.items() if kinds[name] in ("sequence", "counter")},
+                     len(rows))
+
+
+def _is_replayable(out: Artifacts) -> bool:
+    """Whether it is known who asked, and when."""
+    return isinstance(windows.read(out.windows), TimedWindows) and out.features.exists()
+
+
+def _spread(out: Artifacts, spec: FeatureSpec, name: str, count: int, seed: int) -> past_requests.PastInputs:
+    """Of `count` rows, drawn from row groups of the whole window."""
     examples = ExampleSet(out.examples(name), spec)
     examples.groups = examples.groups[:: -(-len(examples.groups) // GROUPS)]
     rows = sum(group.rows for group in examples.groups)
@@ -74,12 +114,12 @@ def _spread(out: Artifacts, spec: FeatureSpec, name: str, count: int, seed: int)
 def _requests(config: Config, out: Artifacts, bundle: LoadedBundle) -> list[Requester]:
     """Of the validation window, with what their users had clicked by then where the log has times, and its raw
     features are there."""
-    if isinstance(windows.read(out.windows), TimedWindows) and out.features.exists():
+    if _is_replayable(out):
         publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
         asked = past_requests.sample(out, bundle.spec, bundle.items, "validation", REQUESTS, 0, publish_every,
                                      np.random.default_rng(config.seed))
         return [request.requester for request in asked]
-    inputs = _spread(out, bundle.spec, "validation", REQUESTS, config.seed)
+    inputs = _spread(out, bundle.spec, "validation", REQUESTS, config.seed).inputs
     return [Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), NOBODY)
             for n in range(len(inputs.ids))]
 

@@ -12,7 +12,8 @@ from contracts.config.section import ChannelName
 from serving.bundle.feature_store import FeatureStore
 from serving.request.given_items import GivenItems
 
-CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit", *get_args(ChannelName))
+CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit", *get_args(ChannelName), "rule")
+BOOST, PIN = "boost", "pin"  # what business rules say of candidates, beside the stages' scores
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,27 @@ class Candidates:
     def scored(self, stage: str, values: np.ndarray) -> Candidates:
         """The same candidates with one more column of scores."""
         return Candidates(self.rows, self.channels, {**self.scores, stage: values}, self.vectors, self.given)
+
+    @property
+    def boosts(self) -> np.ndarray | None:
+        """[K] how many times each one's score counts; None where no rule boosts."""
+        return self.scores.get(BOOST)
+
+    @property
+    def pins(self) -> np.ndarray | None:
+        """[K] the position that a rule pins each to, 0 for none; None where no rule pins."""
+        return self.scores.get(PIN)
+
+    def weighed(self, objective: np.ndarray) -> np.ndarray:
+        """[K] what the candidates are ordered by, as rules want it: boosted, and pinned ones before all."""
+        return self._first_pinned(objective if self.boosts is None else objective * self.boosts)
+
+    def weighed_log(self, scores: np.ndarray, scale: float) -> np.ndarray:
+        """The same of logarithms of it, `scale` to one of e."""
+        return self._first_pinned(scores if self.boosts is None else scores + scale * np.log(self.boosts))
+
+    def _first_pinned(self, scores: np.ndarray) -> np.ndarray:
+        return scores if self.pins is None else np.where(self.pins > 0, np.inf, scores)
 
     def bids_of(self, bids: np.ndarray) -> np.ndarray:
         """[K] of the items' `bids` [I]."""

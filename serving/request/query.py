@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -85,9 +86,9 @@ class FreshUser:
 
 
 class Users(Protocol):
-    """Who knows users beyond the bundle. `read` never raises."""
+    """Who knows users beyond the bundle. `read` never raises, and ends within `left` seconds."""
 
-    async def read(self, user: str) -> FreshUser: ...
+    async def read(self, user: str, left: float = math.inf) -> FreshUser: ...
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class RankQuery:
     `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
     `partial_ok` a request that cannot be answered by every stage in time, fails. `features` and `bids` by item: raw
     values by field, and what a click pays, of candidates that the bundle does not know. `shown` is not shown again.
-    `fresh` is what an online store knows of the user."""
+    `fresh` is what an online store knows of the user; `placement` is the slate's name within a page."""
 
     user: str
     limit: int
@@ -114,6 +115,7 @@ class RankQuery:
     fresh: FreshUser | None = None
     excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    placement: str = ""
 
 
 @dataclass(frozen=True)

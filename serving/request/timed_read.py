@@ -13,6 +13,11 @@ from serving.request.message_bounds import NO_REQUEST
 
 NOTHING = "the call ended without a request; send one"
 Handle = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Any]]
+Admit = Callable[[grpc.aio.ServicerContext], Awaitable[None]]
+
+
+async def anybody(context: grpc.aio.ServicerContext) -> None:
+    """Lets every call in."""
 
 
 async def read_within(seconds: float, context: grpc.aio.ServicerContext) -> Any:
@@ -38,10 +43,11 @@ async def read_within(seconds: float, context: grpc.aio.ServicerContext) -> Any:
 
 class TimedServer:
     """Stands for `server` where a service of calls with one request is added. Each is taken as a stream of one, and
-    read within so many `seconds`. Methods are found by name (serving/request/by_name.py)."""
+    read within so many `seconds`, once `admit` has let it in. Methods are found by name
+    (serving/request/by_name.py)."""
 
-    def __init__(self, server: grpc.aio.Server, seconds: float) -> None:
-        self._server, self._seconds = server, seconds
+    def __init__(self, server: grpc.aio.Server, seconds: float, admit: Admit = anybody) -> None:
+        self._server, self._seconds, self._admit = server, seconds, admit
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Generated code gives the same handlers once more by name; those are taken."""
@@ -56,6 +62,7 @@ class TimedServer:
         answer: Handle = handler.unary_stream or handler.unary_unary
 
         async def handle(_: object, context: grpc.aio.ServicerContext) -> Any:
+            await self._admit(context)
             sent = await read_within(self._seconds, context)
             try:
                 request = parse(sent)

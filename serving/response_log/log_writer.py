@@ -128,8 +128,9 @@ class LogWriter:
     def _encode(self) -> None:
         while self._inbox or self._taken:
             while self._inbox and len(self._taken) < ROWS:
-                one = self._inbox.popleft()
-                self._taken.append(Taken(one.held.row(), one.size))
+                self._take(self._inbox.popleft())
+            if not self._taken:
+                continue
             _, rows = next(groupby(self._taken, key=lambda one: one.row.day))
             same = list(rows)
             self._keep([one.row for one in same])
@@ -137,6 +138,15 @@ class LogWriter:
             self._taken = self._taken[len(same):]
         if self.held < self._most:
             self._keep(self._counts())
+
+    def _take(self, one: Waiting) -> None:
+        """One that no row can be made of is lost alone."""
+        try:
+            self._taken.append(Taken(one.held.row(), one.size))
+        except Exception as error:
+            log.error("a row of the response log cannot be made and is lost: %s", error)
+            self.read += one.size
+            self._lose(one.held.calls)
 
     def _counts(self) -> list[ResponseRecord]:
         """A row for each status of which more calls have been counted, and for each bundle of which some are lost."""

@@ -19,9 +19,9 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from contracts.errors import SluiceError
+from serving.admission.admission import Admission, Overloaded, Waiting
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.work_threads import WorkThread, WorkThreads
-from serving.server.admission import Admission, Overloaded, Waiting
 from serving.stages.funnel import Funnel
 
 SPARES = 4
@@ -51,22 +51,26 @@ class Run(Protocol[Made]):
 
 @dataclass(eq=False, kw_only=True)
 class Job(Waiting):
-    """A run and who waits for it. `overdue`: nobody does any more, and a spare has taken its thread's place."""
+    """A run and who waits for it. `overdue`: nobody does any more, and a spare has taken its thread's place. What it
+    takes from `charged_to` on has not been charged to its tenant's turns."""
 
     run: Run[Any]
     answer: asyncio.Future[Any]
+    charged_to: float = 0.0
     running: bool = False
     finished: bool = False
     overdue: bool = False
 
 
 class Engine:
-    """`submit` belongs to one event loop. `reserve` seconds lie between a run's deadline and the caller's."""
+    """`submit` belongs to one event loop. `reserve` seconds lie between a run's deadline and the caller's; what runs
+    take is told by `clock`."""
 
     def __init__(
-        self, funnel: Funnel, most: int, oldest: float, reserve: float, shares: Mapping[str, float] | None = None
+        self, funnel: Funnel, most: int, oldest: float, reserve: float, shares: Mapping[str, float] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._funnel, self._reserve = funnel, reserve
+        self._funnel, self._reserve, self._clock = funnel, reserve, clock
         self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
         self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
@@ -125,6 +129,7 @@ class Engine:
     def _enter(self, job: Job) -> None:
         with self._lock:
             if self.free:
+                self._admission.rested()
                 self._begin(job)
                 return
             self._admission.enter(job, self.service)
@@ -133,7 +138,7 @@ class Engine:
         """Raises RuntimeError where there is no thread for it; nothing has then been counted."""
         self._threads.begin(partial(self._work, job))
         self._busy += 1
-        job.running = True
+        self._run(job)
 
     def _work(self, job: Job, thread: WorkThread) -> None:
         """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
@@ -142,7 +147,7 @@ class Engine:
             following = self._completed(following, thread)
 
     def _completed(self, job: Job, thread: WorkThread) -> Job | None:
-        begun = time.monotonic()
+        begun = self._clock()
         try:
             found = job.run.complete()
         except BaseException as error:
@@ -151,21 +156,28 @@ class Engine:
             _tell(_succeed, job.answer, found)
         with self._lock:
             job.finished = True
-            spent = time.monotonic() - begun
+            spent = self._clock() - begun
             self._service += SMOOTHING * (spent - self._service) if self._service else spent
-            following = None if job.overdue else self._next()
+            following = None if job.overdue else self._after(job)
             if following is None:
                 self._hanging -= job.overdue
                 self._busy -= not job.overdue
                 self._threads.rest(thread)
             return following
 
-    def _next(self) -> Job | None:
+    def _after(self, job: Job) -> Job | None:
+        """Whose turn it is, once the job has been charged for its own."""
+        now = self._clock()
+        self._admission.worked(job, now - job.charged_to)
+        job.charged_to = now
         following = self._admission.next()
         assert following is None or isinstance(following, Job)
         if following is not None:
-            following.running = True
+            self._run(following)
         return following
+
+    def _run(self, job: Job) -> None:
+        job.running, job.charged_to = True, self._clock()
 
     def _overdue(self, job: Job) -> None:
         """In the loop, when a run's time is over: it is answered from what it holds, or refused where it only waits."""
@@ -193,7 +205,7 @@ class Engine:
         with self._lock:
             if job.finished or job.overdue or self._hanging >= SPARES:
                 return
-            following = self._next()
+            following = self._after(job)
             if following is not None and not self._taken(following):
                 return
             job.overdue = True

@@ -17,24 +17,27 @@ from google.protobuf.message import DecodeError, Message
 from serving.batches.wire_parts import parts_of
 from serving.proto import sluice_pb2 as pb
 from serving.request.message_bounds import NO_REQUEST, OutOfBounds, too_large
-from serving.request.timed_read import NOTHING, read_within
+from serving.request.timed_read import NOTHING, Admit, anybody, read_within
 from serving.server.servicer import RankingServicer
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named as in the proto
 
 
-def add_to_server(servicer: RankingServicer, server: grpc.aio.Server) -> None:
-    """As the generated function would, but with the entry before each method, and by name alone (`ByName`)."""
+def add_to_server(servicer: RankingServicer, server: grpc.aio.Server, admit: Admit = anybody) -> None:
+    """As the generated function would, but with the entry before each method, and by name alone (`ByName`). What
+    `admit` raises ends a call that it does not let in."""
     handlers = {
-        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest),
-        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest),
-        "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest),
+        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest, admit),
+        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest, admit),
+        "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest, admit),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
 
 
-def _entered(servicer: RankingServicer, method: Method, taken: type[Message]) -> grpc.RpcMethodHandler:
+def _entered(
+    servicer: RankingServicer, method: Method, taken: type[Message], admit: Admit
+) -> grpc.RpcMethodHandler:
     unread = partial(servicer.unread, method.__name__)
 
     async def handle(_: object, context: grpc.aio.ServicerContext) -> Message:
@@ -42,6 +45,11 @@ def _entered(servicer: RankingServicer, method: Method, taken: type[Message]) ->
         if why:
             unread("RESOURCE_EXHAUSTED", context)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
+        try:
+            await admit(context)
+        except grpc.aio.AbortError:
+            unread("RESOURCE_EXHAUSTED", context)
+            raise
         try:
             sent = await read_within(servicer.patience, context)
         except grpc.aio.AbortError:

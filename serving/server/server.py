@@ -31,6 +31,7 @@ from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
 from serving.access.role import CATALOG_SERVICE, EVENTS_SERVICE
 from serving.access.tls import server_credentials
+from serving.batches.open_calls import OpenCalls
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
@@ -54,7 +55,7 @@ GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
-MOST_OF_ONE = 0.25  # of these from one connection: answers that a caller does not take count until it is let go
+MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
 COLLECT_AFTER = (700, 10, 1)  # objects, rounds, rounds: of 70,000 at once every caller waits for 70 ms
 LOADING_PRIORITY = 10  # Linux's nice value, while others serve
@@ -166,6 +167,7 @@ class Server:
         users = OnlineUsers(self._shared, self._events.users) if self._shared else self._events.users
         self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users)
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
+        self._calls = OpenCalls(most, who)
         self._stopping = asyncio.Event()
 
     async def run(self, on_ready: Callable[[int], None]) -> None:
@@ -193,8 +195,8 @@ class Server:
                        (lambda: follower.lag) if follower else None, (lambda: shared.state) if shared else None)
 
     def _add_services(self) -> None:
-        add_to_server(self._servicer, self._server)
-        timed = TimedServer(self._server, self._servicer.patience)
+        add_to_server(self._servicer, self._server, self._calls.take)
+        timed = TimedServer(self._server, self._servicer.patience, self._calls.take)
         self._events.add_to(timed)
         self._catalog.add_to(timed)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, timed)

@@ -6,7 +6,6 @@ has lately taken. Under overload a call is refused when it comes, unread, so tha
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -15,35 +14,34 @@ from functools import partial
 from typing import TypeVar
 
 import grpc
-from google.protobuf import any_pb2
-from google.rpc import code_pb2, error_details_pb2, status_pb2
+from google.rpc import code_pb2
 from grpc_status import rpc_status
 
 from contracts.bundle.bundle import Manifest
 from contracts.config.stages import Serve
-from contracts.errors import RequestError, SluiceError
-from contracts.logs import fields
-from contracts.shown import short, shown
+from contracts.shown import short
 from serving.access.caller_name import caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
+from serving.admission.admission import Overloaded
 from serving.batches.batch_turns import BatchTurns
 from serving.batches.places import NoPlace, Places
-from serving.metrics.request_observer import NOBODY, Caller, EndedCall, RequestObserver, trace_of
+from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
-from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.after_call import after
+from serving.request.deadline import Deadline
 from serving.request.message_bounds import OutOfBounds, largest_message, text
 from serving.request.query import FreshUser, PageAnswer, RankAnswer, RankQuery, ScoreQuery, Users
 from serving.request.stage_clock import RunningQuantile
 from serving.request.wire_values import MOST_VALUES
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
-from serving.server.admission import Overloaded
 from serving.server.bundle_health import bundle_age
 from serving.server.connection import TENANT
 from serving.server.engine import Answer, Engine, Run
 from serving.server.page_run import PageRun
+from serving.server.statuses import Stopping, status_of
 from serving.server.translation import (
     to_page_query,
     to_query,
@@ -59,14 +57,10 @@ from serving.stages.score_run import ScoreRun
 from serving.why_not.why_not_run import WhyNotRun
 
 LARGE_BYTES, MOST_LARGE = 64 << 10, 32
+OF_USERS = 0.5  # of the time that a request has, at most to wait for what is known of its user
 MOST_HELD = 16  # times the largest request: what large ones hold that are not answered yet; unpacked it is far more
 Begun = TypeVar("Begun")
 Query = TypeVar("Query", RankQuery, ScoreQuery)
-log = logging.getLogger("sluice.serving")
-
-
-class Stopping(SluiceError):
-    """The server takes no more requests."""
 
 
 class RankingServicer(sluice_pb2_grpc.RankingServicer):
@@ -121,6 +115,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         """Requests that wait, and the seconds that the oldest has."""
         return self._engine.waiting, self._engine.queue_age
 
+    @property
+    def reading(self) -> int:
+        """Large requests that are being read, or wait for it."""
+        return self._large.waiting
+
     def load(self) -> dict[str, str]:
         """For the health check: the floor in milliseconds, the requests that wait and how long the oldest has, and
         those refused unread."""
@@ -143,12 +142,12 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         call = self._recorder.begin(request, request_id, self.reserve, context)
         caller = self._observer.caller(context)
 
-        def ended(context: grpc.aio.ServicerContext) -> None:
-            call.ended(context)
+        def tell(context: grpc.aio.ServicerContext) -> None:
             self._observer.ended(EndedCall("Rank", *call.outcome, short(request_id), caller))
 
         if self._followed:
-            context.add_done_callback(ended)
+            after(context, call.ended)
+            after(context, tell)
         try:
             answer = await self._answer(request, self._deadline(context), context)
         except Overloaded as error:  # the cheapest way to say so: there may be thousands a second
@@ -157,9 +156,9 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             context.set_details(str(error))
             return pb.RankResponse()
         except Exception as error:
-            status = _status(error, request_id, caller)
-            request = _outline(request) if isinstance(error, OutOfBounds) else request
-            call.refused(code_pb2.Code.Name(status.code), request, short(request_id))
+            status = status_of(error, request_id, caller)
+            kept = pb.RankRequest(user_id=short(request.user_id)) if isinstance(error, OutOfBounds) else request
+            call.refused(code_pb2.Code.Name(status.code), kept, short(request_id))
             await context.abort_with_status(rpc_status.to_status(status))
         written = time.perf_counter()
         response = to_response(answer, request_id, bundle_age(self._manifest))
@@ -175,25 +174,25 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext) -> pb.ScoreResponse:
         """Given items, scored; what fails is a status. Nothing is shown, so nothing is logged."""
-        request_id = request.request_id or _new_id()
+        request_id, deadline = request.request_id or _new_id(), self._deadline(context)
 
         def begin(fresh: FreshUser | None) -> ScoreRun:
-            query = _knowing(to_score_query(request, self._serve), fresh)
-            return self._funnel.begin_score(query, self._deadline(context))
+            return self._funnel.begin_score(_knowing(to_score_query(request, self._serve), fresh), deadline)
 
-        answer = await self._whole("Score", request_id, context, lambda: self._begun(request, context, begin))
+        answer = await self._whole(
+            "Score", request_id, context, lambda: self._begun(request, deadline, context, begin))
         return to_score_response(answer, request_id)
 
     async def WhyNot(self, request: pb.WhyNotRequest, context: grpc.aio.ServicerContext) -> pb.WhyNotResponse:
         """A slate that is not shown, and what has become of other items; not logged either."""
-        request_id = request.request.request_id or _new_id()
+        request_id, deadline = request.request.request_id or _new_id(), self._deadline(context)
 
         def begin(fresh: FreshUser | None) -> WhyNotRun:
             query, items = to_why_not(request, self._serve)
-            return WhyNotRun(self._funnel, _knowing(query, fresh), items, self._deadline(context))
+            return WhyNotRun(self._funnel, _knowing(query, fresh), items, deadline)
 
         found = await self._whole(
-            "WhyNot", request_id, context, lambda: self._begun(request.request, context, begin))
+            "WhyNot", request_id, context, lambda: self._begun(request.request, deadline, context, begin))
         return to_why_not_response(found, request_id, bundle_age(self._manifest))
 
     async def _whole(
@@ -208,7 +207,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             answer = await self._engine.submit(await begin(), self._tenant(context))
             said = OK
         except Exception as error:
-            status = _status(error, request_id, self._observer.caller(context))
+            status = status_of(error, request_id, self._observer.caller(context))
             said = code_pb2.Code.Name(status.code)
             await context.abort_with_status(rpc_status.to_status(status))
         finally:
@@ -249,20 +248,21 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             queries = tuple(_knowing(query, fresh) for query in page.queries)
             return PageRun(self._funnel, replace(page, queries=queries), deadline)
 
-        return await self._engine.submit(await self._begun(request, context, begin), self._tenant(context))
+        return await self._engine.submit(await self._begun(request, deadline, context, begin), self._tenant(context))
 
     async def _begun(
-        self, request: pb.RankRequest | pb.ScoreRequest, context: grpc.aio.ServicerContext,
+        self, request: pb.RankRequest | pb.ScoreRequest, deadline: Deadline, context: grpc.aio.ServicerContext,
         begin: Callable[[FreshUser | None], Begun],
     ) -> Begun:
         """What `begin` makes of the request and of what is known of its user beyond the bundle; of a large one beside
-        the event loop, which its ten thousands of values would hold up."""
+        the event loop, which its ten thousands of values would hold up. Where the users' store is slow, OF_USERS of the
+        deadline are spent on it and the rest is the funnel's."""
         user = text("user_id", request.user_id, self._serve)
         who, size = "", request.ByteSize()
         if size > LARGE_BYTES:
             who = self._who(context)
             self._hold(who, size, context)
-        fresh = None if self._users is None else await self._users.read(user)
+        fresh = None if self._users is None else await self._users.read(user, OF_USERS * deadline.remaining())
         if size <= LARGE_BYTES:
             return begin(fresh)
         try:
@@ -276,7 +276,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             self._held.take(who, size)
         except NoPlace as error:
             raise Overloaded(str(error)) from None
-        context.add_done_callback(lambda _: self._held.leave(who, size))
+        after(context, lambda _: self._held.leave(who, size))
 
     def close(self) -> None:
         """Waits for the request that is being ranked."""
@@ -300,30 +300,3 @@ def _knowing(query: Query, fresh: FreshUser | None) -> Query:
 def _new_id() -> str:
     """Of a request that has none: 128 random bits."""
     return os.urandom(16).hex()
-
-
-def _outline(request: pb.RankRequest) -> pb.RankRequest:
-    """What is kept of a request that holds too much."""
-    return pb.RankRequest(user_id=short(request.user_id))
-
-
-def _status(error: Exception, request_id: str, caller: Caller) -> status_pb2.Status:
-    """What the caller is told."""
-    if isinstance(error, RequestError):
-        return _invalid(error)
-    if isinstance(error, DeadlineExpired):
-        return status_pb2.Status(code=code_pb2.DEADLINE_EXCEEDED, message=str(error))
-    if isinstance(error, Overloaded):
-        return status_pb2.Status(code=code_pb2.RESOURCE_EXHAUSTED, message=str(error))
-    if isinstance(error, Stopping):
-        return status_pb2.Status(code=code_pb2.UNAVAILABLE, message=str(error))
-    about = fields(request_id=short(request_id), trace_id=trace_of(caller))
-    log.error("request %s failed", shown(request_id), exc_info=error, extra=about)
-    return status_pb2.Status(code=code_pb2.INTERNAL, message="the ranking failed; the server's log has the cause")
-
-
-def _invalid(error: RequestError) -> status_pb2.Status:
-    violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.problem)
-    detail = any_pb2.Any()
-    detail.Pack(error_details_pb2.BadRequest(field_violations=[violation]))
-    return status_pb2.Status(code=code_pb2.INVALID_ARGUMENT, message=str(error), details=[detail])

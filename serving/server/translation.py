@@ -110,7 +110,8 @@ def _placed(whole: RankQuery, placement: pb.Placement, where: str, serve: Serve,
     has_list = placement.HasField("candidate_list")
     listed = texts(f"{where}.candidate_list", placement.candidate_list.item_ids, serve) if has_list else None
     return replace(
-        whole, limit=placement.limit if placement.HasField("limit") else serve.default_limit, candidates=listed,
+        whole, placement=placement.name, candidates=listed,
+        limit=placement.limit if placement.HasField("limit") else serve.default_limit,
         filters=_filters(f"{where}.filters", placement.filters, serve),
         excluded=_filters(f"{where}.excluded", placement.excluded, serve),
         ranges=_ranges(f"{where}.ranges", placement.ranges, serve),

@@ -45,7 +45,12 @@ def second_price(
     ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
     to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]
     winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)
-    per_impression = PER_THOUSAND * probabilities[winners].astype(np.float64)
-    price = np.divide(to_beat, per_impression, out=np.zeros(len(winners)), where=per_impression > 0)
-    return AuctionOutcome(winners, revenue[winners], np.minimum(price, bids[winners]), to_beat,
-                          ranked[slots : slots + 1])
+    price = prices(to_beat, bids[winners], probabilities[winners])
+    return AuctionOutcome(winners, revenue[winners], price, to_beat, ranked[slots : slots + 1])
+
+
+def prices(to_beat: np.ndarray, bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """[n] per click: the smallest bids whose eCPM is `to_beat`; no more than the bids."""
+    per_impression = PER_THOUSAND * probabilities.astype(np.float64)
+    found = np.divide(to_beat, per_impression, out=np.zeros(len(bids)), where=per_impression > 0)
+    return np.minimum(found, bids)

@@ -8,6 +8,7 @@ Negative similarity counts as none, so that the marginal relevance of a slate ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +27,12 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
 
 
-def mmr(relevance: np.ndarray, vectors: np.ndarray, rows: np.ndarray, slots: int, diversity: float) -> Diverse:
+def mmr(
+    relevance: np.ndarray, vectors: np.ndarray, rows: np.ndarray, slots: int, diversity: float,
+    closed_by: Callable[[int], np.ndarray] | None = None,
+) -> Diverse:
     """relevance [K], vectors [K, d], item rows [K] -> at most `slots` items; `diversity` is lambda, 0 the plain order.
+    `closed_by` hears of each position that is taken, and says which ones, bool [K], may come no more.
 
     Ties go to the smaller item row. O(slots K d).
     """
@@ -39,8 +44,12 @@ def mmr(relevance: np.ndarray, vectors: np.ndarray, rows: np.ndarray, slots: int
     for _ in range(min(slots, len(rows))):
         marginal = gain - diversity * nearest
         best = int(np.argmax(marginal))
+        if gain[best] == -np.inf:
+            break
         order.append(best)
         score.append(marginal[best])
         nearest = np.maximum(nearest, directions @ directions[best])
         gain[best] = -np.inf
+        if closed_by is not None:
+            gain[closed_by(int(by_row[best]))[by_row]] = -np.inf
     return Diverse(by_row[np.array(order, dtype=np.int64)], np.array(score))

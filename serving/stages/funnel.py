@@ -68,7 +68,7 @@ class Funnel:
         """Raises RequestError when the query cannot be answered as asked, DeadlineExpired when no time is left at
         entry."""
         check(query, self._bundle.settings.serve, self._bundle.spec, self._bundle.filters,
-              self._bundle.numbers)
+              self._bundle.range_names)
         check_features(query, self._bundle.spec, self._bundle.settings.auction)
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")

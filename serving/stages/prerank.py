@@ -46,7 +46,7 @@ class PrerankStage:
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, part)
         scored = candidates.first(len(logits)).scored(NAME, logits)
         objective = self.objective(logits, scored, by_value)
-        kept = scored.take(best_first(objective, scored.rows, self._keep))
+        kept = scored.take(best_first(scored.weighed(objective), scored.rows, self._keep))
         return Stage(kept, *cut_status(len(scored), len(candidates)))
 
     def logits(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> np.ndarray:
@@ -61,10 +61,11 @@ class PrerankStage:
         scores = candidates.scores["retrieve"]
         if by_value and self._bids is not None:
             scores = scores + self._temperature * np.log(np.maximum(candidates.bids_of(self._bids), SMALLEST_BID))
-        return candidates.take(best_first(scores, candidates.rows, self._keep))
+        weighed = candidates.weighed_log(scores, self._temperature)
+        return candidates.take(best_first(weighed, candidates.rows, self._keep))
 
     def objective(self, logits: np.ndarray, scored: Candidates, by_value: bool) -> np.ndarray:
-        """What `run` orders by."""
+        """What `run` orders by, before rules have weighed it."""
         if not by_value or self._bids is None:
-            return logits
+            return logits if scored.boosts is None else self._scorer.calibration.apply(logits)
         return expected_revenue(scored.bids_of(self._bids), self._scorer.calibration.apply(logits))

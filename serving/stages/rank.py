@@ -55,5 +55,5 @@ class RankStage:
         scored = candidates.first(len(logits)).scored(NAME, probabilities)
         bids = scored.bids_of(self._bids) if by_value and self._bids is not None else None
         objective = probabilities if bids is None else expected_revenue(bids, probabilities)
-        ordered = scored.take(best_first(objective, scored.rows, len(scored)))
+        ordered = scored.take(best_first(scored.weighed(objective), scored.rows, len(scored)))
         return Stage(ordered, *cut_status(len(scored), len(candidates)))

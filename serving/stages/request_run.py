@@ -100,6 +100,7 @@ class RequestRun:
         self._held: Held | None = None
         self._ranked: Held | None = None
         self._reranking = False
+        self._rules = stages.retrieval.rules.active(query)
         self._before = () if query.fresh is None else (query.fresh.report,)
 
     @property
@@ -129,7 +130,8 @@ class RequestRun:
     def following(self, query: RankQuery, deadline: Deadline) -> RequestRun | None:
         """A run that begins with what this one has ranked, less what is `shown`; None where it asks for something else,
         or not enough is left."""
-        if self._ranked is None or replace(query, limit=1, shown=()) != replace(self._query, limit=1, shown=()):
+        theirs, own = (replace(one, limit=1, shown=(), placement="") for one in (query, self._query))
+        if self._ranked is None or theirs != own or self._stages.retrieval.rules.active(query) != self._rules:
             return None
         candidates = self._ranked.candidates
         shown = set(query.shown)
@@ -184,7 +186,7 @@ class RequestRun:
                 status = StageStatus.DEGRADED if found.dropped else StageStatus.COMPLETE
                 report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6), status,
                                      found.dropped)
-                return Held(requester, vector, found.candidates, found.unknown, (*self._before, report))
+                return Held(requester, vector, self._marked(found.candidates), found.unknown, (*self._before, report))
         return self._popular((requester, vector), begun, cause)
 
     def _user_vector(self, requester: Requester) -> np.ndarray | None:
@@ -204,7 +206,11 @@ class RequestRun:
         spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)
-        return Held(requester, vector, candidates, found.unknown, (*self._before, report))
+        return Held(requester, vector, self._marked(candidates), found.unknown, (*self._before, report))
+
+    def _marked(self, candidates: Candidates) -> Candidates:
+        """With what business rules say of each."""
+        return self._stages.retrieval.rules.marked(self._rules, candidates)
 
     def _scored(self, name: str, held: Held) -> Held:
         """Pre-ranking or ranking: whole, in chunks, or not at all."""
@@ -257,7 +263,7 @@ class RequestRun:
             self._insist("rerank")
             return self._organic(held, 0, NO_TIME)
         slate, cause = self._attempt(lambda: self._stages.rerank.run(
-            held.candidates, query.limit, query.rerank, self.deadline.before(after)), "rerank")
+            held.candidates, query.limit, query.rerank, self.deadline.before(after), self._rules), "rerank")
         spent = time.perf_counter() - begun
         if slate is None:
             return self._organic(held, spent, cause)
@@ -265,7 +271,7 @@ class RequestRun:
         return slate, _after_rerank(held, slate, spent)
 
     def _organic(self, held: Held, spent: float, cause: str) -> tuple[Slate, Held]:
-        slate = self._stages.rerank.organic(held.candidates, self._query.limit, cause)
+        slate = self._stages.rerank.organic(held.candidates, self._query.limit, cause, self._rules)
         return slate, _after_rerank(held, slate, spent)
 
     @property
@@ -340,7 +346,7 @@ class RequestRun:
         ]
 
     def _sold(self, sale: Sale, keys: list[str]) -> list[Sold]:
-        next_ = [*keys[1:], *sale.behind.keys_of(self._stages.bundle.items), ""]
+        next_ = sale.runners or [*keys[1:], *sale.behind.keys_of(self._stages.bundle.items), ""]
         return [Sold(*one) for one in zip(sale.bid.tolist(), sale.price.tolist(), next_, sale.to_beat.tolist(),
                                           strict=False)]
 

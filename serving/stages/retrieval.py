@@ -10,6 +10,8 @@ candidates; recent items are not shown again unless asked for explicitly, or use
 requester of whom nothing is known (no stored row, no recent items) gets the popular items alone, of late and ever: a
 tower that saw no user has nothing to say.
 
+Business rules (serving/rules/rules.py) forbid items as filters do, and bring pinned ones before all channels.
+
 A channel of `retrieve.channels` is left out of a request that has no time for it, by what it took lately, or when it
 raises; popularity fills its quota, and `dropped` says so.
 """
@@ -35,6 +37,7 @@ from serving.request.given_items import GivenItems, ItemDescriber
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester
 from serving.request.stage_clock import StageClock
+from serving.rules.rules import Rules
 
 CODES = {name: place for place, name in enumerate(CHANNELS)}
 NO_VECTOR = np.empty(0, dtype=np.float32)
@@ -70,7 +73,7 @@ class OpenItems:
             self._closed = pool.pop()  # each thread takes one
         except IndexError:
             self._closed = np.zeros(items, dtype=bool)
-        self._pool, self._allowed, self._taken = pool, allowed, [seen]
+        self._pool, self.allowed, self._taken = pool, allowed, [seen]
         self._closed[seen] = True
 
     def __enter__(self) -> OpenItems:
@@ -84,7 +87,7 @@ class OpenItems:
     def has(self, rows: np.ndarray) -> np.ndarray:
         """bool [len(rows)]."""
         open_ = ~self._closed[rows]
-        return open_ if self._allowed is None else open_ & self._allowed.contains(rows)
+        return open_ if self.allowed is None else open_ & self.allowed.contains(rows)
 
     def take(self, rows: np.ndarray, quota: int) -> np.ndarray:
         """The first `quota` of the distinct `rows` that are open; they are closed for the channels that follow."""
@@ -92,13 +95,6 @@ class OpenItems:
         self._closed[taken] = True
         self._taken.append(taken)
         return taken
-
-
-def _admitted(rows: np.ndarray, given: GivenItems | None, allowed: ItemSet, query: RankQuery) -> np.ndarray:
-    """bool [K]: those that pass the request's filters."""
-    if given is None:
-        return allowed.contains(rows)
-    return given.read(allowed.contains, rows, given.admitted(query))
 
 
 def _joined(channels: dict[str, np.ndarray]) -> Candidates:
@@ -147,10 +143,12 @@ class RetrievalStage:
     """Fills the quotas of `retrieve` in the bundle's settings, channel after channel."""
 
     def __init__(self, bundle: LoadedBundle) -> None:
-        self._bundle = bundle
+        self._bundle, self.rules = bundle, Rules(bundle)
         self._settings, self._describer = bundle.settings.retrieve, ItemDescriber(bundle)
         self._item_vectors = VectorRows(bundle.item_vectors)
         self._neighbours, self._popularity = np.asarray(bundle.neighbours), np.asarray(bundle.popularity)
+        self._places = np.empty_like(self._popularity)
+        self._places[self._popularity] = np.arange(len(self._popularity))
         self._flags: list[np.ndarray] = []  # of requests that have ended
         self._clock = StageClock([channel.name for channel in bundle.channels])
 
@@ -165,7 +163,7 @@ class RetrievalStage:
             return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
         further = _FurtherChannels(self._bundle.channels, self._settings, self._clock, deadline)
         channels = self._channels(query, requester, user_vector, allowed, by_value, further)
-        found = _joined(channels).first(self._settings.candidates)
+        found = self._with_pinned(_joined(channels), query, allowed)
         return Retrieved(self.with_tower_score(found, user_vector), [], self._offered,
                          "; ".join(further.dropped), further.seconds)
 
@@ -177,7 +175,14 @@ class RetrievalStage:
             return self._listed(query, query.candidates, allowed)
         with self._open(allowed, self._seen(query, requester)) as items:
             found = _joined({"popularity": self._popular(self._settings.candidates, items)})
-        return Retrieved(found, [], self._offered)
+        return Retrieved(self._with_pinned(found, query, allowed), [], self._offered)
+
+    def _with_pinned(self, found: Candidates, query: RankQuery, allowed: ItemSet | None) -> Candidates:
+        """And no more than `retrieve.candidates`."""
+        active = self.rules.active(query)
+        if active.pins:
+            found = self.rules.with_pinned(found, self.rules.pinned(active, query, allowed))
+        return found.first(self._settings.candidates)
 
     @property
     def _offered(self) -> int:
@@ -216,7 +221,12 @@ class RetrievalStage:
         return search(index, query, count, allowed).rows
 
     def _popular(self, quota: int, items: OpenItems) -> np.ndarray:
-        """Reads the popularity list only as far as needed."""
+        """Reads the popularity list only as far as needed; of few items that are allowed, their places in it."""
+        few = items.allowed
+        if few is not None and few.count**2 < quota * len(self._popularity):
+            rows = few.rows()
+            rows = rows[rows < len(self._places)]
+            return items.take(rows[np.argsort(self._places[rows])], quota)
         scan = 2 * max(quota, 0)
         while scan < len(self._popularity) and np.count_nonzero(items.has(self._popularity[:scan])) < quota:
             scan *= 4
@@ -236,7 +246,7 @@ class RetrievalStage:
         if query.shown:
             found = found[~np.isin(np.array(keys), np.array(query.shown))]
         rows = distinct(found[found >= 0])
-        rows = rows if allowed is None else rows[_admitted(rows, given, allowed, query)]
+        rows = rows if allowed is None else rows[self._admitted(rows, given, allowed, query)]
         channel = np.full(len(rows), CODES["explicit"], dtype=np.int8)
         return Retrieved(Candidates(rows, channel, given=given), unknown, len(keys))
 
@@ -250,14 +260,22 @@ class RetrievalStage:
         return Candidates(candidates.rows, candidates.channels, scores, vectors, candidates.given)
 
     def allowed(self, query: RankQuery) -> ItemSet | None:
-        """The items that may be shown and that the request's filters admit; None when all may come."""
+        """The items that may be shown, and that the request's filters and the rules admit; None when all may come."""
         allowed = self._bundle.shown() if self._bundle.shown else None
         for name, values in query.filters.items():
             mask = self._bundle.filters[name].items(values)
             allowed = mask if allowed is None else allowed & mask
-        for mask in excluded_and_within(self._bundle, query):
+        forbidding = (mask for _, mask in self.rules.forbidding(self.rules.active(query)))
+        for mask in (*excluded_and_within(self._bundle, query), *forbidding):
             allowed = mask if allowed is None else allowed & mask
         return allowed
+
+    def _admitted(self, rows: np.ndarray, given: GivenItems | None, allowed: ItemSet, query: RankQuery) -> np.ndarray:
+        """bool [K]: those that pass the request's filters and the rules."""
+        if given is None:
+            return allowed.contains(rows)
+        admitted = given.admitted(query) & self.rules.given_admitted(self.rules.active(query), given)
+        return given.read(allowed.contains, rows, admitted)
 
 
 def excluded_and_within(bundle: LoadedBundle, query: RankQuery) -> Iterator[ItemSet]:
@@ -265,5 +283,4 @@ def excluded_and_within(bundle: LoadedBundle, query: RankQuery) -> Iterator[Item
     for name, values in query.excluded.items():
         yield bundle.filters[name].items(values).complement()
     for name, (least, most) in query.ranges.items():
-        numbers = bundle.numbers[name]
-        yield ItemSet.of((numbers >= least) & (numbers <= most))
+        yield bundle.within(name, least, most)

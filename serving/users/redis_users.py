@@ -2,12 +2,13 @@
 
     follow      every LOOK_SECONDS: which version is read now? the same look finds a dead store, and one that has healed
     read        one HGET of the version found last; not asked while the store is known to be down, or knows less than
-                the bundle
+                the bundle. A caller in a hurry waits less, and says nothing of the store's health by that
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -76,8 +77,8 @@ class RedisUsers:
         except Exception as error:  # what answers is no such store: nobody else would look again
             self._breaker.looked(_cause(error))
 
-    async def read(self, user: str) -> UserLookup:
-        """Raises nothing: what cannot be read is the bundle's row."""
+    async def read(self, user: str, left: float = math.inf) -> UserLookup:
+        """Raises nothing: what cannot be read is the bundle's row. Ends within `left` seconds, and its own budget."""
         version = self._version
         if self._breaker.cause or version is None:
             return UserLookup(cause=self._breaker.cause)
@@ -85,10 +86,11 @@ class RedisUsers:
             return UserLookup()
         key = key_of(user)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(min(self._seconds, left)):
                 told = await self._client.hget(version.bucket(key), key)  # type: ignore[misc, arg-type]
         except FAILURES as error:
-            self._breaker.failed(_cause(error))
+            if left >= self._seconds or not isinstance(error, TimeoutError):
+                self._breaker.failed(_cause(error))
             return UserLookup(cause=_cause(error))
         self._breaker.answered()
         return UserLookup(None, version.published) if told is None else self._found(told, version)

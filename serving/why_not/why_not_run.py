@@ -1,8 +1,8 @@
 """Why an item is not in the slate of a request: the funnel is run as for an answer, and asked stage after stage.
 
     lost in     when it is gone after the stage; score and the smallest that would have done
-    retrieve    unknown to the bundle, excluded by filters, by the user's recent items or by the request's own list;
-                else its inner product against the last of the quota of the two towers
+    retrieve    unknown to the bundle, excluded by filters, by a business rule, by the user's recent items or by the
+                request's own list; else its inner product against the last of the quota of the two towers
     prerank     what the pre-ranker orders by, against the last that it kept
     rank        only where time was short
     rerank      eCPM against the reserve and the last slot, marginal relevance, or probability
@@ -99,12 +99,15 @@ class _Traced:
         self._requester: Requester = self._stages.features.requester(query)
         self._vector = self._stages.user_tower(self._requester.inputs)
         self._by_value = query.rerank and self._stages.rerank.kind == "auction"
+        self._rules = self._stages.retrieval.rules.active(query)
         self._reports = {report.name: report for report in answer.stages}
 
     def fate(self, item: str) -> Fate:
         shown = [one.item for one in self._answer.items]
         if item in shown:
-            return Fate(item=item, position=shown.index(item) + 1)
+            pinned = [one.rule.name for one in self._rules.pins if one.rule.pin == item]
+            return Fate(item=item, position=shown.index(item) + 1,
+                        cause=f"the rule {pinned[0]!r} puts it there" if pinned else "")
         row = self._bundle.items.row(item)
         if row < 0:
             return Fate(item=item, stage="retrieve", cause=self._unknown(item))
@@ -154,7 +157,9 @@ class _Traced:
                 for name, values in self._query.filters.items()]
         others = [("its value is excluded, or its number lies without the range", admitted)
                   for admitted in excluded_and_within(self._bundle, self._query)]
-        return [*shown, *kept, *others]
+        forbidden = [(f"the rule {rule.name!r} never shows it here", admitted)
+                     for rule, admitted in self._stages.retrieval.rules.forbidding(self._rules)]
+        return [*shown, *kept, *others, *forbidden]
 
     def _excluded(self, item: str, row: int) -> str:
         query = self._query
@@ -185,16 +190,20 @@ class _Traced:
         channels = np.full(len(rows), CHANNELS.index("explicit"), dtype=np.int8)
         candidates = self._stages.retrieval.with_tower_score(Candidates(rows, channels), self._vector)
         stage = self._stages.prerank
+        candidates = self._stages.retrieval.rules.marked(self._rules, candidates)
         logits = stage.logits(candidates, self._requester, self._vector)
-        return stage.objective(logits, candidates, self._by_value)
+        return candidates.weighed(stage.objective(logits, candidates, self._by_value))
 
     def _rerank(self, item: str, row: int) -> Fate:
         ranked = self._reports["rank"]
         if ranked.status is not StageStatus.COMPLETE:
             return Fate(item=item, stage="rerank", cause=f"the order is not the ranker's: {ranked.cause}")
+        capped = self._capped(row)
+        if capped:
+            return Fate(item=item, stage="rerank", cause=capped)
         rows = self._of_bundle("rank")
         place, slate = int(np.flatnonzero(rows == row)[0]), self._trace["rerank"]
-        values = self._ranked_probabilities
+        values = self._ranked_probabilities * self._boosts(rows)
         report = self._reports["rerank"]
         if self._stages.rerank.kind == "mmr" and self._query.rerank and report.status is StageStatus.COMPLETE:
             return self._too_similar(item, rows, place, values)
@@ -203,6 +212,19 @@ class _Traced:
         needed = float(values[np.isin(rows, slate)].min())
         return Fate(item=item, stage="rerank", cause="the slate is full", score=float(values[place]), needed=needed,
                     measure=PROBABILITY)
+
+    def _capped(self, row: int) -> str:
+        """Of which rule the slate has no room for the item; "" where it has."""
+        slate = self._of_bundle("rerank")
+        for one in self._rules.caps:
+            own, *others = self._bundle.filters[str(one.rule.cap)].values_of(np.array([row, *slate.tolist()]))
+            if own is not None and others.count(own) >= int(one.rule.most or 0):
+                return f"the rule {one.rule.name!r} lets at most {one.rule.most} of {one.rule.cap} {own!r} into a slate"
+        return ""
+
+    def _boosts(self, rows: np.ndarray) -> np.ndarray:
+        """How many times rules let each one's score count."""
+        return self._stages.retrieval.rules.factors(self._rules, Candidates(rows, np.zeros(len(rows), dtype=np.int8)))
 
     def _of_bundle(self, stage: str) -> np.ndarray:
         """Item rows after a stage, without those that the request alone describes."""

@@ -1,8 +1,9 @@
 """Who may wait for the funnel, and who is next.
 
     refused at entry    the queue is full, or what is ahead would eat the time that the request has; while the tenant's
-                        queue stands (serving/server/standing_queue.py) also what would wait longer than tolerated
-    next                tenants take turns, by their shares; within a tenant first come first served
+                        queue stands (serving/admission/standing_queue.py) also what would wait longer than tolerated
+    next                tenants take turns by what their requests take (serving/admission/tenant_turns.py); within a
+                        tenant first come first served
     refused later       waited longer than the age limit, or too late for any answer when the turn comes
 
 A full queue makes room for a tenant with less than its share by dropping the newest of the one with the most. Knows
@@ -17,7 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import SluiceError
-from serving.server.standing_queue import StandingQueue, tolerated
+from serving.admission.standing_queue import StandingQueue, tolerated
+from serving.admission.tenant_turns import TenantTurns
 
 
 class Overloaded(SluiceError):
@@ -43,10 +45,9 @@ class Admission:
         self, most: int, oldest: float, shares: Mapping[str, float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most, self._oldest, self._shares, self._clock = most, oldest, dict(shares or {}), clock
+        self._most, self._oldest, self._turns, self._clock = most, oldest, TenantTurns(shares or {}), clock
         self._queues: dict[str, deque[Waiting]] = {}
         self._standing: dict[str, StandingQueue] = {}  # of those that wait
-        self._spent: dict[str, float] = {}  # turns over share, of those that wait
         self.waiting = 0
 
     @property
@@ -55,7 +56,7 @@ class Admission:
         return max((self._clock() - queue[0].since for queue in self._queues.values()), default=0.0)
 
     def enter(self, one: Waiting, service: float) -> None:
-        """`service` seconds pass per request. Raises Overloaded."""
+        """`service` seconds pass per request of a tenant of whom nothing is known. Raises Overloaded."""
         self.expire()
         if why := self.refusal(one.tenant, one.remaining(), one.least, service):
             raise Overloaded(why)
@@ -63,13 +64,13 @@ class Admission:
             self._make_room(one.tenant)
         if not self._queues.get(one.tenant):
             self._queues[one.tenant], self._standing[one.tenant] = deque(), StandingQueue()
-            self._spent[one.tenant] = min(self._spent.values(), default=0.0)
         self._queues[one.tenant].append(one)
+        self._turns.came(one.tenant)
         self.waiting += 1
 
     def refusal(self, tenant: str, remaining: float, least: float, service: float) -> str:
         """Why a request with so many seconds `remaining` may not wait, or would in vain; "" where it may."""
-        ahead = self._ahead(tenant) * service
+        ahead = self._turns.ahead(tenant, service)
         if ahead > tolerated(remaining) and tenant in self._standing and self._standing[tenant].stands:
             return (f"more comes than can be answered, and {1000 * ahead:.0f} ms of it wait; send it again later or "
                     "elsewhere")
@@ -84,15 +85,23 @@ class Admission:
         """Whose turn it is; those that have too little time left are refused on the way."""
         self.expire()
         while self.waiting:
-            tenant, now = min(self._queues, key=lambda name: self._spent[name]), self._clock()
+            tenant, now = self._turns.next(), self._clock()
             one = self._queues[tenant].popleft()
             self._standing[tenant].taken(now - one.since, one.remaining(), now)
-            self._spent[tenant] += 1.0 / self._shares.get(tenant, 1.0)
-            self._left(tenant)
+            self._turns.taken(tenant)
+            self._gone(tenant)
             if one.remaining() > one.least:
                 return one
             one.refuse(Overloaded("the queue has eaten the time of the request; send it again with more"))
         return None
+
+    def worked(self, one: Waiting, seconds: float) -> None:
+        """It has held the funnel for so long, which its tenant has had of its turns."""
+        self._turns.worked(one.tenant, seconds)
+
+    def rested(self) -> None:
+        """Nothing has waited, nor run: what tenants had of their turns is no matter any more."""
+        self._turns.rested()
 
     def leave(self, one: Waiting) -> None:
         """Of its own accord; nothing happens where it does not wait."""
@@ -110,20 +119,13 @@ class Admission:
                 self._left(tenant)
                 one.refuse(Overloaded("it has waited longer than requests may; send it again later or elsewhere"))
 
-    def _ahead(self, tenant: str) -> float:
-        """Turns that others and the tenant itself have before a newcomer's."""
-        own = len(self._queues.get(tenant, ())) + 1
-        rounds = own / self._shares.get(tenant, 1.0)
-        return own - 1 + sum(min(len(queue), rounds * self._shares.get(name, 1.0))
-                             for name, queue in self._queues.items() if name != tenant)
-
     def _greediest(self, tenant: str) -> str | None:
         """Who has to give up a place for a newcomer of `tenant`; None where nobody has more than its share."""
         def weight(name: str) -> float:
-            return len(self._queues[name]) / self._shares.get(name, 1.0)
+            return len(self._queues[name]) / self._turns.share(name)
 
         largest = max(self._queues, key=weight)
-        own = (len(self._queues.get(tenant, ())) + 1) / self._shares.get(tenant, 1.0)
+        own = (len(self._queues.get(tenant, ())) + 1) / self._turns.share(tenant)
         return None if largest == tenant or weight(largest) <= own else largest
 
     def _make_room(self, tenant: str) -> None:
@@ -134,6 +136,10 @@ class Admission:
         dropped.refuse(Overloaded("others have waited for their share; send it again later or elsewhere"))
 
     def _left(self, tenant: str) -> None:
+        self._turns.left(tenant)
+        self._gone(tenant)
+
+    def _gone(self, tenant: str) -> None:
         self.waiting -= 1
         if not self._queues[tenant]:
-            del self._queues[tenant], self._standing[tenant], self._spent[tenant]
+            del self._queues[tenant], self._standing[tenant]
