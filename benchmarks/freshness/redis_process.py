@@ -20,6 +20,13 @@ PROGRAM = shutil.which("redis-server") or shutil.which("valkey-server")
 START_SECONDS, LOOK_SECONDS = 20.0, 0.01
 
 
+def program() -> str:
+    """Raises SluiceError where it is not installed."""
+    if PROGRAM is None:
+        raise SluiceError("redis-server is not installed; `make redis` installs it")
+    return PROGRAM
+
+
 class RedisProcess:
     """`with RedisProcess(folder) as store: ... store.address`. It writes nothing to disk. Raises SluiceError where it
     is not installed, or does not start."""
@@ -42,10 +49,8 @@ class RedisProcess:
 
     def start(self) -> None:
         """Empty."""
-        if PROGRAM is None:
-            raise SluiceError("redis-server is not installed; `make redis` installs it")
         self._process = subprocess.Popen(
-            [PROGRAM, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
+            [program(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
              str(self._folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + START_SECONDS
         with self.client() as client:
@@ -55,7 +60,7 @@ class RedisProcess:
                     return
                 except redis.ConnectionError:
                     if self._process.poll() is not None or time.monotonic() > end:
-                        raise SluiceError(f"{PROGRAM} does not answer on port {self.port}") from None
+                        raise SluiceError(f"redis-server does not answer on port {self.port}") from None
                     time.sleep(LOOK_SECONDS)
 
     def client(self, seconds: float | None = None) -> redis.Redis:

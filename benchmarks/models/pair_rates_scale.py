@@ -22,6 +22,8 @@ import torch
 
 from contracts.config.training import PairRates
 from contracts.features.pair_graph import Relation
+from models.distributed.run_checkpoint import RunCheckpoint
+from models.distributed.world import ALONE
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates.graph import PairGraph
@@ -54,7 +56,8 @@ def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
     run = pair_pretraining.PretrainRun(network, graph, settings, 0)
     entries = sum(len(one.edges) for incoming in run.graph.incoming for one in incoming)
     clock.lap("index it")
-    run.epoch(1, lambda done, all_batches: _tell(done, batches or all_batches), most_batches=batches)
+    run.epoch(pair_pretraining.PretrainProgress(), lambda done, every: _tell(done, batches or every),
+              most_batches=batches)
     seconds, processor = clock.lap("train")
     trained = min(len(run.train), (batches or len(run.train)) * settings.batch_size)
     found = {
@@ -66,7 +69,8 @@ def at_scale(nodes: int, edges: int, batches: int | None) -> dict[str, Any]:
     run.end(1, 0.0, run.evaluate(), seconds)
     clock.lap("predict held-out pairs")
     with tempfile.TemporaryDirectory() as folder:
-        run.save(Path(folder) / "checkpoint", "")
+        state = run.state(torch.Generator())
+        RunCheckpoint(Path(folder), 0.0, {}).write(pair_pretraining.PretrainProgress(), state, ALONE)
     clock.lap("write a checkpoint")
     network.encoder.all_vectors(graph)  # type: ignore[operator]
     clock.lap("make all vectors")

@@ -18,6 +18,7 @@ from contracts.config.training import Train
 from models.distributed import data_parallel
 from models.examples.batches import ExampleSet
 from models.layers.losses import ClickLoss
+from models.layers.own_rows import dealt
 from models.layers.position_bias import PositionBias
 from models.networks import registry
 from models.training.loop import Loop
@@ -37,11 +38,12 @@ def measure(folder: Path, table_rows: int, batch: int, updates: int) -> dict[str
     settings = Train(hidden=HIDDEN, embedding_dim=WIDTH, batch_size=batch, device="cpu")
     layout = made.spec(table_rows)
     torch.manual_seed(0)
-    network = registry.build("dnn", layout, settings)
+    with dealt(*data_parallel.current()):
+        network = registry.build("dnn", layout, settings)
     train = ExampleSet(folder, layout)
     loop = Loop(ClickLoss(network, PositionBias(0)), [network], settings, 0, 1)
     loop.loss.train()
-    begin, sent, processor, losses = 0.0, 0, 0.0, 0.0
+    begin, sent, processor, losses = 0.0, 0.0, 0.0, 0.0
     stream = train.batches(batch, shuffle=True, seed=1, rank=loop.world.rank, world=loop.world.size)
     for number in range(WARM + updates):
         if number == WARM:
@@ -55,7 +57,8 @@ def measure(folder: Path, table_rows: int, batch: int, updates: int) -> dict[str
         "rows_per_second": updates * batch / seconds, "processor_seconds": time.process_time() - processor,
         "seconds": seconds, "bytes_an_update": (loop.optimisers.bytes_sent - sent) / updates,
         "rows_looked_up": loop.optimisers.rows_looked_up / (WARM + updates),
-        "dense_numbers": sum(p.numel() for p in loop.optimisers.dense), "loss": losses / (WARM + updates)}
+        "dense_numbers": sum(p.numel() for p in loop.optimisers.dense),
+        "dense_tensors": len(loop.optimisers.dense), "loss": losses / (WARM + updates)}
 
 
 def report(folder: Path, table_rows: int, batch: int, updates: int, cores: int) -> None:

@@ -6,15 +6,17 @@ The comparison's shape: ten fields of width 10, 3 x 400 units, batch normalisati
 on one core with one thread, two on a core each, four share two cores. In turns; medians over the rounds. The batch is
 that of all processes together. Goals: two at least 1.6 times one, four within 15% of two. Bytes that leave a process:
 
-    U (P - 1) / P (4 + 8 D) + 2 (P - 1) / P 4 W        U rows looked up there, D their width, W dense numbers
+    U (P - 1) / P (4 + 8 D) + 8 (P - 1) + 2 (P - 1) / P 4 (W + T + 4)
 
-and 8 bytes a process of counts. Needs torch, pyarrow, numpy and pydantic alone (python -m benchmarks.scale.scale).
+of U rows looked up there, D their width, W dense numbers in T tensors. Needs torch, pyarrow, numpy and pydantic alone
+(python -m benchmarks.scale.scale).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -40,10 +42,16 @@ def run(folder: Path, processes: int, table_rows: int, batch: int, updates: int)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def expected_bytes(processes: int, found: Figures) -> float:
-    """By the formula of this file's head; a tensor of counts and the loss and two words beside it count as well."""
-    share = (processes - 1) / processes
-    return share * (found["rows_looked_up"] * (4 + 8 * WIDTH) + 2 * 4 * (found["dense_numbers"] + 3))
+def expected_bytes(processes: int, found: Figures, width: int = WIDTH) -> float:
+    """By the formula of this file's head."""
+    share, words = (processes - 1) / processes, found["dense_numbers"] + found["dense_tensors"] + 4
+    return share * (found["rows_looked_up"] * (4 + 8 * width) + 2 * 4 * words) + 8 * (processes - 1)
+
+
+def rows_for(needed: int) -> int:
+    """At least as many, in equally many row groups for each process of any of PROCESSES."""
+    share = made.GROUP_ROWS * math.lcm(*PROCESSES)
+    return -(-needed // share) * share
 
 
 def measure(table_rows: int, batch: int, updates: int, rounds: int, counts: Sequence[int]) -> dict[str, Figures]:
@@ -51,7 +59,7 @@ def measure(table_rows: int, batch: int, updates: int, rounds: int, counts: Sequ
     rates: dict[int, list[list[Figures]]] = {count: [] for count in counts}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "examples")
-        made.write(folder, made.spec(table_rows), batch * (updates + WARM + 8))
+        made.write(folder, made.spec(table_rows), rows_for(batch * (updates + WARM)))
         for _ in range(rounds):
             for count in counts:
                 rates[count].append(run(folder, count, table_rows, batch, updates))

@@ -14,6 +14,7 @@ from contracts.artifacts import LABEL, ROW, USER
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from models.examples.batches import Batch, ExampleSet, FeatureBlock
 
+GROUP_ROWS = 16_384
 FIELDS, SKEW = 10, 4.0  # an id is size * u^SKEW, u uniform: half of the rows have one of the first sixteenth of the ids
 
 
@@ -32,7 +33,7 @@ def ids(layout: FeatureSpec, rows: int, random: np.random.Generator) -> np.ndarr
 
 
 def write(folder: Path, layout: FeatureSpec, rows: int, seed: int = 0) -> ExampleSet:
-    """As `sluice features` leaves them, in row groups of 16,384."""
+    """As `sluice features` leaves them, in row groups of GROUP_ROWS."""
     random = np.random.default_rng(seed)
     drawn = ids(layout, rows, random)
     columns: dict[str, np.ndarray] = {f"c{number}": drawn[:, number] for number in range(FIELDS)}
@@ -40,7 +41,7 @@ def write(folder: Path, layout: FeatureSpec, rows: int, seed: int = 0) -> Exampl
     columns[USER] = columns[ROW] = np.arange(rows)
     day = folder / "day=2026-01-05"
     day.mkdir(parents=True)
-    pq.write_table(pa.table(columns), day / "part-00000.parquet", row_group_size=16_384)
+    pq.write_table(pa.table(columns), day / "part-00000.parquet", row_group_size=GROUP_ROWS)
     return ExampleSet(folder, layout)
 
 

@@ -78,6 +78,8 @@ Warm = Annotated[
     str | None, typer.Option(help="start from this bundle: a folder, or models:/NAME@ALIAS; else from the champion")
 ]
 Cold = Annotated[bool, typer.Option("--cold", help="start training from nothing")]
+Resume = Annotated[bool, typer.Option(
+    help="take up the checkpoint of what was stopped in the middle; one of another run is refused")]
 BundlePath = Annotated[Path, typer.Argument(help="a bundle's folder", metavar="BUNDLE")]
 RunFolder = Annotated[Path, typer.Argument(help="the --out folder of a run", metavar="OUT")]
 

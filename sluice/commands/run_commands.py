@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from contracts.errors import ConfigError
 from sluice.commands.command import (
     AsJson,
     BundlePath,
@@ -16,6 +18,7 @@ from sluice.commands.command import (
     Data,
     Out,
     Registry,
+    Resume,
     Seed,
     Until,
     Warm,
@@ -71,7 +74,7 @@ def init(
 @command()
 def run(
     config: ConfigPath, out: Out = None, data: Data = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
-    registry: Registry = None, as_json: AsJson = False,
+    registry: Registry = None, resume: Resume = False, as_json: AsJson = False,
 ) -> None:
     """Logs to bundle: features, crosses, pretrain, train, bundle. Training starts from the champion, if there is one.
 
@@ -83,7 +86,7 @@ def run(
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry))
+    result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     print_models(result.models or {}, console(), result.train.ranker_reason if result.train else None)
     for sentence in conclusion(result, str(config), str(artifacts.out)):
         console().print(sentence, highlight=False, markup=False)
@@ -160,6 +163,7 @@ def crosses(
     out: Out = None,
     seed: Seed = None,
     force: Annotated[bool, typer.Option(help="search again where the same search has been done")] = False,
+    resume: Resume = False,
     as_json: AsJson = False,
 ) -> None:
     """Search cross features (FIVES), compare them with baselines, and encode the examples with them.
@@ -170,7 +174,7 @@ def crosses(
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
-    result = jobs.run_crosses(loaded, artifacts, console(), seed, force)
+    result = jobs.run_crosses(loaded, artifacts, console(), seed, force, resume)
     print_crosses(result, console())
     show(result, as_json)
 
@@ -178,6 +182,8 @@ def crosses(
 @command()
 def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: AsJson = False) -> None:
     """Pair rates: the co-occurrence graph of the configured pairs, and a model of its click rates.
+
+    Stopped in the middle it goes on from its checkpoint by itself, where nothing has changed.
 
     Example: sluice pretrain examples/marketplace.toml --out out/demo
     """
@@ -190,23 +196,24 @@ def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: As
 @command()
 def train(
     config: ConfigPath, out: Out = None, seed: Seed = None, warm: Warm = None, cold: Cold = False,
-    registry: Registry = None,
-    resume: Annotated[bool, typer.Option(
-        help="take up the checkpoint of a model that was stopped in the middle, in any number of processes")] = False,
+    registry: Registry = None, resume: Resume = False,
+    workers: Annotated[int, typer.Option(
+        min=1, help="processes of this machine that train together, each on a core or a GPU of its own")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Train and evaluate every configured model and the two towers, starting from the champion if there is one.
 
-    In several processes: torchrun --nproc-per-node 2 -m sluice.cli train CONFIG --out OUT
+    On several machines: torchrun --nnodes 2 --nproc-per-node 8 ... -m sluice.cli train CONFIG --out OUT
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
     from sluice.release.warm_parent import WarmStartSource
     from sluice.report.tables import print_models
     from sluice.run import jobs
-    from sluice.run.one_process import is_first
+    from sluice.run.one_process import is_first, start_several
 
     loaded, artifacts = opened(config, out)
+    start_several(workers, sys.argv[1:])
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     if is_first():
         print_models(result.models, console(), result.ranker_reason)
@@ -225,6 +232,8 @@ def prerank(
     as_json: AsJson = False,
 ) -> None:
     """Choose the pre-ranker's fields (FSCD): sweep the penalty, write the frontier, pick the point for the budget.
+
+    It keeps no checkpoint and starts over: its updates are so many hundred, however long the log.
 
     Example: sluice prerank examples/movielens_100k.toml --out out/movielens --costs out/movielens/costs.json
     """
@@ -256,15 +265,28 @@ def measure_costs(
 
 
 @command()
-def bundle(config: ConfigPath, out: Out = None, as_json: AsJson = False) -> None:
+def bundle(
+    config: ConfigPath,
+    out: Out = None,
+    delta: Annotated[Path | None, typer.Option(
+        help="a bundle that hosts have; what leads from it to the new one goes to OUT/delta", metavar="BUNDLE")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Assemble and publish the bundle of a trained run.
 
     Example: sluice bundle examples/movielens_100k.toml --out out/movielens
     """
+    from contracts.bundle.delta import make
     from sluice.run.bundle_job import build_bundle
 
     loaded, artifacts = opened(config, out)
-    show(build_bundle(loaded, artifacts, console()), as_json)
+    if delta is not None and delta.resolve() == artifacts.bundle.resolve():
+        raise ConfigError(f"--delta {delta} is where the new bundle goes; give a copy of the one that hosts have")
+    made = build_bundle(loaded, artifacts, console())
+    if delta is not None:
+        found = make(delta, artifacts.bundle, artifacts.out / "delta")
+        typer.echo(f"{artifacts.out / 'delta'} leads from {found.before} to {found.after}")
+    show(made, as_json)
 
 
 @command()

@@ -1,4 +1,4 @@
-"""Which version is champion: the model registry, and the watch over what it serves."""
+"""Which version is champion: the model registry, the watch over what it serves, and the way between two versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sluice.commands.command import AsJson, ConfigPath, Data, Out, Registry, RunFolder, command, opened, show
+from sluice.commands.command import (
+    AsJson,
+    BundlePath,
+    ConfigPath,
+    Data,
+    Out,
+    Registry,
+    RunFolder,
+    command,
+    opened,
+    show,
+)
 
 Instant = Annotated[str | None, typer.Option(help="ISO 8601; UTC where no zone is given", metavar="TIME")]
 
@@ -130,3 +141,22 @@ def bill(
     for line in release_bill.text(found):
         typer.echo(line)
     show(found, as_json)
+
+
+@command("apply-delta")
+def apply_delta(
+    bundle: BundlePath,
+    delta: Annotated[Path, typer.Argument(help="a folder that `sluice bundle --delta` has written", metavar="DELTA")],
+    to: Annotated[
+        Path | None, typer.Option(help="where the other bundle goes; in place of BUNDLE where none is given")
+    ] = None,
+    revert: Annotated[bool, typer.Option(help="from the new one back to the old one")] = False,
+) -> None:
+    """Make the bundle on the other side of a delta, bit for bit, or nothing.
+
+    Example: sluice apply-delta out/served out/demo/delta
+    """
+    from contracts.bundle.delta import apply
+
+    manifest = apply(bundle, delta, to or bundle, revert)
+    typer.echo(f"{to or bundle} is {manifest.version}")

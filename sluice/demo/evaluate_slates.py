@@ -45,7 +45,8 @@ def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, coun
 def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
     """Shares of the oracle's slates that the server reached, beside random and popular items; the loss is that of the
     same funnel in this process."""
-    traces = [trace(Funnel(visits.bundle), visit, config.serve.default_limit) for visit in visits.visits]
+    funnel = Funnel(visits.bundle)
+    traces = [trace(funnel, visit, config.serve.default_limit) for visit in visits.visits]
     shares = {kind: _shares(kind, visits, config.seed) for kind in KINDS}
     return SlateEvaluation(
         clicks=shares["clicks"], value=shares["value"], loss=slates.losses(visits.markets, traces))

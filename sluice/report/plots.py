@@ -45,7 +45,8 @@ def _svg(figure: Figure) -> str:
 def _bars(axes: Axes, values: Mapping[str, float], text: str = "{:.3f}") -> None:
     names = list(values)
     bars = axes.barh(names, [values[name] for name in names], color=ACCENT)
-    axes.bar_label(bars, [text.format(values[name]) for name in names], padding=3, color=INK)
+    axes.bar_label(bars, [text.format(values[name]) for name in names], padding=3, color=INK,
+                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # a line may run behind it
     axes.invert_yaxis()
     axes.margins(x=0.15)
 
@@ -113,12 +114,12 @@ def training_curves(models: Mapping[str, RankerSummary]) -> str:
 
 
 def federated_curves(settings: Mapping[str, SettingFigures]) -> str:
-    """Test AUC against rounds, one line per setting; nothing before a round was evaluated."""
+    """Test AUC against rounds, one line per setting; nothing before two rounds were evaluated."""
     curves = {
         name: [(entry.round, entry.auc) for entry in figures.history if entry.auc is not None]
         for name, figures in settings.items()
     }
-    if not any(curves.values()):
+    if max(map(len, curves.values()), default=0) < 2:
         return ""
     figure, axes = _canvas()
     for name, points in curves.items():

@@ -28,12 +28,15 @@ LARGE = 1000
 
 
 def figure(value: object) -> str:
-    """Four digits behind the point, none from a thousand on; nothing made up for what is missing."""
+    """Four digits behind the point, two from ten on, one from a hundred, none from a thousand; nothing made up for what
+    is missing."""
     if value is None:
         return "-"
     if not isinstance(value, float):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4f}"
+    if abs(value) >= LARGE:
+        return f"{value:,.0f}"
+    return f"{value:.{1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 4}f}"
 
 
 def print_models(models: Mapping[str, RankerSummary], console: Console, reason: str | None = None) -> None:

@@ -30,7 +30,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     started = time.perf_counter()
     with show_progress(console, "bundle"), emptied(out.out / ".build") as build:
         metrics = assemble(config, parts, build)
-        write_reference(config, parts, build)
+        grown = write_reference(config, parts, build)
         trained = required(parts.out / "models", TrainSummary, "sluice train")
         manifest = bundle.publish(
             build,
@@ -44,6 +44,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
     result = BundleSummary(
         version=manifest.version, files=len(manifest.files), ranker=metrics.ranker, parity=metrics.parity,
         users=metrics.users, items=metrics.items, index=metrics.index, channels=metrics.channels,
+        grown=grown or None,
         bytes=sum(p.stat().st_size for p in out.bundle.rglob("*") if p.is_file()),
         seconds=round(time.perf_counter() - started, 2),
     )

@@ -71,12 +71,13 @@ def check_leaks(config: Config, out: Artifacts, console: Console) -> LeaksSummar
 
 
 def run_crosses(
-    config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False,
+    resume: bool = False,
 ) -> CrossesSummary:
     """Searches cross features, encodes the examples with them unless they already hold them, and compares them with
-    baselines where that is wanted."""
+    baselines where that is wanted; `resume` takes up a search that was stopped in the middle."""
     refuse_several("crosses")
-    searched, comparison = _search_crosses(config, out, console, seed, force)
+    searched, comparison = _search_crosses(config, out, console, seed, force, resume)
     if comparison is None:
         return searched
     from models.cross_search import job as cross_job
@@ -86,14 +87,15 @@ def run_crosses(
 
 
 def _search_crosses(
-    config: Config, out: Artifacts, console: Console, seed: int | None, force: bool = False
+    config: Config, out: Artifacts, console: Console, seed: int | None, force: bool = False, resume: bool = False
 ) -> tuple[CrossesSummary, OpenComparison | None]:
     need(out.encoding, "sluice features")
     from models.cross_search import job as cross_job
     from pipelines.jobs import feature_job
 
     with show_progress(console, "crosses") as progress:
-        found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force)
+        found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force,
+                                       resume=resume)
     if not feature_job.has_found_crosses(config, out):
         with show_progress(console, "features with crosses") as progress:
             feature_job.encode_again(config, out, on_progress=progress.note)
@@ -214,12 +216,13 @@ def run_deployed(config: Config, setting: str, out: Artifacts, console: Console)
 
 def run_all(
     config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
-    warm_start: WarmStartSource | None = None,
+    warm_start: WarmStartSource | None = None, resume: bool = False,
 ) -> RunSummary:
-    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle."""
+    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle; `resume` takes
+    up the checkpoints of an earlier one."""
     refuse_several("run")
     started = time.perf_counter()
-    trained = run_to_models(config, data, out, console, seed, warm_start)
+    trained = run_to_models(config, data, out, console, seed, warm_start, resume=resume)
     run = run_to_bundle(config, out, console, trained, seed)
     run = run.model_copy(update={"seconds": round(time.perf_counter() - started, 1)})
     summary.write(out.out, run)
@@ -228,7 +231,7 @@ def run_all(
 
 def run_to_models(
     config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
-    warm_start: WarmStartSource | None = None, lane: SideLane | None = None,
+    warm_start: WarmStartSource | None = None, lane: SideLane | None = None, resume: bool = False,
 ) -> RunSummary:
     """The part of a run up to its trained models. A `lane` trains some of them, and then compares the crosses with
     their baselines: what that adds to OUT/crosses/summary.json is not in what this returns."""
@@ -236,12 +239,12 @@ def run_to_models(
     crosses = comparison = None
     if config.crosses.budget:
         if lane is None:
-            crosses = run_crosses(config, out, console, seed)
+            crosses = run_crosses(config, out, console, seed, resume=resume)
         else:
-            crosses, comparison = _search_crosses(config, out, console, seed)
+            crosses, comparison = _search_crosses(config, out, console, seed, resume=resume)
         features = summary.required(out.features, FeaturesSummary, "sluice features")
     pretrained = run_pretrain(config, out, console, seed)
-    trained = run_train(config, out, console, seed, warm_start, lane=lane)
+    trained = run_train(config, out, console, seed, warm_start, resume, lane)
     if lane is not None and comparison is not None:
         from models.cross_search import job as cross_job
 

@@ -1,10 +1,26 @@
-"""Which jobs torchrun may start several times: training alone; and who of several speaks and writes."""
+"""Which jobs torchrun may start several times: training alone, which `start_several` does; and who of several speaks
+and writes."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 
 from contracts.errors import ConfigError
+
+RESTARTS = 3  # of all processes when one dies
+
+
+def start_several(workers: int, arguments: Sequence[str]) -> None:
+    """Goes on as torchrun with so many processes of `sluice` with these arguments; returns in each of them, and where
+    one process is enough."""
+    if workers == 1 or "WORLD_SIZE" in os.environ:
+        return
+    sys.stdout.flush()
+    os.execv(sys.executable, [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}",
+        f"--max-restarts={RESTARTS}", "-m", "sluice.cli", *arguments])
 
 
 def refuse_several(job: str) -> None:
