@@ -1,5 +1,5 @@
-"""One session of the embedded engine for all tests of a process; properties are judged by what they say, not by how
-long they took."""
+"""One session for all tests of a process, of the embedded engine unless SLUICE_SPARK_MASTER names another; properties
+are judged by what they say, not by how long they took."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     from pipelines.engine import embedded
-    from pipelines.engine.session import open_session
+    from pipelines.engine.session import open_session, reached
+    from tests.pipelines.spark_processes import SMALL_SPARK
 
-    session = open_session(SparkSettings(), "sluice-tests")
+    small = {} if reached(SparkSettings()).master == embedded.EMBEDDED else SMALL_SPARK
+    session = open_session(SparkSettings(settings=small), "sluice-tests")
     yield session
     embedded.stop(session)

@@ -73,7 +73,8 @@ def test_the_demo_leaves_out_what_tests_and_other_commands_use():
 
 
 SERVED = ("access", "batches", "bundle", "catalogue", "console", "embedded_store", "events", "gateway", "metrics",
-          "proto", "request", "response_log", "server", "stages", "why_not", "workers")  # of a server, a gateway
+          "proto", "request", "response_log", "rules", "server", "stages", "vector_search", "why_not",
+          "workers")  # of a server, a gateway
 
 
 def test_the_image_for_serving_installs_what_a_server_imports():
@@ -90,4 +91,7 @@ def test_files_beside_the_modules_are_installed_with_them():
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
     beside = {path for layer in LAYERS for path in (ROOT / layer).rglob("*") if path.is_file()
               and path.suffix not in (".py", ".pyi", ".pyc", ".so")}
-    assert beside == {path for layer, globs in told.items() for one in globs for path in (ROOT / layer).glob(one)}
+    where = {layer: LAYERS if layer == "*" else (layer,) for layer in told}
+    assert beside == {path for name, globs in told.items() for layer in where[name] for one in globs
+                      for path in (ROOT / layer).glob(one)}
+    assert {path.parent.name for path in beside if path.name == "py.typed"} == set(LAYERS)  # callers are type-checked

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from contracts import metrics_file
 from sluice.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -66,11 +67,23 @@ def test_the_schedulers_variables_are_those_of_the_dags() -> None:
 
 def test_what_is_named_among_services_and_volumes_is_there() -> None:
     compose = yaml.safe_load((CONTAINERS / "compose.yml").read_text("utf-8"))
-    assert {"server", "gateway", "redis", "postgres", "mlflow", "scheduler", "prometheus", "grafana"} == set(SERVICES)
+    assert {"server", "gateway", "redis", "postgres", "mlflow", "scheduler", "node_exporter", "prometheus",
+            "grafana"} == set(SERVICES)
     for service in SERVICES.values():
         assert set(service.get("depends_on", ())) <= set(SERVICES)
         volumes = {mount.split(":")[0] for mount in service.get("volumes", ()) if not mount.startswith((".", "$"))}
         assert volumes <= set(compose["volumes"])
+
+
+def test_prometheus_asks_services_and_the_jobs_figures_reach_one() -> None:
+    asked = yaml.safe_load((CONTAINERS / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
+    targets = [target for job in asked for one in job["static_configs"] for target in one["targets"]]
+    assert {target.split(":")[0] for target in targets} == {"server", "node_exporter"}
+    folder = SERVICES["scheduler"]["environment"][metrics_file.SHARED_FOLDER]
+    assert f"job_figures:{folder}" in SERVICES["scheduler"]["volumes"]
+    reader = SERVICES["node_exporter"]
+    assert reader["volumes"] == [f"job_figures:{folder}:ro"]
+    assert f"--collector.textfile.directory={folder}" in reader["command"]
 
 
 def test_a_pod_is_nobody_with_a_read_only_root_and_probes_of_grpc() -> None:

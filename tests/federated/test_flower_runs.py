@@ -6,33 +6,31 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
 
 import pytest
 
-from contracts.config.config import parse
-from contracts.summaries import summary
-from contracts.summaries.federated import ServerAppSummary
-from federated.clients import prepare
-from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
-from serving.stages.funnel import Funnel
-from tests.federated import small_world
-from tests.federated.flower_processes import (
+from benchmarks.federated.loopback import (
     NAME,
     ROOT,
+    deployment,
     environment,
     flwr,
     free_port,
     name_superlink,
     process,
-    register,
     wait_for_file,
     wait_for_port,
-    write_certificate,
-    write_node_key,
 )
+from contracts.config.config import parse
+from contracts.summaries import summary
+from contracts.summaries.federated import ServerAppSummary
+from federated.clients import prepare
+from federated.protocol.messages import PHASES
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
+from tests.federated import small_world
 
 ROUNDS = 2
 
@@ -73,57 +71,49 @@ if os.environ.get("LIE_IN"):
     def lying(self, message, context):
         reply = honest(self, message, context)
         phase, number = message.metadata.message_type.split(".")[-1], int(message.metadata.group_id.split()[0])
-        if reply.has_content() and phase in phases and phase == phases[number // 5 % len(phases)]:
+        if reply.has_content() and number and phase == phases[number // 5 % len(phases)]:
             for array in reply.content.array_records["arrays"].values():
-                array.data = array.data[:-1] + bytes([array.data[-1] ^ 1])
+                array.data = array.data[:-1] + bytes([array.data[-1] ^ 255])
+            with open(os.environ["LIED"], "a") as said:
+                said.write(phase + "\\n")
         return reply
 
     ClientApp.__call__ = lying
 """
 NODES, KILLED, LIAR = 5, 0, 1
-LIE_IN = ("keys", "train")  # of the second round and of the first; every phase is in test_lying_clients.py
-LIED = len(LIE_IN)
+LIE_IN = ("open_update", "train", "keys", "shares", "union", "agree_union", "open_union", "choose", "agree_update")
+"""By the round's number modulo their count: the first round's is `train`."""
 
 
 @pytest.mark.slow
 def test_a_deployment_over_tls_with_a_dead_node_and_a_lying_one_ends_in_a_bundle(tmp_path):
-    """Five authenticated SuperNodes; one is killed after the first round, one lies in another phase each round."""
-    text = small_world.TEXT.replace('settings = ["cpp2"]\nserved = "cpp2"\nrounds = 3\nclients = 8',
-                                    f'settings = ["cpp5"]\nserved = "cpp5"\nrounds = {LIED}\nclients = {NODES}\n'
-                                    f'population = {NODES}\ntimeout = 120.0').replace(
-        "evaluate_every = 2", f"evaluate_every = {LIED}")
+    """Five authenticated SuperNodes; one is killed after the first round, one lies in another phase each round, until
+    it has lied in all."""
+    assert sorted(LIE_IN) == sorted(PHASES)
+    text = small_world.TEXT.replace(
+        'settings = ["cpp2"]\nserved = "cpp2"\nrounds = 3\nclients = 8',
+        f'settings = ["cpp5"]\nserved = "cpp5"\nrounds = {len(LIE_IN)}\nclients = {NODES}\n'
+        f"population = {NODES}\ntimeout = 120.0",
+    ).replace("evaluate_every = 2", f"evaluate_every = {len(LIE_IN)}")
     (tmp_path / "small.toml").write_text(text)
-    out, home, port = small_world.write(tmp_path / "out"), tmp_path / "home", free_port()
-    folder, lies = out.out / "federated", tmp_path / "lies"
+    out, home = small_world.write(tmp_path / "out"), tmp_path / "home"
+    folder, lies, lied = out.out / "federated", tmp_path / "lies", tmp_path / "lied"
     prepare.prepare(parse(text), out, folder)
-    home.mkdir()
     lies.mkdir()
     (lies / "sitecustomize.py").write_text(LIES)
-    write_certificate(home)
-    name_superlink(home, port, f'root-certificates = "{home / "ca.pem"}"')
-    tls = [f"--ssl-{kind}file={home / name}" for kind, name in
-           (("cert", "server.pem"), ("key", "server.key"), ("ca-cert", "ca.pem"))]
+    liar = {"PYTHONPATH": f"{lies}{os.pathsep}{ROOT}", "LIE_IN": ",".join(LIE_IN), "LIED": str(lied)}
     run = folder / "runs" / "cpp5-flower"
-    with ExitStack() as stack:
-        stack.enter_context(process(
-            home, "superlink", "flower-superlink", *tls, "--enable-supernode-auth", "--port", str(port)))
-        wait_for_port(port, home / "superlink.log")
-        keys, nodes = [write_node_key(home, f"node{number}") for number in range(NODES)], []
-        register(home, [public for _, public in keys])
-        for number, (private, _) in enumerate(keys):
-            more = {"PYTHONPATH": f"{lies}{os.pathsep}{ROOT}", "LIE_IN": ",".join(LIE_IN)} if number == LIAR else {}
-            nodes.append(stack.enter_context(process(
-                home, f"supernode{number}", "sluice", "supernode", f"--root-certificates={home / 'ca.pem'}",
-                f"--superlink=127.0.0.1:{port}", f"--auth-supernode-private-key={private}", *tls,
-                f"--port={free_port()}", f"--node-config=partition-id={number}", more=more,
-            )))
-        flwr(home, "run", str(ROOT), NAME, "-c", f'folder="{folder}" setting="cpp5" rounds={LIED} nodes={NODES}')
+    with deployment(home, NODES, {LIAR: liar}) as nodes:
+        flwr(home, "run", str(ROOT), NAME, "-c", f'folder="{folder}" setting="cpp5" rounds={len(LIE_IN)} nodes={NODES}')
         wait_for_file(run / "model.safetensors", 900, home)
         os.killpg(nodes[KILLED].pid, signal.SIGKILL)
         wait_for_file(run / summary.FILE, 1500, home)
+    assert set(lied.read_text().split()) == set(PHASES)
     found = summary.required(run, ServerAppSummary, "flwr run")
-    assert found.rounds == LIED
-    assert [entry.clients for entry in found.history] == [NODES, NODES - 2]
+    assert found.rounds == len(LIE_IN)
+    assert found.history[0].clients == NODES
+    assert {entry.clients for entry in found.history[1:]} <= {NODES - 1, NODES - 2}
+    assert found.history[LIE_IN.index("keys") - 1].clients == NODES - 2
     assert found.auc_validation is not None
     made = subprocess.run(
         [sys.executable, "-m", "sluice.cli", "federate", str(tmp_path / "small.toml"), "--out", str(out.out),

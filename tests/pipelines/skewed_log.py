@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 
 ROWS, DAYS, SKEW = 20_000, 10, 0.3
 START = datetime(2026, 1, 5, tzinfo=UTC)
+REFUSED = ("sluice: log (s3a://bucket/log.parquet): this Apache Spark has no reader of such addresses; add its package "
+           "to spark.settings (docs/how-to/clusters.md), or read with the embedded engine")
 CONFIG = """
 name = "skewed"
 [spark]
@@ -70,14 +72,25 @@ def write_log(folder: Path) -> None:
     }), folder / "log.parquet")
 
 
-def features(folder: Path, master: str, name: str) -> dict[str, str]:
-    """Content hashes of a run of `sluice features`, in a process of its own: one Spark context per process."""
+def command(folder: Path, master: str, name: str, data: str) -> subprocess.CompletedProcess[str]:
+    """`sluice features` in a process of its own: one Spark context per process."""
     config = folder / f"{name}.toml"
     config.write_text(CONFIG.format(master=master), encoding="utf-8")
-    command = [sys.executable, "-m", "sluice.cli", "features", str(config), "--data", str(folder), "--out",
-               str(folder / name), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
+    words = ["features", str(config), "--data", data, "--out", str(folder / name), "--json"]
+    return subprocess.run([sys.executable, "-m", "sluice.cli", *words], capture_output=True, text=True, check=False,
                           env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
+
+
+def features(folder: Path, master: str, name: str) -> dict[str, str]:
+    """Content hashes of a run."""
+    done = command(folder, master, name, str(folder))
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     return {window: found["examples"][window]["content_hash"] for window in ("train", "validation", "test")}
+
+
+def refused_address(folder: Path, master: str) -> str:
+    """What a run says whose engine has no reader of the log's address."""
+    done = command(folder, master, "refused", "s3a://bucket")
+    assert done.returncode == 1
+    return next(line for line in done.stderr.splitlines() if line.startswith("sluice: "))

@@ -21,6 +21,11 @@ CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER, WORKER = (f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker"))
 HERE = ("--host", "127.0.0.1", "--webui-port", "0")
 SECONDS = 300.0  # of a machine that does much else
+SMALL_SPARK = {  # for small tables
+    "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+    "spark.executor.memory": "600m", "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from contracts.config.config import Config
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
 
+pytestmark = pytest.mark.every_engine
 START = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS, ROWS = 6, 240
 CONFIG = Config.model_validate({

@@ -46,6 +46,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 USERS, ITEMS, EVENTS = 60, 80, 3000
 TASTES = ["books", "games", "music", "sport"]
 TAGS = ["cheap", "new", "red", "soft"]
+BORN, FIRST_BORN = "_born", 1_700_000_000  # when an item came to be: a day after the one before
 STEPS = 40
 DROPPED = ("visits", "tags", "hour_brand")  # by the pre-ranker, where it is FSCD
 
@@ -125,6 +126,7 @@ def make_market(config: Config, seed: int = 5) -> Market:
         "tags": [sorted(draw.choice(TAGS, draw.integers(0, 4), replace=False).tolist()) for _ in range(ITEMS)],
         "price": [None if n == 11 else float(draw.uniform(0, 9)) for n in range(ITEMS)],
         BID: draw.uniform(0.2, 3.0, ITEMS).tolist(),
+        BORN: [None if n == 13 else FIRST_BORN + 86_400 * n for n in range(ITEMS)],
     }
     users: dict[str, list[Any]] = {
         USER: [f"u{number:02d}" for number in range(USERS)],

@@ -11,6 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from serving.proto import sluice_pb2_grpc
+from serving.request.timed_read import Admit, TimedServer, anybody
 from serving.server.bundle_health import BundleHealth
 from serving.server.entry import add_to_server
 from serving.server.servicer import RankingServicer
@@ -22,8 +23,10 @@ class InProcessServer:
     def __init__(
         self, servicer: sluice_pb2_grpc.RankingServicer, health: BundleHealth | None = None,
         options: Sequence[tuple[str, int]] = (), also: Sequence[Callable[[grpc.aio.Server], None]] = (),
+        admit: Admit = anybody,
     ) -> None:
         self._servicer, self._health, self._options, self._also = servicer, health, options, also
+        self._admit = admit
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.target = ""
@@ -44,13 +47,13 @@ class InProcessServer:
     async def _start(self) -> None:
         self._server = grpc.aio.server(options=self._options)
         if isinstance(self._servicer, RankingServicer):
-            add_to_server(self._servicer, self._server)
+            add_to_server(self._servicer, self._server, self._admit)
         else:
             sluice_pb2_grpc.add_RankingServicer_to_server(self._servicer, self._server)
         for add in self._also:
             add(self._server)
         if self._health is not None:
-            health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+            health_pb2_grpc.add_HealthServicer_to_server(self._health, TimedServer(self._server, 20.0, self._admit))
             self._watch = asyncio.ensure_future(self._health.watch_answers())
         self.target = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         await self._server.start()

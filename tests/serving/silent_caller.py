@@ -37,10 +37,10 @@ class SilentCaller:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def ask(self, user: str, times: int, timeout: str = "") -> None:
-        """`timeout` as gRPC writes it; "" sets none."""
-        fields = {":method": "POST", ":scheme": "http", ":path": "/sluice.v1.Ranking/Rank", ":authority": "localhost",
-                  "te": "trailers", "content-type": "application/grpc"} | ({"grpc-timeout": timeout} if timeout else {})
+    def ask(self, user: str, times: int, method: str = "sluice.v1.Ranking/Rank", **more: str) -> None:
+        """`more` headers."""
+        fields = {":method": "POST", ":scheme": "http", ":path": f"/{method}", ":authority": "localhost",
+                  "te": "trailers", "content-type": "application/grpc"} | more
         headers = b"".join(literal(name, value) for name, value in fields.items())
         message = pb.RankRequest(user_id=user).SerializeToString()
         body = struct.pack(">BI", 0, len(message)) + message

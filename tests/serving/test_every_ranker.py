@@ -19,7 +19,7 @@ from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
 from models.evaluation import calibration
 from models.examples.batches import FeatureBlock
-from models.layers.ensemble import Ensemble
+from models.inference.ensemble import Ensemble
 from models.networks import registry
 from models.training import checkpoint
 from serving.assembly.assemble import assemble

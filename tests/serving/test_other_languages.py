@@ -1,7 +1,7 @@
 """The clients of docs/reference/other_languages.md: compiled as they stand, and asking a real server.
 
 They need compilers and gRPC's libraries of their languages, of Debian's packages below SLUICE_TOOLCHAIN (/ unless set);
-`-rs` shows what was missing. Nothing of the platform needs them, so that no set-up installs them.
+`-rs` shows what was missing. Nothing of the platform needs them; `make languages` installs them for the tests.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def test_the_client_in_go_asks(server: InProcessServer, loaded: LoadedBundle, tm
     answers(run([tmp_path / "ask"], tmp_path), loaded)
 
 
-@needs(BIN / "protoc", BIN / "grpc_java_plugin", LIBRARIES / "grpc-stub.jar", LIBRARIES / "protobuf.jar")
+@needs(BIN / "protoc", BIN / "grpc_java_plugin", LIBRARIES / "grpc-stub.jar", LIBRARIES / "protobuf.jar",
+       LIBRARIES / "perfmark-api.jar", LIBRARIES / "netty-all.jar")
 def test_the_client_in_java_asks(server: InProcessServer, loaded: LoadedBundle, tmp_path: Path) -> None:
     (tmp_path / "Ask.java").write_text(client("java", server))
     protoc(tmp_path, f"--plugin=protoc-gen-grpc-java={BIN / 'grpc_java_plugin'}", "--java_out=.", "--grpc-java_out=.")

@@ -4,7 +4,8 @@ ones.
     python -m tests.sluice.engine_cases FOLDER MASTER      all of them that lie in FOLDER, in one session on MASTER
     python -m tests.sluice.engine_cases FOLDER MASTER cluster      CLUSTERED alone; output in FOLDER/NAME/cluster
 
-A cluster takes six minutes for all examples, so that the suite tries two on it, and `make cluster-test` all.
+A cluster takes many minutes for all examples, so that the suite tries two and a random log on it; `make cluster-test`
+tries all, and more random logs.
 """
 
 from __future__ import annotations
@@ -24,19 +25,18 @@ import pyarrow.parquet as pq
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config, load
 from contracts.config.log import SparkSettings
+from tests.pipelines import spark_jobs
+from tests.pipelines.spark_processes import SMALL_SPARK
 from tests.sluice.plain_rows import write_adult, write_bank
 from tests.sluice.public_rows import write_avazu, write_beauty, write_criteo, write_taobao
 from tests.sluice.random_logs import write_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SEEDS = range(3)  # one of every format
+ALL = os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all"
+SEEDS = range(6 if ALL else 3)  # as many of every format
 DAILY = "random_2"  # of which a day is made again
 LATE, LATE_DAY = "random_1", "2026-01-03"  # of which clicks on a day are learned after the first run
-SMALL_SPARK = {
-    "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-    "spark.executor.memory": "600m", "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+UNTIL = "2026-01-04"  # the last day but one of that log
 
 
 def write_movielens(folder: Path) -> Path:
@@ -71,7 +71,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 
 
 EVERY = (*WRITERS, *(f"random_{seed}" for seed in SEEDS))
-CLUSTERED = tuple(WRITERS) if os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all" else ("adult", "marketplace")
+CLUSTERED = EVERY if ALL else ("adult", "marketplace", "random_0")
 
 
 def write_cases(folder: Path) -> list[str]:
@@ -95,7 +95,7 @@ def config_of(case: Path) -> Config:
 
 
 def run_cases(folder: Path, engine: str) -> None:
-    """FOLDER/NAME/ENGINE of each, a day of one of them again, and one with late clicks."""
+    """FOLDER/NAME/ENGINE of each, a day of one of them again, one with late clicks, and that as its last day began."""
     from pipelines.jobs.feature_job import make_features
 
     for case in cases(folder):
@@ -105,7 +105,9 @@ def run_cases(folder: Path, engine: str) -> None:
     make_features(config_of(case), case / "data", again, day=day)
     case, again = folder / LATE, Artifacts(folder / LATE / f"{engine}-late")
     shutil.copytree(case / engine, again.out)
-    make_features(config_of(case), with_late_clicks(case), again)
+    late = with_late_clicks(case)
+    make_features(config_of(case), late, again)
+    make_features(config_of(case), late, Artifacts(case / f"{engine}-until"), until=UNTIL)
 
 
 def with_late_clicks(case: Path) -> Path:
@@ -149,6 +151,8 @@ def run_all(folder: Path, master: str, engine: str = "spark") -> None:
 
     spark = open_session(SparkSettings(master=master, settings=SMALL_SPARK), "engine-cases")
     (run_cases if engine == "spark" else run_examples)(folder, engine)
+    if engine == "spark":
+        spark_jobs.record(spark, folder)
     embedded.stop(spark)
 
 

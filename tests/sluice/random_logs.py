@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 START, DAYS, ROWS = datetime(2025, 12, 29, tzinfo=UTC), 8, 400
 USERS = ["u1", "ü-2", "日本", "a b", "\"quoted\"", "0", "-1", "é" * 30, "U1", "x,y", "😀", "null"]
 FORMATS = ("csv", "json", "parquet")
+BEYOND = datetime(9999, 6, 1, tzinfo=UTC)  # no event is of that year
 Row = dict[str, Any]
 
 
@@ -27,7 +28,8 @@ def write_case(folder: Path, seed: int) -> dict[str, Any]:
     rows += [{**row, "known": row["known"] + timedelta(hours=draw.randint(0, 9))} for row in draw.sample(rows, 9)]
     rows += [{**draw.choice(rows), **bad} for bad in ({"user": None}, {"time": None}, {"position": 0})]
     draw.shuffle(rows)
-    _write(rows, folder / f"log.{kind}", kind)
+    whole = next(row for row in rows if row["user"] and row["time"] and row["position"])
+    _write([*rows, {**whole, "time": BEYOND}], folder / f"log.{kind}", kind)
     clicked = [row for row in rows if row["time"] is not None and draw.random() < 0.3]
     clicks = [{"id": row["id"], "at": row["time"] + timedelta(minutes=draw.randint(-5, 500))} for row in clicked]
     _write([{**click, "known": click["at"] + timedelta(hours=draw.choice([0, 0, 30]))} for click in clicks],

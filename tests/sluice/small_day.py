@@ -7,6 +7,7 @@ Processes are forked from one that has imported everything, so that each costs w
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.pipelines.spark_processes import SMALL_SPARK
 
 ROOT = Path(__file__).parents[2]
 START, DAYS, ROWS, USERS, ITEMS = datetime(2026, 1, 5, tzinfo=UTC), 6, 1200, 40, 24
@@ -89,7 +92,8 @@ max_miscalibration = 50.0
 max_latency_ratio = 100.0
 [quality]
 deviations = 1000.0
-""" + "".join(f"""
+[spark.settings]
+""" + "".join(f'"{name}" = "{value}"\n' for name, value in SMALL_SPARK.items()) + "".join(f"""
 [[fields]]
 name = "{name}"
 kind = "categorical"
@@ -161,13 +165,13 @@ class Kill:
 
 
 class Forks:
-    """One process that has imported everything and forks the others."""
+    """One process that has imported everything and forks the others; `variables` are added to the environment."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, **variables: str) -> None:
         self._log = log
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.sluice.job_forks", str(log)], cwd=ROOT, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, text=True, env=os.environ | variables)
 
     def run(self, arguments: list[str], kill: Kill | None = None, seconds: float | None = None) -> int:
         """The exit status, negative by the signal. `seconds` kills after so long."""

@@ -1,12 +1,14 @@
 """The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse; a
-standalone cluster of two workers makes them of two examples, in `make cluster-test` of all."""
+standalone cluster of two workers makes them of two examples and a random log, in `make cluster-test` of all."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,6 +18,8 @@ from contracts.summaries import summary
 from contracts.summaries.features import FeaturesSummary
 from sluice.engines.comparison import lines, tables_of
 from sluice.engines.records import EngineComparison
+from tests.pipelines import spark_jobs
+from tests.pipelines.features.ordered_clicks import NEWEST_FIRST
 from tests.pipelines.spark_processes import cluster
 from tests.sluice.engine_cases import (
     CLUSTERED,
@@ -23,6 +27,7 @@ from tests.sluice.engine_cases import (
     EVERY,
     LATE,
     LATE_DAY,
+    UNTIL,
     cases,
     config_of,
     run_cases,
@@ -30,23 +35,31 @@ from tests.sluice.engine_cases import (
 )
 
 ROOT = Path(__file__).parents[2]
+JOBS, A_WRITE = 80, 4  # at most: of a run with clicks, counters and a sequence; of one more small table
 
 
 @pytest.fixture(scope="module")
-def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def embedded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases and the embedded engine's output."""
     made: Path = tmp_path_factory.mktemp("engines")
     write_cases(made)
     run_cases(made, "embedded")
-    _on_spark(str(made), "local[2]")
     return made
 
 
 @pytest.fixture(scope="module")
-def clustered(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Examples' output of a standalone cluster of two workers, too."""
+def folder(embedded: Path) -> Path:
+    """Output of Apache Spark's local mode, too."""
+    _on_spark(str(embedded), "local[2]")
+    return embedded
+
+
+@pytest.fixture(scope="module")
+def clustered(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Output of a standalone cluster of two workers, too."""
     with cluster(tmp_path_factory.mktemp("workers"), "1g") as master:
-        _on_spark(str(folder), master, "cluster")
-    return folder
+        _on_spark(str(embedded), master, "cluster")
+    return embedded
 
 
 def _on_spark(*arguments: str) -> None:
@@ -73,7 +86,7 @@ def test_both_engines_make_the_same_tables(folder: Path, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLUSTERED)
-def test_a_cluster_of_two_workers_makes_the_same_of_an_example(clustered: Path, name: str) -> None:
+def test_a_cluster_of_two_workers_makes_the_same(clustered: Path, name: str) -> None:
     engines = Artifacts(clustered / name / "embedded"), Artifacts(clustered / name / "cluster")
     one, other = (summary.read(out.features, FeaturesSummary) for out in engines)
     assert one is not None
@@ -111,3 +124,41 @@ def test_late_clicks_change_the_same_days_on_both_engines_and_leave_the_others_u
     assert written["spark"] == written["embedded"] != ()
     engines = Artifacts(case / "embedded-late"), Artifacts(case / "spark-late")
     assert [table.table for table in tables_of(config_of(case), *engines) if not table.equal] == []
+
+
+@pytest.mark.slow
+def test_both_engines_read_the_log_as_it_stood_when_a_day_ended(folder: Path) -> None:
+    engines = Artifacts(folder / LATE / "embedded-until"), Artifacts(folder / LATE / "spark-until")
+    assert [table.table for table in tables_of(config_of(folder / LATE), *engines) if not table.equal] == []
+    for out in engines:
+        found, whole = (summary.read(one.features, FeaturesSummary)
+                        for one in (out, Artifacts(out.out.with_name(out.out.name.replace("until", "late")))))
+        assert found is not None
+        assert whole is not None
+        assert (found.until, max(found.features.rows_of_day)) == (UNTIL, UNTIL)
+        assert found.ingest.rows_in < whole.ingest.rows_in
+
+
+@pytest.fixture(scope="module")
+def done_by_spark(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / spark_jobs.RECORD).read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.slow
+def test_a_run_on_apache_spark_is_few_jobs_and_more_fields_windows_and_counters_of_a_key_are_no_more(
+    done_by_spark: dict[str, Any],
+) -> None:
+    assert done_by_spark["usual"] <= JOBS
+    assert done_by_spark["wider"] <= done_by_spark["usual"] + A_WRITE
+    assert done_by_spark["bad"] <= done_by_spark["usual"] + A_WRITE
+
+
+@pytest.mark.slow
+def test_apache_spark_does_not_put_the_slices_of_a_heavy_key_together_again(done_by_spark: dict[str, Any]) -> None:
+    assert done_by_spark[spark_jobs.HEAVY] == spark_jobs.PARTS
+
+
+@pytest.mark.slow
+def test_clicks_are_in_the_same_order_on_apache_spark(done_by_spark: dict[str, Any]) -> None:
+    assert done_by_spark[spark_jobs.ORDER] == [list(NEWEST_FIRST)] * 4

@@ -1,4 +1,5 @@
-"""Every job of a day is killed at three named points, re-run, and comes out as if nothing had happened.
+"""Every job of a day is killed at three named points, re-run, and comes out as if nothing had happened; so are features
+on Apache Spark.
 
 The kills follow one another in one folder, so that each run finds what the killed one before it left behind.
 """
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from contracts.artifacts import Artifacts
+from contracts.config.config import load
+from sluice.engines.comparison import tables_of
 from tests.sluice.day_result import day_result, left_behind
 from tests.sluice.small_day import JOBS, KILLED, Forks, Kill, command, write_log
 
@@ -73,9 +76,13 @@ def world(tmp_path_factory):
 
 def through(forks: Forks, data: Path, out: Path, points: dict[str, tuple[Kill, ...]]) -> None:
     for job in JOBS:
-        for kill in points.get(job, ()):
-            assert forks.run(command(job, data, out), kill) == KILLED, (job, kill, forks.said()[-2000:])
-        assert forks.run(command(job, data, out)) == 0, (job, forks.said()[-3000:])
+        killed_and_run_again(forks, job, data, out, points.get(job, ()))
+
+
+def killed_and_run_again(forks: Forks, job: str, data: Path, out: Path, kills: tuple[Kill, ...]) -> None:
+    for kill in kills:
+        assert forks.run(command(job, data, out), kill) == KILLED, (job, kill, forks.said()[-2000:])
+    assert forks.run(command(job, data, out)) == 0, (job, forks.said()[-3000:])
 
 
 @pytest.mark.slow
@@ -87,6 +94,25 @@ def test_killed_at_three_points_of_every_job_a_day_gives_what_it_gives_undisturb
     assert quiet["crosses"].crosses  # or else the second encoding was never made
     assert killed == quiet
     assert (quiet["versions"], left_behind(folder / "killed")) == (1, [])
+
+
+@pytest.mark.slow
+def test_features_killed_at_three_points_on_apache_spark_are_those_of_the_undisturbed_embedded_engine(world):
+    data, folder, forks = world
+    undisturbed, killed = Artifacts(folder / "embedded"), Artifacts(folder / "spark")
+    killed_and_run_again(forks, "features", data, undisturbed.out, ())
+    spark = Forks(folder / "spark.log", SLUICE_SPARK_MASTER="local[2]", SPARK_LOCAL_IP="127.0.0.1")
+    try:
+        first, *others = POINTS["features"]
+        assert spark.run(command("features", data, killed.out), first) == KILLED, spark.said()[-2000:]
+        kept = {file: file.stat().st_mtime_ns for file in killed.features.glob("day=*/*.parquet")}
+        assert kept
+        killed_and_run_again(spark, "features", data, killed.out, tuple(others))
+    finally:
+        spark.close()
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
+    assert [table.table for table in tables_of(load(data / "small.toml"), undisturbed, killed) if not table.equal] == []
+    assert left_behind(killed.out) == []
 
 
 def test_every_job_has_three_points():

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
-from benchmarks.scale import scale
+import itertools
+from pathlib import Path
+
+import pytest
+
+from benchmarks.scale import scale, world
 
 
 def process(rate: float, sent: float) -> dict[str, float]:
     return {"rows_per_second": rate, "seconds": 1.0, "processor_seconds": 1.5, "bytes_an_update": sent,
-            "rows_looked_up": 100.0, "dense_numbers": 5.0, "loss": 0.3}
+            "rows_looked_up": 100.0, "dense_numbers": 5.0, "dense_tensors": 2.0, "loss": 0.3}
 
 
 def test_rounds_and_processes_become_one_line_each() -> None:
@@ -20,7 +25,18 @@ def test_rounds_and_processes_become_one_line_each() -> None:
 
 
 def test_bytes_by_hand() -> None:
-    """Of 2 processes, half of 100 rows is asked of the other: 4 bytes of id, two vectors of 10 floats; a ring sends the
-    dense numbers and three words twice, halved."""
-    found = scale.expected_bytes(2, {"rows_looked_up": 100.0, "dense_numbers": 5.0})
-    assert found == 50 * (4 + 80) + 8 * 4
+    """Of 2 processes, half of 100 rows is asked of the other: 4 bytes of id, two vectors of 10 floats; one count; a
+    ring sends the dense numbers, a word for each of two tensors and four more twice, halved."""
+    found = scale.expected_bytes(2, {"rows_looked_up": 100.0, "dense_numbers": 5.0, "dense_tensors": 2.0})
+    assert found == 50 * (4 + 80) + 8 + 11 * 4
+
+
+@pytest.mark.parametrize("processes", [*scale.PROCESSES])
+@pytest.mark.parametrize("updates", [3, 9])
+def test_every_process_has_a_batch_for_each_update(processes: int, updates: int, tmp_path: Path) -> None:
+    batch = 8192
+    examples = world.write(tmp_path, world.spec(100), scale.rows_for(batch * updates))
+    for rank in range(processes):
+        stream = examples.batches(batch, shuffle=True, seed=1, rank=rank, world=processes)
+        sizes = [len(found.label) for found in itertools.islice(stream, updates)]
+        assert sizes == [batch // processes] * updates

@@ -64,6 +64,20 @@ def test_rows_are_divided_by_those_that_hold_them():
     assert server.dense.tolist() == [-1.0]
 
 
+def test_keys_of_clients_that_never_come_divide_nothing():
+    """Thirty keys are published, six clients are there: descent is that of six. A seventh makes it that of seven."""
+    holders, dense, rows = np.array([2.0]), np.array([6.0]), np.array([[4.0]])
+    listed = LatestAverage(np.zeros(1), np.zeros((1, 1)), 30, 1.0, holders, clients=CLIENTS)
+    there = LatestAverage(np.zeros(1), np.zeros((1, 1)), CLIENTS, 1.0, holders)
+    for server in (listed, there):
+        server.apply(1, range(CLIENTS), dense, rows)
+    assert listed.dense.tolist() == there.dense.tolist() == [-1.0]
+    assert listed.rows.tolist() == there.rows.tolist() == [[-2.0]]
+    listed.apply(2, [20], np.array([7.0]), np.zeros((1, 1)))
+    assert listed.dense == pytest.approx(-1.0 - 13 / 7)
+    assert listed.rows == pytest.approx(-2.0 - 2.0 * 6 / 7)
+
+
 def test_nobody_gets_the_whole_gradient_once_something_was_accepted():
     memory = GradientMemory.empty(1)
     memory.difference(1, Gradient.of_dense(np.array([3.0])))

@@ -19,14 +19,16 @@ from tests.federated import small_world
 from tests.federated.device.small_device import raw_events
 
 ROOT = Path(__file__).parents[3]
-FOREIGN = ("pyspark", "pysail", "flwr", "torch_geometric", "faiss", "mlflow", "sklearn", "grpc")
+FOREIGN = ("pyspark", "pysail", "flwr", "torch_geometric", "faiss", "mlflow", "sklearn", "scipy", "grpc")
 ALONE = """
 import json, sys
 from pathlib import Path
 from federated.clients import client_files
 from federated.device.device import Device
 from federated.device.own_events import keep_events
+from federated.privacy.skellam import noise_words
 
+noise_words(100.0, 5)
 told = json.loads(sys.stdin.read())
 folder = Path(told["folder"])
 kept = keep_events(folder, 0, told["events"], told["labels"])
@@ -92,6 +94,14 @@ def test_another_run_numbers_its_rounds_anew(world):
     assert "signature" in device.handle("keys", keys(5, 2))
     with pytest.raises(ProtocolError, match="has done it"):
         device.handle("keys", keys(5, 2))
+
+
+def test_a_device_that_is_wanted_for_something_else_begins_no_round(world):
+    _, folder = world
+    greeting = {"round": np.array(5), "clients": np.array(6, np.int32), "run": np.full(32, 7, np.uint8)}
+    with pytest.raises(ProtocolError, match="takes part in no round now"):
+        Device(folder, "cpp5", 2, eligible=lambda: False).handle("keys", greeting)
+    assert "signature" in Device(folder, "cpp5", 2).handle("keys", greeting)
 
 
 def test_a_device_takes_no_part_in_what_has_no_masks(world):

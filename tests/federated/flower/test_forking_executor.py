@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
+import shutil
 from multiprocessing import active_children
 
+import pytest
+from flwr.cli.build import build_fab_from_disk
 from flwr.supercore.constant import TaskType
 from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResultStatus
+from flwr.supernode.runtime import run_clientapp as runtime
 
-from federated.flower.forking_executor import ForkingExecutor
+from federated.flower.forking_executor import ForkingExecutor, unpacked
 
 NOBODY = "127.0.0.1:1"
+PROJECT = """
+[project]
+name = "small"
+version = "1.0.0"
+license = "Apache-2.0"
+[tool.flwr.app]
+publisher = "nobody"
+fab-include = ["small/**/*.py"]
+[tool.flwr.app.components]
+serverapp = "small.server:app"
+clientapp = "small.client:app"
+"""
 
 
 def spec(task_type):
@@ -33,3 +50,26 @@ def test_a_message_is_handled_in_a_process_of_its_own_that_is_taken_leave_of():
 
 def test_there_is_always_capacity():
     assert ForkingExecutor().get_eligible_capacity({TaskType.CLIENT_APP}) == ({TaskType.CLIENT_APP}, set())
+
+
+def test_flower_unpacks_by_the_name_that_is_replaced_and_asks_for_nothing_of_it():
+    source = inspect.getsource(runtime)
+    assert source.count("install_from_fab(") == 1
+    assert "    install_from_fab(fab.content, skip_prompt=True)\n" in source
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern")
+def test_an_archive_is_unpacked_once_and_anew_where_it_was_deleted(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
+    app = tmp_path / "app"
+    (app / "small").mkdir(parents=True)
+    (app / "small" / "client.py").write_text("app = 1\n")
+    (app / "pyproject.toml").write_text(PROJECT)
+    archive = build_fab_from_disk(app)
+    there = unpacked(archive)
+    changed = there / "small" / "client.py"
+    changed.write_text("app = 2\n")
+    assert unpacked(archive) == there
+    assert changed.read_text() == "app = 2\n"
+    shutil.rmtree(there)
+    assert (unpacked(archive) / "small" / "client.py").read_text() == "app = 1\n"

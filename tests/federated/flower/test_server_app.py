@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow.parquet as pq
 import pytest
 from flwr.app import Context, RecordDict
@@ -11,6 +13,7 @@ from contracts.errors import DataError, FederatedError
 from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
 from federated.clients import client_files, prepare
+from federated.flower import server_app
 from federated.flower.client_app import app as client_app
 from federated.flower.in_process_grid import InProcessGrid
 from federated.flower.seats import Seats
@@ -18,6 +21,7 @@ from federated.flower.server_app import main, started, wait_for_clients
 from federated.flower.stragglers import Closing
 from federated.jobs.federate_job import deployed_parts
 from federated.rounds.public_setup import public_setup
+from federated.rounds.settings import HISTOGRAMS, SCORES
 from tests.federated import small_world
 
 
@@ -50,6 +54,22 @@ def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     assert written.predicted_over_observed == pytest.approx(1, abs=0.5)
     assert written.bytes_per_client_round == pytest.approx(
         sum(sent.up + sent.down for sent in written.bytes_per_phase.values()))
+
+
+def test_items_are_counted_once_when_the_rounds_are_done(folder, tmp_path, monkeypatch):
+    """Rounds in between add up scores alone: who comes or goes between two of them tells nothing of its items by it."""
+    own, asked = tmp_path / "federated", list[str]()
+    shutil.copytree(folder, own, symlinks=True, ignore=shutil.ignore_patterns("runs"))
+    counting = server_app.count_scores
+
+    def noted(setup, *rest):
+        asked.append(setup.setting)
+        return counting(setup, *rest)
+
+    monkeypatch.setattr(server_app, "count_scores", noted)
+    settings: dict[str, str | int | float | bool] = {"folder": str(own), "setting": "cpp5", "rounds": 4, "nodes": 6}
+    main(grid_of(own, "cpp5"), Context(1, 1, {}, RecordDict(), settings))
+    assert asked == [SCORES, SCORES, HISTOGRAMS]
 
 
 def test_what_was_deployed_becomes_parts_of_a_bundle(folder):

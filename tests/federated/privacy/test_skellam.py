@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import norm, skellam
 
-from federated.privacy.skellam import ORDERS, epsilon, from_renyi, noise_words
+from federated.privacy.skellam import ORDERS, epsilon, from_renyi, masses, noise_words
 from federated.secure_aggregation.fixed_point import signed
 
 
@@ -16,6 +16,13 @@ def test_noise_has_mean_zero_and_its_variance(variance):
     drawn = signed(noise_words(variance, 200_000))
     assert abs(drawn.mean()) < 5 * math.sqrt(variance / len(drawn))
     assert drawn.var() == pytest.approx(variance, rel=0.03)
+
+
+@pytest.mark.parametrize("variance", [0.01, 0.5, 9.0, 400.0, 1e6])
+def test_masses_are_those_of_the_difference_of_two_poisson_draws(variance):
+    reach = math.ceil(12 * math.sqrt(variance)) + 40
+    assert masses(variance, reach) == pytest.approx(
+        skellam.pmf(np.arange(reach + 1), variance / 2, variance / 2), rel=1e-9, abs=1e-25)
 
 
 def test_epsilon_falls_with_noise_and_grows_with_rounds():

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from contracts.errors import DataError
+from contracts.errors import DataError, ProtocolError
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import SamplesByUser, federated_spec
+from federated.protocol.plan import ATTEMPTS
 from federated.rounds.score_histograms import (
     BINS,
     LIMIT,
@@ -21,6 +22,7 @@ from federated.rounds.score_histograms import (
     model_as_vector,
     model_of,
 )
+from federated.rounds.settings import HISTOGRAMS, SCORES
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.embedding import item_slot
@@ -73,25 +75,52 @@ def test_a_bins_rows_stand_at_its_middle():
 
 def test_a_model_goes_down_as_a_vector_and_counts_come_up(world):
     config, spec, networks, batch = world
-    plan = histogram_plan(config, spec, networks, PUBLISHED[:8])
+    plan = histogram_plan(HISTOGRAMS, config, spec, networks, PUBLISHED[:8])
     rows, dense = networks.read()
     vector = model_as_vector(rows, dense, plan.dense)
     other = FederatedNetworks(spec, config)
     model_of(other, vector)
     assert (other.read()[0] == rows).all()
     assert (other.read()[1] == dense).all()
-    update = HistogramTrainer(other, spec, batch).train(1, np.empty(0, int), np.empty((0, 1)), vector)
+    update = HistogramTrainer(other, spec, batch, True).train(ATTEMPTS, np.empty(0, int), np.empty((0, 1)), vector)
     sent = Histograms.of_flat(plan.fixed.decode(plan.fixed.encode(update.dense)), item_count(spec))
     assert (sent.flat() == count(networks, spec, batch).flat()).all()
+
+
+def test_a_round_about_scores_says_nothing_of_items(world):
+    config, spec, networks, batch = world
+    plan = histogram_plan(SCORES, config, spec, networks, PUBLISHED[:8])
+    rows, dense = networks.read()
+    vector = model_as_vector(rows, dense, plan.dense)
+    update = HistogramTrainer(networks, spec, batch, False).train(1, np.empty(0, int), np.empty((0, 1)), vector)
+    sent, whole = Histograms.of_flat(update.dense, item_count(spec)), count(networks, spec, batch)
+    assert whole.shown.sum() == len(batch.label)
+    assert sent.shown.sum() == sent.clicked.sum() == 0
+    assert sent.auc() == whole.auc()
+    assert (sent.rows == whole.rows).all()
+
+
+def test_items_are_told_in_the_attempts_at_the_end_and_never_again(world):
+    """A server that could ask in each round would see in two sums what the client that is in one of them holds."""
+    config, spec, networks, batch = world
+    plan = histogram_plan(HISTOGRAMS, config, spec, networks, PUBLISHED[:8])
+    rows, dense = networks.read()
+    vector = model_as_vector(rows, dense, plan.dense)
+    trainer = HistogramTrainer(networks, spec, batch, True)
+    nothing = np.empty(0, int), np.empty((0, 1))
+    assert trainer.train(2 * ATTEMPTS - 1, *nothing, vector).kept == len(batch.label)
+    for number in (ATTEMPTS - 1, 2 * ATTEMPTS, 10**6):
+        with pytest.raises(ProtocolError, match="added up once, in rounds 5 to 9"):
+            trainer.train(number, *nothing, vector)
 
 
 def test_a_client_without_later_rows_sends_zeros(world):
     config, spec, networks, batch = world
     nothing = batch.take(torch.empty(0, dtype=torch.int64))
-    plan = histogram_plan(config, spec, networks, PUBLISHED[:8])
+    plan = histogram_plan(HISTOGRAMS, config, spec, networks, PUBLISHED[:8])
     rows, dense = networks.read()
     vector = model_as_vector(rows, dense, plan.dense)
-    update = HistogramTrainer(networks, spec, nothing).train(1, np.empty(0, int), np.empty((0, 1)), vector)
+    update = HistogramTrainer(networks, spec, nothing, True).train(ATTEMPTS, np.empty(0, int), np.empty((0, 1)), vector)
     assert not update.dense.any()
     assert update.kept == 0
 

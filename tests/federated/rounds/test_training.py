@@ -90,6 +90,31 @@ def test_a_row_is_divided_by_its_holders_and_in_the_full_model_by_all(tmp_path):
         assert run.mean_samples == pytest.approx(np.mean([3 + n for n in range(CLIENTS)]))
 
 
+def test_the_mean_is_of_those_who_were_there_to_be_counted(tmp_path):
+    """Half of the published keys are of nobody who ever comes."""
+    of, half = plan("union", "cpp5", rule="latest", clients=6, clip=4.0), list(range(CLIENTS // 2))
+    moved = []
+    for population, folder in ((CLIENTS, "published"), (len(half), "alone")):
+        run = FederatedRun(
+            plan=of,
+            exchange=LocalExchange(made(of, tmp_path / folder)),
+            population=population,
+            folder=tmp_path / folder / "run",
+            seed=1,
+            rows=np.zeros((SPACE, WIDTH), np.float32),
+            dense=np.zeros(DENSE, np.float32),
+            available=lambda number: half,
+        )
+        run.count_population(half)
+        run.run(3, lambda rows, dense: {}, 99, lambda entry: None)
+        assert run.latest is not None
+        moved.append((run.dense, run.rows, run.latest.holders))
+    assert (moved[0][2] == moved[1][2]).all()
+    assert moved[0][0] == pytest.approx(moved[1][0])
+    assert moved[0][1] == pytest.approx(moved[1][1])
+    assert np.abs(moved[1][0]).max() > 0
+
+
 def test_a_server_started_again_ends_where_one_in_a_piece_does(tmp_path):
     of = plan("union", "cpp5", rule="latest", clients=4)
     ends = []

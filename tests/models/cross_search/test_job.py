@@ -12,7 +12,7 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
-from contracts.errors import DataError
+from contracts.errors import ConfigError, DataError
 from contracts.features import found_crosses
 from contracts.summaries.crosses import CrossesSummary
 from models.cross_search.job import compare, find_crosses
@@ -135,3 +135,25 @@ def test_a_search_without_its_comparison_is_done_again_and_one_with_it_is_kept(t
     assert set(compared.phases) == {"search", "prune", "compare"}
     assert compared.seconds == pytest.approx(again.seconds + compared.phases["compare"])
     assert find_crosses(wanted, out) == (compared, None)
+
+
+def test_a_search_that_was_ended_goes_on_by_resume_and_no_other_does(tmp_path: Path) -> None:
+    plain = config(epochs=1)
+    kept = plain.model_copy(update={"train": plain.train.model_copy(update={"checkpoint_minutes": 1e-9})})
+    out, whole = world(tmp_path / "out", pair_logit(0, 3)), world(tmp_path / "whole", pair_logit(0, 3))
+    batches: list[int] = []
+
+    def end(_: str, done: int, __: int) -> None:
+        if done == 9:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        find_crosses(kept, out, on_progress=end)
+    other = kept.model_copy(update={"crosses": kept.crosses.model_copy(update={"min_gain": 7.0})})
+    with pytest.raises(ConfigError, match=r"crosses\.min_gain \(3\.0 there, 7\.0 now\)"):
+        find_crosses(other, out, resume=True)
+    found, _ = find_crosses(kept, out, resume=True, on_progress=lambda _, done, __: batches.append(done))
+    assert batches[0] == 9
+    expected, _ = find_crosses(plain, whole)
+    assert found.crosses == expected.crosses
+    assert not (out.crosses / "checkpoints").exists()

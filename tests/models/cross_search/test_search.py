@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from contracts.bundle.bundle import save_array
 from contracts.config.training import Crosses, Train
-from contracts.errors import SluiceError
-from models.cross_search.search import Searched, search
+from contracts.errors import ConfigError, SluiceError
+from models.cross_search.search import Searched, SearchProgress, search
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.examples.batches import ExampleSet
 from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, pair_logit, write_examples
 
@@ -60,3 +66,56 @@ def test_every_epoch_is_counted_batch_by_batch(parts: tuple[ExampleSet, ExampleS
 def test_a_structure_that_bursts_is_refused_with_the_cure(parts: tuple[ExampleSet, ExampleSet]) -> None:
     with pytest.raises(SluiceError, match=r"lower crosses\.edge_learning_rate"):
         searched(parts, ~np.eye(FIELDS, dtype=bool), edge_learning_rate=float("inf"))
+
+
+def stopped_at(n: int, kind: signal.Signals) -> Callable[[int, int], None]:
+    seen: list[int] = []
+
+    def count(done: int, _: int) -> None:
+        seen.append(done)
+        if len(seen) == n:
+            os.kill(os.getpid(), kind)
+
+    return count
+
+
+def in_fork(action: Callable[[], object]) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            torch.set_num_threads(1)
+            action()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [(signal.SIGKILL, 0.0), (signal.SIGTERM, 3600.0)])
+def test_a_search_ended_in_the_middle_goes_on_to_the_same_bits(
+    parts: tuple[ExampleSet, ExampleSet], tmp_path: Path, kind: signal.Signals, seconds: float
+) -> None:
+    settings = Crosses(batch_size=100, epochs=2, dim=4, hidden=(8,), dropout=0.2)
+    arguments = (SPEC, *parts, ~np.eye(FIELDS, dtype=bool), settings, TRAIN, 0)
+
+    def kept(name: str = "1") -> RunCheckpoint:
+        return RunCheckpoint(tmp_path / "kept", seconds, {"a": name}, resume=True, command="sluice crosses")
+
+    def write(folder: Path, *more: object) -> None:
+        found = search(*arguments, *more)  # type: ignore[arg-type]
+        save_array(folder / "adjacency.npy", np.stack(found.adjacency))
+        (folder / "losses").write_text(str([entry.model_dump(exclude={"seconds"}) for entry in found.history]))
+
+    assert in_fork(lambda: write(tmp_path / "whole")) == 0
+    first = in_fork(lambda: search(*arguments, stopped_at(3, kind), kept()))
+    second = in_fork(lambda: search(*arguments, stopped_at(9, kind), kept()))
+    assert [first, second] == [-kind if kind == signal.SIGKILL else 1] * 2
+    reached = kept().latest(SearchProgress)
+    assert reached is not None
+    assert (reached.epoch, reached.batch) == ((1, 10) if kind == signal.SIGKILL else (2, 2))
+    with pytest.raises(ConfigError, match=r"a \(1 there, 2 now\).*`sluice crosses` without --resume"):
+        search(*arguments, None, kept("2"))
+    assert in_fork(lambda: write(tmp_path / "again", None, kept())) == 0
+    for name in ("adjacency.npy", "losses"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -6,13 +6,14 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
@@ -72,7 +73,7 @@ def left_in_the_middle(
     network = registry.build("dnn", spec, settings)
     train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
     fitting.fit(network, train, validation, settings, 1, positions=4, on_batch=end,
-                      kept=RunCheckpoint(folder, 0.0 if how is None else 3600.0, "run"))
+                      kept=RunCheckpoint(folder, 0.0 if how is None else 3600.0, {"run": "1"}))
 
 
 @pytest.fixture
@@ -90,6 +91,13 @@ def alone(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> tuple[li
     result = fitting.fit(network, train, validation, exact_settings, 1, positions=4)
     losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
     return losses, {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+@pytest.fixture
+def group_of_one(tmp_path: Path) -> Iterator[None]:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
 
 
 @pytest.fixture(scope="session")

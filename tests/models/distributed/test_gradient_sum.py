@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import torch
-import torch.distributed as dist
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import FeatureSpec
@@ -18,14 +14,7 @@ from models.layers.embedding import FusedEmbedding
 from models.optimisation.row_adam import summed_rows
 
 
-@pytest.fixture
-def _group(tmp_path: Path) -> Iterator[None]:
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
-@pytest.mark.usefixtures("_group")
+@pytest.mark.usefixtures("group_of_one")
 def test_sums_become_means_over_the_terms_and_wishes_are_heard() -> None:
     moved, still = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2))
     moved.grad = torch.tensor([2.0, 4.0, 6.0])
@@ -35,7 +24,7 @@ def test_sums_become_means_over_the_terms_and_wishes_are_heard() -> None:
     assert still.grad is None
 
 
-@pytest.mark.usefixtures("_group")
+@pytest.mark.usefixtures("group_of_one")
 def test_a_sharded_table_looks_up_and_learns_as_a_plain_one(spec: FeatureSpec) -> None:
     torch.manual_seed(0)
     embedding = FusedEmbedding(spec, 4)

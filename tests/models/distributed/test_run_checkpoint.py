@@ -13,13 +13,14 @@ import torch
 
 from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
-from contracts.errors import SluiceError
+from contracts.errors import ConfigError, DataError, SluiceError
 from contracts.features.feature_spec import FeatureSpec
-from models.distributed.run_checkpoint import KEPT, RunCheckpoint, deal
-from models.distributed.world import World
+from models.distributed.run_checkpoint import FORMAT, KEPT, PROGRESS, STOP, Progress, RunCheckpoint, State, deal
+from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
 from models.networks import registry
 from models.training import fitting
+from tests import small_disk
 
 Leave = Callable[..., None]
 Finish = Callable[..., tuple[dict[str, Any], list[int]]]
@@ -28,14 +29,14 @@ Finish = Callable[..., tuple[dict[str, Any], list[int]]]
 @pytest.fixture
 def finish(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> Finish:
     """Runs to the end from what the folder keeps: weights, and the batches that were done."""
-    def run(folder: Path, digest: str = "run", resume: bool = True) -> tuple[dict[str, Any], list[int]]:
+    def run(folder: Path, name: str = "1", resume: bool = True) -> tuple[dict[str, Any], list[int]]:
         done: list[int] = []
         torch.manual_seed(1)
         network = registry.build("dnn", spec, exact_settings)
         train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
         fitting.fit(network, train, validation, exact_settings, 1, positions=4,
                           on_batch=lambda batch, _: done.append(batch),
-                          kept=RunCheckpoint(folder, 3600.0, digest, resume))
+                          kept=RunCheckpoint(folder, 3600.0, {"run": name}, resume))
         return {name: tensor.numpy() for name, tensor in network.state_dict().items()}, done
 
     return run
@@ -54,7 +55,6 @@ def test_a_run_taken_up_ends_as_if_undisturbed(leave: Leave, finish: Finish, alo
     assert done[0] == 5
     assert 1 not in done
     equal(weights, alone[1])
-    assert not (tmp_path / "kept").exists()
 
 
 def test_a_sigterm_leaves_a_checkpoint(leave: Leave, finish: Finish, alone: Any, tmp_path: Path) -> None:
@@ -67,15 +67,96 @@ def test_a_sigterm_leaves_a_checkpoint(leave: Leave, finish: Finish, alone: Any,
     equal(weights, alone[1])
 
 
-@pytest.mark.parametrize(("digest", "resume"), [("another", True), ("run", False)])
-def test_another_run_or_a_new_start_takes_nothing_up(
-    leave: Leave, finish: Finish, alone: Any, tmp_path: Path, digest: str, resume: bool
+def test_a_sigterm_during_validation_is_heard(
+    item_world: Any, spec: FeatureSpec, exact_settings: Train, finish: Finish, alone: Any, tmp_path: Path
 ) -> None:
+    def end(batch: int, batches: int) -> None:
+        if batch == batches:  # nothing but validation is left of the epoch
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    torch.manual_seed(1)
+    network = registry.build("dnn", spec, exact_settings)
+    train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
+    with pytest.raises(SluiceError, match=r"batch 24 of epoch 1;"):
+        fitting.fit(network, train, validation, exact_settings, 1, positions=4, on_batch=end,
+                    kept=RunCheckpoint(tmp_path / "kept", 3600.0, {"run": "1"}))
+    weights, done = finish(tmp_path / "kept")
+    assert done[0] == 1
+    equal(weights, alone[1])
+
+
+def test_a_new_start_takes_nothing_up(leave: Leave, finish: Finish, alone: Any, tmp_path: Path) -> None:
     with contextlib.suppress(InterruptedError):
         leave(tmp_path / "kept")
-    weights, done = finish(tmp_path / "kept", digest, resume)
+    weights, done = finish(tmp_path / "kept", resume=False)
     assert done.count(1) == 2
     equal(weights, alone[1])
+
+
+def test_another_run_is_refused_by_what_differs(leave: Leave, finish: Finish, tmp_path: Path) -> None:
+    with contextlib.suppress(InterruptedError):
+        leave(tmp_path / "kept")
+    with pytest.raises(ConfigError, match=r"run \(1 there, 2 now\).*without --resume"):
+        finish(tmp_path / "kept", "2")
+    assert len([*(tmp_path / "kept").glob("[0-9]*")]) == KEPT
+
+
+@pytest.mark.parametrize("text", ["{", '{"epoch": 2}', '{"format": 2, "identity": {"run": "1"}, "epoch": "x"}'])
+def test_what_is_no_checkpoint_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "000001").mkdir()
+    (tmp_path / "000001" / PROGRESS).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"000001 is no checkpoint.*without --resume"):
+        RunCheckpoint(tmp_path, 0.0, {"run": "1"}, resume=True).latest(Progress)
+
+
+def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
+    kept = RunCheckpoint(tmp_path, 0.0, {}, resume=True)
+    kept.write(Progress(), State({}, {"a": torch.zeros(2)}), ALONE)
+    path = tmp_path / "000001" / PROGRESS
+    path.write_text(path.read_text().replace(f'"format": {FORMAT}', '"format": 99'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"format \(99 there, {FORMAT} now\)"):
+        kept.latest(Progress)
+
+
+FULL = """
+import sys
+from pathlib import Path
+import torch
+from contracts.errors import ConfigError, DataError, SluiceError
+from models.distributed.run_checkpoint import Progress, RunCheckpoint, State
+from models.distributed.world import ALONE
+kept = RunCheckpoint(Path(sys.argv[1]) / "kept", 0.0, {}, resume=True)
+small, large = torch.arange(1000.0), torch.zeros(1_000_000)
+kept.write(Progress(batch=1), State({"table": small}, {"weight": small}), ALONE)
+for rows, dense in [({"table": large}, {}), ({}, {"weight": large})]:
+    try:
+        kept.write(Progress(batch=2), State(rows, dense), ALONE)
+    except SluiceError as error:
+        print(error)
+    assert kept.latest(Progress).batch == 1
+    assert torch.equal(kept.read_dense()["weight"], small)
+print(*[path.name for path in kept.folder.iterdir()])
+"""
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path: Path) -> None:
+    *said, names = small_disk.run(FULL, tmp_path / "disk", "1m").splitlines()
+    assert names == "000001"
+    assert len(said) == 2
+    assert all("MB are free" in line and "kept/000001 before it is whole" in line for line in said)
+
+
+def test_a_sigterm_after_the_last_look_is_sent_again(tmp_path: Path) -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+    try:
+        with RunCheckpoint(tmp_path, 3600.0, {}) as kept:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert kept.wish(ALONE) >= STOP
+            assert not seen
+        assert seen == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_two_processes_take_up_what_one_left(of_two: Path, alone: Any) -> None:

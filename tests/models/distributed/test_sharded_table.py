@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
+from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
 from models.layers.losses import RetrievalLoss
 from models.training.loop import Loop
@@ -38,6 +40,35 @@ def test_two_processes_learn_what_one_does(of_two: Path, alone: Any) -> None:
 @pytest.mark.parametrize("count", [3, 4])
 def test_more_processes_learn_what_one_does(in_processes: Any, count: int, alone: Any) -> None:
     check(in_processes(count), count, alone)
+
+
+@pytest.fixture(scope="module")
+def products_alone(item_world: Any, spec: FeatureSpec, exact_settings: Train, tmp_path_factory: Any) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("products")
+    runpy.run_path(str(Path(__file__).with_name("worker.py")))["products"](
+        folder, spec, exact_settings, ExampleSet(item_world.train.folder, spec))
+    return load_weights(folder / "products0of1.safetensors")
+
+
+def test_factors_of_products_are_dealt_as_well(of_two: Path, products_alone: dict[str, Any]) -> None:
+    for rank in (0, 1):
+        theirs = load_weights(of_two / f"products{rank}of2.safetensors")
+        assert theirs.keys() == products_alone.keys()
+        for name, tensor in products_alone.items():
+            np.testing.assert_allclose(theirs[name], tensor, rtol=0, atol=1e-4, err_msg=name)
+
+
+def test_bytes_are_those_of_the_arithmetic(of_two: Path) -> None:
+    """Per distinct row that another process owns 4 bytes of its number and two vectors; per table and update a count
+    for each other process; of replicated numbers, a word for each of their tensors, loss, terms, wish and norm by a
+    ring."""
+    said = [json.loads((of_two / f"products{rank}of2.json").read_text()) for rank in (0, 1)]
+    rows = sum(asked * (4 + 8 * width) for each in said
+               for asked, width in zip(each["asked"], each["widths"], strict=True))
+    ring = sum(each["updates"] * 4 * (sum(each["dense"]) + 4) for each in said)
+    counts = sum(each["updates"] * 2 * 8 for each in said)
+    assert rows > 10_000
+    assert sum(each["sent"] for each in said) == rows + ring + counts
 
 
 def test_a_process_without_a_click_neither_hangs_nor_counts(

@@ -1,20 +1,24 @@
-"""What two processes do for tests/models/distributed/test_loop.py: `worker.py FOLDER TRAIN VALIDATION`."""
+"""What several processes do for tests/models/distributed: `worker.py FOLDER TRAIN VALIDATION`."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import cast
 
 import torch
 
 from contracts.config.training import Train
-from contracts.features.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.distributed import data_parallel
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
-from models.layers.losses import RetrievalLoss
+from models.layers.embedding import FusedEmbedding
+from models.layers.losses import ClickLoss, RetrievalLoss
+from models.layers.own_rows import dealt
+from models.layers.position_bias import PositionBias
 from models.networks import registry
 from models.training import checkpoint, fitting
 from models.training.loop import Loop
@@ -24,7 +28,8 @@ def main(folder: Path, train: Path, validation: Path) -> None:
     spec, settings = FeatureSpec.read(folder), Train.model_validate_json((folder / "settings.json").read_text())
     world = data_parallel.join(torch.device("cpu"))
     torch.manual_seed(1)
-    network = registry.build("dnn", spec, settings)
+    with dealt(*world):
+        network = registry.build("dnn", spec, settings)
     result = fitting.fit(network, ExampleSet(train, spec), ExampleSet(validation, spec), settings, 1, positions=4)
     losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
     checkpoint.save(network, folder / f"dnn{world.rank}of{world.size}.safetensors")
@@ -32,14 +37,47 @@ def main(folder: Path, train: Path, validation: Path) -> None:
     if (folder / "kept").exists():
         taken_up(folder, spec, settings, ExampleSet(train, spec), ExampleSet(validation, spec))
     if world.size == 2:
+        products(folder, spec, settings, ExampleSet(train, spec))
         towers_without_a_click(folder, spec, settings, ExampleSet(train, spec), world.rank)
     data_parallel.leave()
+
+
+def products(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet) -> None:
+    """Some updates of a network with crosses as products; what left this process, and what that is made of."""
+    cross = FeatureField(name="crossed", kind="cross", side="cross", parts=("user_group", "item_group"),
+                         representation="product")
+    world, spec = data_parallel.current(), spec.model_copy(update={"fields": (*spec.fields, cross)})
+    torch.manual_seed(1)
+    with dealt(*world):
+        network = registry.build("dnn", spec, settings)
+    loop = Loop(ClickLoss(network, PositionBias(0)), [network], settings, 1, 1)
+    train.hold()
+    embedding = cast(FusedEmbedding, network.embedding)
+    assert embedding.products is not None
+    asked, updates = [0, 0], 0
+    for updates, batch in enumerate(train.batches(64, rank=world.rank, world=world.size), 1):
+        loop.step(batch)
+        rows = embedding.request.rows(batch.request.ids), embedding.candidate.rows(batch.candidate.ids)
+        group = next(slot.start for slot in spec.block_ids("request") if slot.name == "user_group")
+        item = next(slot.start for slot in spec.block_ids("candidate") if slot.name == "item_group")
+        factors = batch.request.ids[:, group], batch.candidate.ids[:, item] + spec.slot("user_group").size
+        for place, parts in enumerate((rows, factors)):
+            distinct = torch.cat([part.flatten() for part in parts]).unique()
+            asked[place] += int((distinct % world.size != world.rank).sum())
+        if updates == 12:
+            break
+    said = {"sent": loop.optimisers.bytes_sent, "asked": asked, "updates": updates,
+            "widths": [embedding.weight.shape[1], embedding.products.weight.shape[1]],
+            "dense": [sum(p.numel() for p in loop.optimisers.dense), len(loop.optimisers.dense)]}
+    loop.optimisers.restore()
+    checkpoint.save(network, folder / f"products{world.rank}of{world.size}.safetensors")
+    (folder / f"products{world.rank}of{world.size}.json").write_text(json.dumps(said))
 
 
 def taken_up(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, validation: ExampleSet) -> None:
     """The run that one process left in the middle, to its end."""
     network = registry.build("dnn", spec, settings)
-    kept = RunCheckpoint(folder / "kept", 3600.0, "run", resume=True)
+    kept = RunCheckpoint(folder / "kept", 3600.0, {"run": "1"}, resume=True)
     batches: list[int] = []
     fitting.fit(network, train, validation, settings, 1, positions=4, kept=kept,
                       on_batch=lambda done, _: batches.append(done))

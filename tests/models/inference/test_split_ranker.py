@@ -11,7 +11,7 @@ from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.examples.batches import Batch, FeatureBlock
 from models.inference import item_part, split_ranker
-from models.layers.ensemble import Ensemble
+from models.inference.ensemble import Ensemble
 from models.networks import registry
 from models.networks.dnn import Dnn
 from models.pair_rates import weights as pair_weights

@@ -8,10 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import WEIGHTS
+from contracts.errors import ConfigError
 from contracts.summaries import summary
 from contracts.summaries.summary import FILE
 from contracts.summaries.train import LightgbmSummary
-from models.jobs.resume import digest, finished, kept_run, take_summary_away
+from models.distributed.run_checkpoint import Progress, RunCheckpoint, State
+from models.distributed.world import ALONE
+from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
 
 
 def kept(task, name: str = "lightgbm") -> LightgbmSummary:
@@ -76,4 +79,50 @@ def test_members_of_an_ensemble_keep_their_runs_apart(make_task) -> None:
     assert second is not None
     assert first.folder.parent == second.folder.parent
     assert first.folder != second.folder
-    assert first.digest != second.digest
+    assert first.identity != second.identity
+
+
+def run_of(task) -> RunCheckpoint:
+    found = kept_run(task, "dnn")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"dropout": 0.4}, r"train\.dropout \(0\.1 there, 0\.4 now\)"), ({"seed": 4}, r"seed \(3 there, 4 now\)"),
+    ({"rows": 1}, "examples")])
+def test_a_checkpoint_of_another_run_is_refused_with_what_differs(make_task, change, said) -> None:
+    plain = {"checkpoint_minutes": 1.0, "dropout": 0.1}
+    run_of(make_task(**plain)).write(Progress(), State({}, {}), ALONE)
+    task = make_task(**plain | {name: value for name, value in change.items() if name == "dropout"})
+    if "rows" in change:
+        path = next(task.out.examples("train").glob("day=*/*.parquet"))
+        pq.write_table(pq.read_table(path).slice(1), path)
+    again = replace(task, resume=True, seed=change.get("seed", task.seed))
+    with pytest.raises(ConfigError, match=f"differs in {said}.*without --resume"):
+        run_of(again).latest(Progress)
+
+
+def test_more_time_between_checkpoints_is_the_same_run(make_task) -> None:
+    run_of(make_task(checkpoint_minutes=1.0)).write(Progress(batch=3), State({}, {}), ALONE)
+    again = run_of(replace(make_task(checkpoint_minutes=5.0), resume=True))
+    reached = again.latest(Progress)
+    assert reached is not None
+    assert reached.batch == 3
+    clear_runs(make_task(), "dnn")
+    assert again.latest(Progress) is None
+
+
+def test_processes_in_the_place_of_dead_ones_go_on_where_these_were(
+    make_task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another run has left is no reason to refuse: nobody asked to resume that."""
+    monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT", raising=False)
+    task = make_task(checkpoint_minutes=1.0, dropout=0.1)
+    run_of(task).write(Progress(batch=3), State({}, {}), ALONE)
+    assert run_of(task).latest(Progress) is None
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    reached = run_of(task).latest(Progress)
+    assert reached is not None
+    assert reached.batch == 3
+    assert run_of(make_task(checkpoint_minutes=1.0, dropout=0.4)).latest(Progress) is None

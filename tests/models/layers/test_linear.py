@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -91,3 +92,18 @@ def test_the_layer_has_the_state_of_torch_s() -> None:
     layer.load_state_dict(plain.state_dict())
     x = _problem()[0]
     torch.testing.assert_close(layer(x), plain(x))
+
+
+def test_what_is_compiled_has_torch_s_own_product() -> None:
+    layer, x = Linear(256, 256), torch.randn(64, 256)
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    with torch.inference_mode():
+        found = torch.compile(layer, backend=backend)(x)
+        torch.testing.assert_close(found, layer(x), atol=1e-5, rtol=1e-5)
+    assert graphs
+    assert not [node for graph in graphs for node in graph.graph.nodes if "mkldnn" in str(node.target)]

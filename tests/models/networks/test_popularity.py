@@ -23,6 +23,6 @@ def test_the_logit_is_the_smoothed_click_rate_of_the_item(item_world: Any, spec:
 
 
 def test_labels_of_one_class_are_refused(item_world: Any, spec: FeatureSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(item_world.train, "column", lambda name: np.zeros(5, dtype=np.int32))
+    monkeypatch.setattr(item_world.train, "parts", lambda *names: iter([[np.zeros(5, dtype=np.int32) for _ in names]]))
     with pytest.raises(OneClassError, match="labels are 0"):
         Popularity(spec).prepare(item_world.train)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,8 @@ import pytest
 import torch
 
 from contracts.config.training import PairRates
-from contracts.errors import SluiceError
+from contracts.errors import ConfigError, SluiceError
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates.pretraining import hold_out
@@ -111,44 +111,58 @@ def test_a_loss_that_is_not_finite_names_the_learning_rate(pair_graph):
 
 
 KILLED = """
-import sys, time, torch
+import os, signal, sys, torch
 from pathlib import Path
 from contracts.config.training import PairRates
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates.graph import PairGraph
-graph, settings = PairGraph.read(Path({folder!r})), PairRates.model_validate_json({settings!r})
+folder, settings, n, kind, seconds = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
+graph, settings = PairGraph.read(folder), PairRates.model_validate_json(settings)
 torch.set_num_threads(1)
 torch.manual_seed(1)
-network = pair_network.build(settings, graph)
-pair_pretraining.fit(network, graph, settings, 1, checkpoint=Path({folder!r}) / "checkpoint.safetensors", digest="d",
-                     on_epoch=lambda entry: (print(entry.epoch, flush=True), time.sleep(0.2)))
+network, seen = pair_network.build(settings, graph), []
+
+def on_batch(done, batches):
+    seen.append(done)
+    if len(seen) == int(n):
+        os.kill(os.getpid(), int(kind))
+
+kept = RunCheckpoint(folder / "checkpoints", float(seconds), {"a": "1"}, resume=True)
+pair_pretraining.fit(network, graph, settings, 1, kept=kept, on_batch=on_batch)
 """
 
 
-def test_a_killed_run_goes_on_and_ends_in_the_same_weights(pair_graph, tmp_path):
-    settings = SETTINGS.model_copy(update={"epochs": 6})
+@pytest.mark.parametrize(("kind", "seconds"), [(signal.SIGKILL, 0.0), (signal.SIGTERM, 3600.0)])
+def test_a_killed_run_goes_on_and_ends_in_the_same_weights(pair_graph, tmp_path, kind, seconds):
+    settings = SETTINGS.model_copy(update={"epochs": 3})
     store(pair_graph, tmp_path)
-    code = KILLED.format(folder=str(tmp_path), settings=settings.model_dump_json())
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert process.stdout is not None
-    while process.stdout.readline().strip() != "3":
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    process.stdout.close()
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    resumed, result = fit(pair_graph, settings, checkpoint=checkpoint, digest="d")
+    arguments = [str(tmp_path), settings.model_dump_json(), "12", str(int(kind)), str(seconds)]
+    command = [sys.executable, "-c", KILLED, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+                          text=True, check=False)
+    if kind == signal.SIGKILL:
+        assert done.returncode == -kind
+    else:
+        assert "holds a checkpoint" in done.stderr
+    seen = []
+    resumed, result = fit(pair_graph, settings, kept=kept_run(tmp_path), on_batch=lambda *at: seen.append(at))
     whole, expected = fit(pair_graph, settings)
-    assert 3 <= result.resumed < 6
-    assert [entry.validation_loss for entry in result.history] == [
-        entry.validation_loss for entry in expected.history]
+    assert len(seen) == 3 * seen[0][1] - (11 if kind == signal.SIGKILL else 12), "not all of it went on"
+    assert [entry.model_dump(exclude={"seconds"}) for entry in result.history] == [
+        entry.model_dump(exclude={"seconds"}) for entry in expected.history]
     assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in resumed.state_dict().items())
 
 
-def test_a_checkpoint_of_other_settings_is_left_aside(pair_graph, tmp_path):
+def kept_run(folder, name="1"):
+    return RunCheckpoint(folder / "checkpoints", 0.0, {"a": name}, resume=True)
+
+
+def test_a_checkpoint_of_other_settings_is_refused(pair_graph, tmp_path):
     settings = SETTINGS.model_copy(update={"epochs": 2})
-    fit(pair_graph, settings, checkpoint=tmp_path / "c", digest="one")
-    _, result = fit(pair_graph, settings, checkpoint=tmp_path / "c", digest="other")
-    assert result.resumed == 0
+    fit(pair_graph, settings, kept=kept_run(tmp_path))
+    with pytest.raises(ConfigError, match=r"differs in a \(1 there, 2 now\)"):
+        fit(pair_graph, settings, kept=kept_run(tmp_path, "2"))
+    assert kept_run(tmp_path).fits()
+    assert not kept_run(tmp_path, "2").fits()

@@ -12,7 +12,7 @@ from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models.examples.batches import Batch, ExampleSet
 from models.networks import registry
 from models.training import fitting
-from models.training.unknown_ids import FLOOR, UnknownIds
+from models.training.unknown_ids import FLOOR, UnknownIds, dropped_shares
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,10 @@ def whole(examples: ExampleSet) -> Batch:
 
 def test_training_sees_a_slot_unknown_as_often_as_validation_does(windows: Any, spec: FeatureSpec) -> None:
     torch.manual_seed(0)
-    change, batch = UnknownIds(spec, *windows), whole(windows[0])
-    assert change.shares["user"] == pytest.approx(0.6, abs=0.01)
-    assert change.shares["item"] == pytest.approx(FLOOR)
+    shares = dropped_shares(spec, *windows)
+    change, batch = UnknownIds(spec, shares), whole(windows[0])
+    assert shares["user"] == pytest.approx(0.6, abs=0.01)
+    assert shares["item"] == pytest.approx(FLOOR)
     changed = change(batch)
     user = next(slot for slot in spec.block_ids("request") if slot.name == "user")
     both = next(slot for slot in spec.block_ids("candidate") if slot.name == "both")
@@ -47,7 +48,7 @@ def test_training_sees_a_slot_unknown_as_often_as_validation_does(windows: Any, 
 
 
 def test_lists_numbers_and_what_is_kept_stay_as_they_are(windows: Any, spec: FeatureSpec) -> None:
-    change, batch = UnknownIds(spec, *windows), whole(windows[0])
+    change, batch = UnknownIds(spec, dropped_shares(spec, *windows)), whole(windows[0])
     before = batch.map(torch.clone)
     changed = change(batch)
     assert torch.equal(batch.request.ids, before.request.ids)
@@ -61,8 +62,8 @@ def test_lists_numbers_and_what_is_kept_stay_as_they_are(windows: Any, spec: Fea
 
 def test_what_is_unknown_in_training_already_is_not_dropped_on_top(windows: Any, spec: FeatureSpec) -> None:
     train, validation = windows
-    assert UnknownIds(spec, validation, validation).shares["user"] == 0.0
-    assert UnknownIds(spec, validation, train).shares["user"] == 0.0
+    assert dropped_shares(spec, validation, validation)["user"] == 0.0
+    assert dropped_shares(spec, validation, train)["user"] == 0.0
 
 
 def test_where_all_users_are_new_a_network_ranks_as_well_as_popularity(

@@ -20,6 +20,7 @@ from contracts.features.vocabulary import Vocabulary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from contracts.summaries.train import WarmStartFigures
 from models.examples.batches import FeatureBlock
+from models.layers.own_rows import dealt
 from models.networks import registry
 from models.networks.two_tower import TwoTower
 from models.training import checkpoint
@@ -180,3 +181,20 @@ def test_a_bundle_without_its_settings_is_refused(tmp_path):
     bundle.publish(tmp_path / "build", tmp_path / "bundle", "tiny")
     with pytest.raises(BundleError, match="--cold"):
         Parent.read(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("product", [False, True])
+def test_of_several_processes_each_takes_over_its_own_rows(tmp_path: Path, product: bool) -> None:
+    before, now = (fitted(users, ["i1", "i2", "i3"], product=product) for users in (["u1", "u2"], ["u0", "u1", "u2"]))
+    start, _ = parent(tmp_path, "dnn", before)
+    whole, figures = started(start, "dnn", now)
+    for rank in (0, 1):
+        torch.manual_seed(4)
+        with dealt(rank, 2):
+            part = build("dnn", now[0], CONFIG)
+        found = WarmStart(start, *now, CONFIG.train)(part, "dnn", lambda spec, config: build("dnn", spec, config))
+        assert found == figures
+        tables = {"embedding.weight", "embedding.products.weight"}
+        for name, tensor in part.state_dict().items():
+            wanted = whole.state_dict()[name]
+            assert torch.equal(tensor, wanted[rank::2] if name in tables else wanted), name

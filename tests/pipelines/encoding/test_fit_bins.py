@@ -57,10 +57,10 @@ def test_the_sample_is_bounded_sorted_finite_and_the_same_for_any_partitioning(s
         df = spark.range(0, 4000, 1, partitions).withColumn(ROW, F.xxhash64("id"))
         rest = F.col("id") % 5
         value = F.when(rest == 0, F.lit(None)).when(rest == 1, F.lit(float("inf"))).otherwise(F.col("id"))
-        return sample(df.withColumn("x", value.cast("double")), ["x"], tmp_path, rows)["x"]
+        return sample(df.withColumn("x", value.cast("double")), 4000, ["x"], tmp_path, rows)["x"]
 
     assert drawn(2, 5000).tolist() == [i for i in range(4000) if i % 5 > 1]
     assert 400 < len(drawn(2, 1000)) < 800
     assert drawn(2, 1000).tolist() == drawn(7, 1000).tolist()
-    assert sample(spark.range(1), [], tmp_path) == {}
+    assert sample(spark.range(1), 1, [], tmp_path) == {}
     assert list(tmp_path.iterdir()) == []

@@ -5,9 +5,11 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
+from tests.pipelines.queries import counted_queries
 
 
 def frame(spark, values, kind):
@@ -25,6 +27,15 @@ def test_strings_of_enough_rows_in_byte_order(spark):
     found = fitted(frame(spark, [*values, "once"], pa.string()), "string", 2)
     counts = Counter(value for value in values if value is not None)
     assert found.keys().to_pylist() == sorted((key for key, count in counts.items() if count >= 2), key=str.encode)
+
+
+def test_all_vocabularies_are_one_query(spark, tmp_path):
+    rows = pa.table({"x": ["a", "b"], "n": [7, 7], "many": [["c", "d"], None]})
+    fields = [CountedField("x", "string", 1), CountedField("n", "int64", 2), CountedField("many", "string", 1, 1)]
+    with counted_queries(spark) as queries:
+        found = fit_vocabularies(spark.createDataFrame(rows), fields, tmp_path)
+    assert len(queries) == 1
+    assert {name: made.keys().to_pylist() for name, made in found.items()} == {"x": ["a", "b"], "n": [7], "many": ["c"]}
 
 
 def test_integers_at_the_ends_of_their_range(spark):
@@ -51,6 +62,15 @@ def test_nothing_frequent_gives_an_empty_vocabulary(spark):
 def test_a_nul_character_is_a_character(spark):
     keys = ["a\0b", "a\0", "a"]
     assert fitted(frame(spark, keys, pa.string()), "string", 1).keys().to_pylist() == sorted(keys)
+
+
+def test_no_row_passes_through_the_session_of_the_driver(spark, monkeypatch):
+    values = frame(spark, ["b", "a", "b"], pa.string())
+    for name in ("collect", "toArrow", "toPandas", "toLocalIterator", "head", "take"):
+        monkeypatch.setattr(type(values), name, None)
+    with pytest.raises(TypeError):
+        values.collect()
+    assert fitted(values, "string", 1).keys().to_pylist() == ["a", "b"]
 
 
 def test_fields_are_counted_apart_over_all_batches(spark, tmp_path):

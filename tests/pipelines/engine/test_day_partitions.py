@@ -23,6 +23,7 @@ def content(spark: SparkSession, folder: Path) -> dict[str, int]:
     }
 
 
+@pytest.mark.every_engine
 def test_a_day_is_replaced_alone(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "events"
     assert write_days(days(spark, {"2026-01-05": 1, "2026-01-06": 2}), folder) == ["2026-01-05", "2026-01-06"]
@@ -33,6 +34,7 @@ def test_a_day_is_replaced_alone(spark: SparkSession, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["events"]
 
 
+@pytest.mark.every_engine
 def test_a_day_without_rows_any_more_goes(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "events"
     write_days(days(spark, {"2026-01-05": 1, "2026-01-06": 2}), folder)
@@ -42,6 +44,7 @@ def test_a_day_without_rows_any_more_goes(spark: SparkSession, tmp_path: Path) -
     assert content(spark, folder) == {"2026-01-07": 3}
 
 
+@pytest.mark.every_engine
 def test_a_write_that_dies_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "events"
     write_days(days(spark, {"2026-01-05": 1}), folder)
@@ -57,6 +60,7 @@ def stamps(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
 
 
+@pytest.mark.every_engine
 def test_days_whose_rows_are_the_same_are_left_untouched(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "events"
     rows = [("2026-01-05", n % 3) for n in range(9)] + [("2026-01-06", None), ("2026-01-07", 4)]
@@ -71,6 +75,7 @@ def test_days_whose_rows_are_the_same_are_left_untouched(spark: SparkSession, tm
         (folder / "day=2026-01-07").glob("*.parquet"))
 
 
+@pytest.mark.every_engine
 def test_a_day_of_other_columns_is_written_anew(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "events"
     write_days(days(spark, {"2026-01-05": 1, "2026-01-06": 1}), folder)

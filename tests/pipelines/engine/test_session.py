@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -8,19 +9,30 @@ from pyspark.sql import SparkSession
 
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
+from pipelines.engine.embedded import EMBEDDED, is_embedded
 from pipelines.engine.session import (
     DEFAULTS,
     FIXED,
     LOCAL_DEFAULTS,
     LOCAL_JAVA,
+    MASTER,
     beside,
     check_java,
+    is_local,
     java_version,
     reached,
     session_options,
 )
 
 
+@pytest.mark.every_engine
+def test_the_engine_is_the_one_that_the_environment_names(spark: SparkSession) -> None:
+    named = os.environ.get(MASTER, EMBEDDED)
+    assert is_embedded(spark) == (named == EMBEDDED)
+    assert is_local(spark) == named.startswith("local")
+
+
+@pytest.mark.every_engine
 def test_the_running_session_has_what_results_depend_on(spark: SparkSession) -> None:
     assert {key: spark.conf.get(key) for key in FIXED} == FIXED
     assert spark.sql("select timestamp'2026-01-05 00:00:00' = timestamp'2026-01-05T00:00:00Z'").collect()[0][0]

@@ -114,6 +114,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path / "bucket"
 
 
+@pytest.mark.every_engine
 def test_an_object_store_is_read_as_files_are(spark: SparkSession, bucket: Path) -> None:
     (bucket / "log").mkdir()
     pq.write_table(pa.table({"a": [1, 2]}), bucket / "log" / "part.parquet")
@@ -129,9 +130,14 @@ def test_an_object_store_is_read_as_files_are(spark: SparkSession, bucket: Path)
     assert [row["a"] for row in one] == [4]
 
 
+@pytest.mark.every_engine
 def test_an_address_without_files_is_named(spark: SparkSession, bucket: Path) -> None:
     csv = Source(path="s3a://bucket/none", format="csv", options={"header": "true"})
     with pytest.raises(DataError, match=r"log: nothing to read at s3a://bucket/none"):
         read(spark, csv, "s3a://bucket/none")
-    with pytest.raises(DataError, match=r"log: ftp://host/x cannot be read .*copy the text files"):
+
+
+def test_an_address_that_arrow_does_not_know_is_named(spark: SparkSession) -> None:
+    csv = Source(path="ftp://host/x", format="csv", options={"header": "true"})
+    with pytest.raises(DataError, match=r"log: ftp://host/x cannot be read .*copy the files"):
         read(spark, csv, "ftp://host/x")

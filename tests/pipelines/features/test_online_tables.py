@@ -16,6 +16,7 @@ from contracts.summaries.features import OnlineTables
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import START, event, write_ingested
+from tests.pipelines.queries import counted_queries, relations
 
 COUNTER: dict[str, Any] = {"kind": "counter", "windows": ["1d", "30h"]}
 USERS: list[dict[str, Any]] = [{"_user": "u0", "age": 30}, {"_user": "quiet", "age": 50}]
@@ -85,6 +86,17 @@ def test_rows_hold_what_is_known_at_the_first_publish_after_the_log(spark: Spark
         "unseen": (0, 0),
     }
     assert items["i0"]["of_item_count_30h"] == 3.0
+
+
+def test_a_table_is_one_query_with_one_aggregate_for_each_key_that_is_counted_by(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Users by their id and by city and age, items by their id: attributes, counters and totals together."""
+    out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
+    with counted_queries(spark) as queries:
+        write_online(spark, config("1d"), out)
+    assert [len(relations(plan, "aggregate")) for plan in queries[-2:]] == [2, 1]
+    assert len(queries) == 4  # the prior rate and the publish before them
 
 
 @pytest.mark.parametrize("publish_every", ["6h", "0s"])

@@ -10,6 +10,7 @@ from contracts.errors import SchemaError
 from pipelines.features.running_counters import MOMENT
 from pipelines.features.sequences import HISTORY, last_clicked
 from pipelines.windows.publish_clock import PublishClock
+from tests.pipelines.features.ordered_clicks import NEWEST_FIRST, ordered_lists
 
 CLICKS = [  # row, user, event time, clicked, learned, value
     (1, "u", 1, 2, 9, "late"),
@@ -47,6 +48,13 @@ def test_newest_click_first_of_those_that_are_known(clicks: DataFrame) -> None:
 
 def test_the_newest_are_kept(clicks: DataFrame) -> None:
     assert histories(clicks, 2, 1, ("u", 9), ("v", 9)) == {0: ["second", "first"], 1: ["other"]}
+
+
+def test_the_order_is_the_clicks_time_then_when_it_was_learned_then_the_impressions_time_then_its_row(
+    spark: SparkSession,
+) -> None:
+    """On Apache Spark: tests/sluice/test_engines_agree.py."""
+    assert ordered_lists(spark) == [list(NEWEST_FIRST)] * 4
 
 
 def test_a_publish_shows_what_it_knew(clicks: DataFrame) -> None:

@@ -12,7 +12,7 @@ from contracts.config.log import Log
 from contracts.errors import DataError, EmptyLogError, OneClassError, SchemaError
 from pipelines.ingest.event_checks import DayFigures, check_accounted, check_classes, check_readable, figures_of_days
 from pipelines.ingest.quarantine import Counts
-from pipelines.ingest.roles import unparsable
+from pipelines.ingest.roles import unusable
 
 CONFIG = Config.model_validate({
     "name": "t", "log": {"path": "p", "user_id": "u"}, "label": {"expression": "y"},
@@ -22,11 +22,11 @@ CONFIG = Config.model_validate({
 
 def test_a_log_without_rows_or_without_a_readable_time_is_refused() -> None:
     log = Log(path="p", event_time="t")
-    check_readable(log, Counts(3, {unparsable("t"): 2}), "p", None)
+    check_readable(log, Counts(3, {unusable("t"): 2}), "p", None)
     with pytest.raises(EmptyLogError, match="no rows of 2026-01-05 at p"):
         check_readable(log, Counts(0, {}), "p", "2026-01-05")
-    with pytest.raises(SchemaError, match="column 't' is text and no row holds a timestamp"):
-        check_readable(log, Counts(3, {unparsable("t"): 3}), "p", None)
+    with pytest.raises(SchemaError, match="column 't' holds no timestamp of the years 1000 to 9998 in any row"):
+        check_readable(log, Counts(3, {unusable("t"): 3}), "p", None)
 
 
 def test_every_row_is_an_event_a_duplicate_or_in_quarantine() -> None:

@@ -125,6 +125,7 @@ def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return ingest(spark, config(), data / "in", out), out, data
 
 
+@pytest.mark.every_engine
 def test_every_row_is_accounted_for(mixed: tuple[Ingested, Artifacts, Path]) -> None:
     summary, _, _ = mixed
     assert summary.rows_in == summary.events + summary.duplicates + summary.quarantined == 14 + len(BAD)
@@ -132,6 +133,7 @@ def test_every_row_is_accounted_for(mixed: tuple[Ingested, Artifacts, Path]) -> 
     assert sum(day.events for day in summary.days.values()) == 12
 
 
+@pytest.mark.every_engine
 def test_each_reason_fires_and_keeps_the_row(
     spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
@@ -167,6 +169,7 @@ def test_events_have_the_reserved_columns_and_what_fields_read(
     assert events.where("day != date_format(_time, 'yyyy-MM-dd')").count() == 0
 
 
+@pytest.mark.every_engine
 def test_of_copies_the_one_known_first_stays(
     spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
@@ -174,6 +177,7 @@ def test_of_copies_the_one_known_first_stays(
     assert spark.read.parquet(str(out.events)).where("_request = 'r3'").collect()[0]["_bid"] == 0.5
 
 
+@pytest.mark.every_engine
 def test_user_table_has_one_row_per_key(spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]) -> None:
     summary, out, _ = mixed
     assert summary.users == TableRows(rows_in=4, rows=2, duplicates=1, quarantined=1)
@@ -183,6 +187,7 @@ def test_user_table_has_one_row_per_key(spark: SparkSession, mixed: tuple[Ingest
     assert quarantine.read(spark, out.quarantine).where("table = 'users'").count() == 1
 
 
+@pytest.mark.every_engine
 def test_one_day_again_gives_the_same_rows_and_leaves_every_file_as_it_was(
     spark: SparkSession, mixed: tuple[Ingested, Artifacts, Path]
 ) -> None:
@@ -195,6 +200,7 @@ def test_one_day_again_gives_the_same_rows_and_leaves_every_file_as_it_was(
     assert summary.undated == 1
 
 
+@pytest.mark.every_engine
 def test_a_whole_run_drops_days_that_left_the_log(spark: SparkSession, tmp_path: Path) -> None:
     out = Artifacts(tmp_path / "out")
     ingest(spark, config(), write(tmp_path, [row(n) for n in range(12)]), out)
@@ -206,6 +212,7 @@ def _files(folder: Path) -> dict[str, int]:
     return {p.relative_to(folder).as_posix(): p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.every_engine
 def test_too_many_bad_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     data, out = (
         write(tmp_path, [row(n) for n in range(8)] + [row(8, bid=-1.0), row(9, bid=-2.0)]),
@@ -236,6 +243,7 @@ def test_a_day_without_rows_is_refused(spark: SparkSession, tmp_path: Path) -> N
         )
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("clicked", [0, 1])
 def test_one_class_is_refused_and_leaves_no_events(spark: SparkSession, tmp_path: Path, clicked: int) -> None:
     out = Artifacts(tmp_path / "out")
@@ -252,7 +260,7 @@ def test_a_single_user_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"log": {"user_id": "userid"}}, SchemaError, "'userid' is missing.*did you mean 'user_id'"),
-    ({"log": {"event_time": "unused"}}, SchemaError, "'unused' is text and no row holds a timestamp"),
+    ({"log": {"event_time": "unused"}}, SchemaError, "'unused' holds no timestamp of the years 1000 to 9998"),
     ({"log": {"event_time": "hour"}}, SchemaError, "'hour' is int, expected a timestamp"),
     ({"log": {"bid": "unused"}}, SchemaError, "'unused' is string, expected a number"),
     ({"log": {"position": "bid"}}, SchemaError, "'bid' is double, expected a whole number"),
@@ -287,6 +295,7 @@ def test_wrong_settings_are_named(
         ingest(spark, config(**changes), data, Artifacts(tmp_path / "out"))
 
 
+@pytest.mark.every_engine
 def test_a_text_log_is_accounted_for_too(spark: SparkSession, tmp_path: Path) -> None:
     lines = [f"u{n % 2},{n % 3},2026-01-0{5 + n % 2} 00:00:0{n},{n % 2}" for n in range(8)]
     lines += ["u1,1,never,0", "u1,x,2026-01-05 00:00:00,0", "u1,1", lines[0]]
@@ -309,6 +318,20 @@ def test_a_text_log_is_accounted_for_too(spark: SparkSession, tmp_path: Path) ->
     assert {r["row"] for r in quarantine.read(spark, out.quarantine).collect()} == set(lines[8:11])
 
 
+def test_a_log_of_times_that_no_event_has_is_refused_with_the_cure(spark: SparkSession, tmp_path: Path) -> None:
+    """Milliseconds that are taken for seconds."""
+    data = write(tmp_path, [row(n) for n in range(8)])
+    log = {"derive": {"late": "timestamp_micros(unix_micros(event_time) * 1000)"}, "event_time": "late"}
+    with pytest.raises(SchemaError, match=r"'late' holds no timestamp of the years 1000 to 9998.*timestamp_millis"):
+        ingest(spark, config(log={**log, "known_time": None}), data, Artifacts(tmp_path / "out"))
+
+
+def test_a_row_that_is_never_known_is_an_event(spark: SparkSession, tmp_path: Path) -> None:
+    never = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    data = write(tmp_path, [row(n, known_time=never if n % 2 else row(n)["event_time"]) for n in range(12)])
+    assert ingest(spark, config(), data, Artifacts(tmp_path / "out")).events == 12
+
+
 def test_a_malformed_day_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'6 January' is no day"):
         ingest(spark, config(), tmp_path, Artifacts(tmp_path / "out"), day="6 January")
@@ -325,6 +348,7 @@ def test_a_plain_table_needs_no_roles(spark: SparkSession, tmp_path: Path) -> No
     assert [p.name for p in out.events.glob("day=*")] == ["day=all"]
 
 
+@pytest.mark.every_engine
 def test_clicks_are_joined_counted_and_aged(spark: SparkSession, tmp_path: Path) -> None:
     data, out = write(tmp_path, [row(n) for n in range(12)]), Artifacts(tmp_path / "out")
     time = [row(n)["event_time"] for n in range(12)]
@@ -374,6 +398,7 @@ def test_clicks_need_their_columns(spark: SparkSession, tmp_path: Path) -> None:
         ingest(spark, config(label=label), data, Artifacts(tmp_path / "out"))
 
 
+@pytest.mark.every_engine
 @settings(max_examples=3, deadline=None)
 @given(bad=st.lists(st.sampled_from(sorted(BAD)), max_size=6), copies=st.lists(st.integers(0, 7), max_size=6))
 def test_any_mixture_of_rows_adds_up(

@@ -12,6 +12,7 @@ from contracts.config.config import Config
 from pipelines.ingest.ingest import ingest
 from pipelines.ingest.known_by import KnownBy
 
+pytestmark = pytest.mark.every_engine
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

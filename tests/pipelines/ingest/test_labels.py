@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from contracts.errors import SchemaError
-from pipelines.ingest.labels import add_clicks, distinct_clicks, unknown_impressions
+from pipelines.engine.day_partitions import days_in, stage
+from pipelines.ingest.labels import add_clicks, distinct_clicks, take_strays
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 WINDOW, ARRIVAL = 5, 50
@@ -59,9 +63,12 @@ def test_labels_agree_with_looking_at_every_pair(
     assert len(labelled) == len(impressions)
     assert one.count() == len({(k, t) for k, t, _ in clicks})
     shown_keys = {key for _, key, _, _ in impressions}
-    assert unknown_impressions(one, events, ["key"]).count() == len(
-        {(k, t) for k, t, _ in clicks if k not in shown_keys}
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        both = add_clicks(events.withColumn("day", F.lit("2026-01-05")), one, ["key"], WINDOW, strays=True)
+        staging = stage(both, Path(folder) / "events")
+        assert take_strays(staging) == len({(k, t) for k, t, _ in clicks if k not in shown_keys})
+        assert days_in(staging) == ["2026-01-05"]
+        assert spark.read.parquet(str(staging)).count() == len(impressions)
 
 
 def random_log(log: int) -> tuple[list[Impression], list[Click], list[Click]]:

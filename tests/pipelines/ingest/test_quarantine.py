@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from contracts.errors import QuarantineError
 from pipelines.ingest import quarantine
 
+pytestmark = pytest.mark.every_engine
 RULES = {"x is null": "x is null", "x is odd": "x % 2 = 1", "x is small": "x < 4"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -19,13 +20,23 @@ from contracts.summaries import summary
 from contracts.summaries.features import FeaturesSummary
 from contracts.windows import read_timed
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, make_features
+from tests.exported_figures import exported
 from tests.pipelines.jobs.small_log import config, write_log
 from tests.pipelines.object_store import access, object_store
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return write_log(tmp_path_factory.mktemp("data"))
+    return with_nobodys_rows(write_log(tmp_path_factory.mktemp("data")))
+
+
+def with_nobodys_rows(folder):
+    """Three more rows of the log, which say not whose they are."""
+    log = pq.read_table(folder / "log.parquet")
+    more = log.slice(0, 3).set_column(0, "id", pa.array([9001, 9002, 9003])).set_column(
+        1, "user_id", pa.nulls(3, pa.string()))
+    pq.write_table(pa.concat_tables([log, more]), folder / "log.parquet")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +62,16 @@ def test_every_part_is_told_timed_and_summed_up(done, out):
     assert summary.read(out.features, FeaturesSummary) == figures
     assert figures.parity_rows == 40
     assert figures.vocabularies["item"] == 12
+
+
+def test_durations_rows_and_what_was_quarantined_are_left_for_prometheus(done, out):
+    figures, told = done
+    found = exported(out.features, "features")
+    assert {name: found[f"seconds.{name}"] for name in told} == figures.seconds
+    assert found["ingest.rows_in"] == figures.ingest.rows_in > figures.examples["train"].rows
+    assert found["ingest.quarantined"] == figures.ingest.quarantined == 3
+    assert found["examples.train.rows"] == figures.examples["train"].rows
+    assert found["examples.train.positives"] == figures.examples["train"].positives
 
 
 def test_examples_are_the_rows_of_their_window(done, out):
@@ -92,6 +113,7 @@ def test_the_parity_sample_encodes_to_its_ids(done, out):
     assert {"_user", "_item"} <= set(rows.column_names)
 
 
+@pytest.mark.every_engine
 def test_a_log_in_an_object_store_makes_what_it_makes_from_files(done, data, tmp_path, monkeypatch):
     shutil.copytree(data, tmp_path / "shop" / "logs")  # an engine keeps the way to a bucket
     with object_store(tmp_path) as endpoint:
@@ -101,6 +123,7 @@ def test_a_log_in_an_object_store_makes_what_it_makes_from_files(done, data, tmp
     assert stored.model_copy(update={"seconds": {}}) == done[0].model_copy(update={"seconds": {}})
 
 
+@pytest.mark.every_engine
 def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
     days = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
     day = sorted(days)[0].parent.name.removeprefix("day=")
@@ -138,6 +161,7 @@ def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):
     assert 0.15 < negatives[0] / negatives[1] < 0.35
 
 
+@pytest.mark.every_engine
 def test_a_day_before_any_whole_run_is_refused(spark, data, tmp_path):
     with pytest.raises(DataError, match="without --day first"):
         make_features(config(), data, Artifacts(tmp_path), day="2026-01-07")

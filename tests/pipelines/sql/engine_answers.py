@@ -24,35 +24,62 @@ _MINUS_ZERO = re.compile(r"(?<![\w.])-0\.0(?![\w.])")
 
 
 def cases() -> list[str]:
+    return users_cases() + own_cases()
+
+
+def users_cases() -> list[str]:
+    """Of what users may write; the embedded engine runs them rewritten."""
     from pipelines.sql.functions import EQUAL, SYNTAX
 
     return list(dict.fromkeys(text for table in (EQUAL, SYNTAX) for texts in table.values() for text in texts))
 
 
+def own_cases() -> list[str]:
+    """Of what the pipelines alone call."""
+    from pipelines.sql.own_functions import AGGREGATES, OF_ROWS
+
+    return [text for table in (AGGREGATES, OF_ROWS) for texts in table.values() for text in texts]
+
+
 def values(spark: Any, table: Path, expressions: Sequence[str]) -> list[tuple[str, list[str]]]:
     """(type, the values as text in the order of `id`) of each expression; -0.0 counts as 0.0, which it equals."""
+    from pipelines.sql.own_functions import AGGREGATES
+
     frame = spark.read.parquet(str(table))
-    plain = [text for text in expressions if not _explodes(text)]
-    found: dict[str, tuple[str, list[str]]] = {}
+    of_groups = [text for text in expressions if any(text in texts for texts in AGGREGATES.values())]
+    plain = [text for text in expressions if not _explodes(text) and text not in of_groups]
+    rows, kinds = _of_groups(spark, frame, of_groups)
+    found = {text: (kinds[k], _texts(rows.column(k))) for k, text in enumerate(of_groups, 1)}
     for at in range(0, len(plain), A_QUERY):
         some = plain[at:at + A_QUERY]
         rows, kinds = _asked(frame, some)
         found |= {text: (kinds[k], _texts(rows.column(k))) for k, text in enumerate(some, 1)}
-    for text in set(expressions) - set(plain):
+    for text in set(expressions) - set(plain) - set(of_groups):
         rows, kinds = _asked(frame, [text])
-        of_rows = zip(rows.column(0).to_pylist(), _texts(rows.column(1)), strict=True)
-        found[text] = kinds[1], sorted(f"{row} {value}" for row, value in of_rows)
+        columns = [_texts(column) for column in rows.columns]
+        found[text] = " ".join(kinds[1:]), sorted(" ".join(values) for values in zip(*columns, strict=True))
     return [found[text] for text in expressions]
 
 
 def _explodes(text: str) -> bool:
     """Whether it makes rows of its own, in an order that means nothing."""
-    return text.startswith("explode")
+    return text.startswith(("explode", "posexplode"))
+
+
+def _of_groups(spark: Any, frame: Any, aggregates: Sequence[str]) -> tuple[Any, list[str]]:
+    """As `_asked`, of seven groups of rows in place of rows."""
+    if not aggregates:
+        return None, []
+    frame.createOrReplaceTempView("sample")
+    columns = ", ".join(f"{text} AS `c{k}`" for k, text in enumerate(aggregates))
+    made = spark.sql(f"SELECT pmod(id, 7) AS __id, {columns} FROM sample GROUP BY pmod(id, 7)")
+    return made.toArrow().sort_by("__id"), [field.dataType.simpleString() for field in made.schema.fields]
 
 
 def _asked(frame: Any, expressions: Sequence[str]) -> tuple[Any, list[str]]:
     """(an Arrow table of `id` and the expressions, in the order of `id`, and the types of its columns)."""
-    made = frame.selectExpr("id AS __id", *[f"{text} AS `c{k}`" for k, text in enumerate(expressions)])
+    names = ["(place, value)" if text.startswith("posexplode") else f"`c{k}`" for k, text in enumerate(expressions)]
+    made = frame.selectExpr("id AS __id", *[f"{text} AS {name}" for text, name in zip(expressions, names, strict=True)])
     return made.toArrow().sort_by("__id"), [field.dataType.simpleString() for field in made.schema.fields]
 
 

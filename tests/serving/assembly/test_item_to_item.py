@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import faiss
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config.stages import Retrieve
+from serving.assembly import item_to_item
 from serving.assembly.item_to_item import neighbours
 
 
@@ -68,3 +72,20 @@ def test_a_reach_of_less_than_the_neighbours_still_fills_every_row() -> None:
     assert (found >= 0).all()
     assert all(len(set(row)) == 40 for row in found.tolist())
     assert (found != np.arange(500)[:, None]).all()
+
+
+def test_no_more_is_compared_at_once_than_a_part_of_a_cell_with_its_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[int, int]] = []
+    knn: Callable[..., tuple[np.ndarray, np.ndarray]] = faiss.knn
+
+    def told(part: np.ndarray, others: np.ndarray, *rest: Any, **named: Any) -> tuple[np.ndarray, np.ndarray]:
+        compared.append((len(part), len(others)))
+        return knn(part, others, *rest, **named)
+
+    monkeypatch.setattr(item_to_item, "CHUNK", 16)
+    monkeypatch.setattr(faiss, "knn", told)
+    vectors = np.random.default_rng(2).normal(size=(4000, 8)).astype(np.float32)
+    neighbours(vectors, Retrieve(neighbours=5, flat_below=10, max_codes=200))
+    assert sum(rows for rows, _ in compared) == len(vectors)
+    assert max(rows for rows, _ in compared) <= 16
+    assert max(others for _, others in compared) < len(vectors) / 4

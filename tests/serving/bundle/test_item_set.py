@@ -30,6 +30,13 @@ def test_the_first_items_of_a_set(pairs: list[tuple[bool, bool]]) -> None:
         assert (cut.rows().tolist(), cut.size) == (np.flatnonzero(members[:size]).tolist(), size)
 
 
+@given(st.sets(st.integers(0, 9_999), max_size=60))
+def test_a_narrow_set_of_many_items(rows: set[int]) -> None:
+    members = np.zeros(10_000, dtype=bool)
+    members[list(rows)] = True
+    assert ItemSet.of(members).rows().tolist() == sorted(rows)
+
+
 def test_nobody() -> None:
     assert ItemSet.of(np.zeros(9, dtype=bool)).rows().tolist() == []
     assert ItemSet.of(np.zeros(9, dtype=bool)).contains(np.empty(0, dtype=np.int64)).tolist() == []

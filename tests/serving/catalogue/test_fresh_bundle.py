@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from serving.catalogue.fresh_bundle import LEAST_ROOM, FreshBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
 from serving.stages.funnel import Funnel
+from serving.stages.retrieval import RetrievalStage
+from tests.serving.conftest import BORN, FIRST_BORN, Market, Publish
 
 
 def change(item: str, kind: Kind, value: object, event_time: int = 10**15) -> Change:
@@ -68,6 +71,41 @@ def test_ranges_ask_what_is_true_now(fresh: FreshBundle) -> None:
     assert shown(fresh, ranges={"stock": (1.0, 5.0)}) == ["i05"]
     assert shown(fresh, ranges={"stock": (1.0, float("inf")), "bid": (0.0, 400.0)}) == ["i06"]
     assert "i05" not in shown(fresh, excluded={"category": ("games",)}, ranges={"bid": (400.0, 600.0)})
+
+
+@pytest.fixture(scope="module")
+def ranged_folder(publish_bundle: Publish) -> Path:
+    """Whose requests may ask ranges of `price` and of the age."""
+    return publish_bundle(retrieve={"range_fields": ["price"], "created_field": BORN})
+
+
+def within(fresh: FreshBundle, **ranges: tuple[float, float]) -> set[str]:
+    """All items in these ranges, whatever the search finds."""
+    allowed = RetrievalStage(fresh.bundle).allowed(RankQuery(user="u01", limit=1, ranges=ranges))
+    assert allowed is not None
+    return set(fresh.items.keys_of(allowed.rows()))
+
+
+def test_free_columns_and_the_age_have_ranges_that_changes_keep_true(
+    market: Market, ranged_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = float(FIRST_BORN + 100 * 86_400)
+    monkeypatch.setattr("serving.bundle.loaded_bundle.time.time", lambda: now)
+    loaded = LoadedBundle.load(ranged_folder)
+    fresh = FreshBundle(loaded, ranged_folder)
+    prices, keys = market.items["price"], market.items["item_id"]
+    cheap = {key for key, price in zip(keys, prices, strict=True) if price is not None and price <= 2}
+    assert within(fresh, price=(-math.inf, 2.0)) == cheap
+    assert within(fresh, age=(0.0, 22 * 86_400.0)) == {"i78", "i79"}
+    assert within(fresh, age=(-math.inf, math.inf)) == set(keys) - {"i13"}
+    fresh.apply([change("i05", "item", {"price": 1_000.0}), change("i06", "item", {"tags": ["new"]}),
+                 change("fresh", "item", {"price": 900.0}, round((now - 5) * 1e6)),
+                 change("told", "item", {BORN: now - 9}), change("bare", "item", {}, round((now - 7) * 1e6))])
+    assert within(fresh, price=(900.0, 1_000.0)) == {"i05", "fresh"}
+    assert within(fresh, price=(-math.inf, 2.0)) == cheap - {"i05"}
+    assert within(fresh, age=(0.0, 6.0)) == {"fresh"}
+    assert within(fresh, age=(0.0, 9.0)) == {"fresh", "told", "bare"}
+    assert within(fresh, age=(0.0, 1e9), price=(950.0, 2e3)) == {"i05"}
 
 
 def test_a_bid_counts_in_search_order_and_price(loaded: LoadedBundle, fresh: FreshBundle) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -35,6 +36,17 @@ def test_the_other_batches(loaded: LoadedBundle) -> None:
     bid = reader.read(pb.SetBidsRequest(items=[pb.ItemBid(change=change, bid=2)]))[0].changes[0]
     stock = reader.read(pb.SetStockRequest(items=[pb.ItemStock(change=change, stock=4)]))[0].changes[0]
     assert (bid.kind, bid.number, stock.kind, stock.number) == ("bid", 2.0, "stock", 4.0)
+
+
+def test_a_number_that_requests_ask_ranges_of_is_one(loaded: LoadedBundle) -> None:
+    retrieve = loaded.settings.retrieve.model_copy(update={"range_fields": ("weight",), "created_field": "born"})
+    reader = ChangeReader(replace(loaded, settings=loaded.settings.model_copy(update={"retrieve": retrieve})))
+    good = {"weight": pb.Value(number=2.5), "born": pb.Value(integer=1_700_000_000)}
+    assert reader.read(upsert(values=good))[0].changes[0].values == {"weight": 2.5, "born": 1_700_000_000}
+    for wrong in (pb.Value(text="heavy"), pb.Value(flag=True)):
+        problem = reader.read(upsert(values={"weight": wrong}))[0].problem
+        assert problem is not None
+        assert (problem.field, "send a number" in problem.text) == ("values[weight]", True)
 
 
 @pytest.mark.parametrize(("request_", "field", "said"), [

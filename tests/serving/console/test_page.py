@@ -77,6 +77,7 @@ def test_figures_drift_and_records_are_shown(opened: Opened) -> None:
     shown = browser.value("document.body.innerText")
     for part in ("1 worker serving", "900", "Found crosses", "city x hour", "30.25", "the bundle on 127.0.0.1"):
         assert part in shown
+    assert "watch" not in shown  # no row says anything of it
     assert browser.value("[...document.querySelectorAll('#drift td')].map((one) => one.textContent)")[:3] == [
         "device", "0.375", "much"]
     assert browser.value("document.querySelectorAll('figure > svg polyline').length") == 1

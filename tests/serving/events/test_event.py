@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from serving.events.event import day, identity, link
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.events.event import day, encoded, identity, link
 from tests.serving.recorded_events import SECOND, START, recorded_features
 
 FEATURES = recorded_features()
@@ -9,6 +14,14 @@ FEATURES = recorded_features()
 def test_keys_are_compared_as_text() -> None:
     assert link({"request": 7, "iid": True}, FEATURES) == link({"request": "7", "iid": "true"}, FEATURES)
     assert link({"request": "a", "iid": "b"}, FEATURES) != link({"request": "ab", "iid": ""}, FEATURES)
+
+
+@given(st.text(st.characters()), st.text())
+def test_keys_and_columns_are_the_json_that_stores_hold(request: str, item: str) -> None:
+    """A store of an earlier release knows its events by them."""
+    columns = {"request": request, "iid": item}
+    assert link(columns, FEATURES) == json.dumps([request, item], ensure_ascii=False)
+    assert encoded(columns) == json.dumps(columns, ensure_ascii=False)
 
 
 def test_an_impression_is_its_key_and_its_day() -> None:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from serving.events.event_recorder import MOST_BYTES, EventRecorder, NotKept, TooMany
+from serving.events import event_recorder
+from serving.events.event import Event
+from serving.events.event_recorder import EventRecorder, NotKept, TooMany
 from serving.events.event_store import Recorded
 from tests.serving.recorded_events import START, SetClock, click_event, shown_event, store_at
 
@@ -43,16 +47,72 @@ def test_events_are_counted_whose_caller_has_gone(tmp_path: Path) -> None:
     assert sorted(told) == ["click", "impression"]
 
 
-def test_too_many_that_wait_are_refused_and_those_that_fit_are_kept(tmp_path: Path) -> None:
-    clock = SetClock()
-    recorder = EventRecorder(lambda: store_at(tmp_path, clock), lambda: clock.now + 1000, most=3)
+class HeldDisk(EventRecorder):
+    """Takes up one batch, and the next ones when it is let go."""
+
+    def __init__(self, folder: Path, clock: SetClock, most: int) -> None:
+        self._held, self._let = threading.Event(), threading.Event()
+        super().__init__(lambda: store_at(folder, clock), lambda: clock.now + 1000, most=most, told=self._hold)
+
+    def _hold(self, kinds: Sequence[str]) -> None:
+        self._held.set()
+        self._let.wait(20)
+
+    def let_go(self) -> None:
+        self._let.set()
+
+    async def begun(self, name: str) -> asyncio.Future[Recorded]:
+        """One event, which is being written."""
+        first = asyncio.ensure_future(self.record([shown_event(name, START)], 1, "first"))
+        while not self._held.is_set():
+            await asyncio.sleep(0)
+        return first
+
+
+def shown(name: str, count: int) -> list[Event]:
+    return [shown_event(f"{name} {n}", START) for n in range(count)]
+
+
+def test_what_waits_is_bounded_and_a_quarter_of_it_is_one_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_recorder, "MOST_BYTES", 100)
+    recorder = HeldDisk(tmp_path, SetClock(), most=8)
 
     async def record() -> None:
-        with pytest.raises(TooMany, match="at most 3 may"):
-            await recorder.record([shown_event(str(n), START) for n in range(4)])
-        with pytest.raises(TooMany, match="bytes wait"):
-            await recorder.record([shown_event("large", START)], MOST_BYTES + 1)
-        assert (await recorder.record([shown_event(str(n), START) for n in range(3)])).new == 3
+        kept = [await recorder.begun("first")]
+        kept += [asyncio.ensure_future(recorder.record(shown(who, 2), 20, who)) for who in "abcd"]
+        await asyncio.sleep(0)
+        with pytest.raises(TooMany, match="8 events wait for the disk, as many as may; send them again later"):
+            await recorder.record(shown("late", 1), 1, "late")
+        recorder.let_go()
+        assert [found.new for found in await asyncio.gather(*kept)] == [1, 2, 2, 2, 2]
+
+    asyncio.run(record())
+    recorder.close()
+
+
+@pytest.mark.parametrize(("events", "size", "why"), [
+    (1, 1, "2 events wait for the disk of this caller alone"), (0, 6, "20 bytes of events wait for the disk of this")])
+def test_one_callers_events_leave_room_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int, size: int, why: str
+) -> None:
+    """Of what is refused nothing is counted: what fits is taken after it."""
+    monkeypatch.setattr(event_recorder, "MOST_BYTES", 100)
+    recorder = HeldDisk(tmp_path, SetClock(), most=8)
+
+    async def record() -> None:
+        kept = [await recorder.begun("first"),
+                asyncio.ensure_future(recorder.record(shown("greedy", 1 + events), 20, "greedy"))]
+        await asyncio.sleep(0)
+        for _ in range(10):
+            with pytest.raises(TooMany, match=why):
+                await recorder.record(shown("more", 1), size, "greedy")
+        kept.append(asyncio.ensure_future(recorder.record(shown("quiet", 2), 20, "quiet")))
+        await asyncio.sleep(0)
+        recorder.let_go()
+        assert [found.new for found in await asyncio.gather(*kept)] == [1, 1 + events, 2]
+        assert (await recorder.record(shown("more", 1), size, "greedy")).new == 1
 
     asyncio.run(record())
     recorder.close()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from pathlib import Path
 from queue import SimpleQueue
@@ -10,10 +11,15 @@ import pytest
 
 from contracts.config.stages import Serve
 from contracts.errors import DataError
+from serving.access.caller_name import caller_name
+from serving.access.gate import Gate
+from serving.access.new_token import entry
 from serving.batches.batch_turns import MOST_WAITING
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.requests import Asked
+from serving.events.event_recorder import MOST_WAITING as MOST_WAITING_FOR_THE_DISK
 from serving.events.event_room import EventRoom
+from serving.events.event_store import FILE
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from tests.serving.in_process_server import InProcessServer
@@ -62,6 +68,42 @@ def test_callers_of_the_catalogue_do_not_stop_the_recording_of_clicks(tmp_path: 
         assert others == {grpc.StatusCode.FAILED_PRECONDITION}
     held.close()
     room.close()
+
+
+def test_a_caller_who_fills_the_line_for_the_disk_leaves_the_others_theirs(tmp_path: Path) -> None:
+    """While another process holds the file. What is refused is not kept, and all else is."""
+    access = tmp_path / "access.toml"
+    access.write_text("".join(entry(f"{name}-secret", name, ["events"], None) for name in ("greedy", "quiet")))
+    many = Serve(max_events=MOST_WAITING_FOR_THE_DISK // 5)
+    room = EventRoom(tmp_path / "fresh", recorded_features(), many, who=caller_name(Gate(access)))
+    disk = sqlite3.connect(tmp_path / "fresh" / FILE, isolation_level=None)
+
+    def batch(name: str, count: int) -> pb.RecordEventsRequest:
+        return pb.RecordEventsRequest(events=[
+            pb.Event(event_id=f"{name} {n}", kind=pb.Event.CONVERSION, user_id="u", item_id="i") for n in range(count)])
+
+    with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[room.add_to]) as server, \
+            grpc.insecure_channel(server.target) as channel:
+        events, ended = sluice_pb2_grpc.EventsStub(channel), SimpleQueue[grpc.Future]()
+        disk.execute("BEGIN IMMEDIATE")
+        greedy = [events.RecordEvents.future(batch(f"greedy {n}", many.max_events), timeout=20, metadata=by("greedy"))
+                  for n in range(3)]  # one at the disk, one behind it, and one too many
+        for one in greedy:
+            one.add_done_callback(ended.put)
+        refused = ended.get(timeout=20)
+        quiet = events.RecordEvents.future(batch("quiet", 100), timeout=20, metadata=by("quiet"))
+        disk.execute("COMMIT")
+        assert quiet.result().recorded == 100
+        assert {ended.get(timeout=20).result().recorded for _ in range(2)} == {many.max_events}
+    assert refused.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert f"{many.max_events} events wait for the disk of this caller alone" in refused.details()
+    assert disk.execute("SELECT count(*) FROM events").fetchone() == (2 * many.max_events + 100,)
+    disk.close()
+    room.close()
+
+
+def by(name: str) -> list[tuple[str, str]]:
+    return [("authorization", f"Bearer {name}-secret")]
 
 
 def test_without_a_folder_or_a_log_that_can_be_recorded_there_is_nothing(tmp_path: Path) -> None:

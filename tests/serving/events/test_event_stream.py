@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 from google.protobuf import json_format
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 
 from benchmarks.freshness.redis_process import RedisProcess
 from contracts.config.stages import Serve
@@ -190,6 +190,42 @@ def test_a_stream_that_fails_is_read_on_and_one_that_was_lost_begins_anew(
             host.stream.turn(0.001)
         except RedisError:  # the group is gone, too
             continue
+
+
+def test_a_full_redis_that_keeps_no_refused_entry_holds_no_event_up(
+    host: Host, client: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The stream was filled before; a server that starts meanwhile reads on, too."""
+    host.drained()
+    add(client, "a")
+    client.xadd(STREAM, {"json": "{"})
+    add(client, "b")
+    client.config_set("maxmemory", 1)
+    with pytest.raises(OutOfMemoryError):
+        client.xadd(STREAM, {"event": b"more"})
+    assert host.drained() == ["a", "b"]
+    assert pending(client, host) == 0
+    assert "are refused, and not kept" in caplog.text
+    client.config_set("maxmemory", 0)
+    add(client, "c")
+    client.config_set("maxmemory", 1)
+    successor = EventStream(client, host.store, recorded_features(), Serve(), host.kinds.update)
+    while successor.turn(0.001) or successor.turn(0.001):
+        pass
+    assert host.events == ["a", "b", "c"]
+    client.config_set("maxmemory", 0)
+    client.xadd(STREAM, {"json": "{"})
+    host.drained()
+    assert client.xlen(REFUSED) == 1
+
+
+def test_a_full_redis_without_the_hosts_group_says_so(host: Host, client: redis.Redis) -> None:
+    client.config_set("maxmemory", 1)
+    with pytest.raises(OutOfMemoryError):
+        host.stream.turn(0.001)
+    client.config_set("maxmemory", 0)
+    add(client, "a")
+    assert host.drained() == ["a"]
 
 
 def test_what_the_disk_refuses_is_read_again(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from serving.events.event_store import EventStore
-from serving.events.event_users import FEW, MOST_WAITING, EventUsers
+from serving.events.event_users import FEW, MOST_WAITING, NOT_IN_TIME, EventUsers
 from serving.request.query import Fallback, FreshUser, StageStatus
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
@@ -116,6 +116,23 @@ def test_nobody_waits_for_the_events_of_a_user_who_has_many(tmp_path: Path, cloc
         assert not any(one.done() for one in many)
         may_go.set()
         assert {(await one).recent for one in many} == {("i2", "i1", "i0")}
+        await held
+
+    asyncio.run(asyncio.wait_for(drive(), 20))
+    users.close()
+
+
+def test_a_user_whose_many_events_take_longer_than_the_caller_has_is_the_bundles_row(
+    tmp_path: Path, clock: SetClock
+) -> None:
+    shown_so_often(tmp_path, clock, FEW + 1)
+    users, may_go = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock), threading.Event()
+
+    async def drive() -> None:
+        held = asyncio.get_running_loop().run_in_executor(users.thread, may_go.wait)
+        found = (await users.read("u", 0.001)).report
+        assert (found.fallback, found.cause) == (Fallback.BUNDLE_ROW, NOT_IN_TIME)
+        may_go.set()
         await held
 
     asyncio.run(asyncio.wait_for(drive(), 20))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-import uvicorn
-
 from serving.gateway.app import Upstream, gateway
+from tests.serving.gateway.running_http import port_of, serving
 
 
 @dataclass(frozen=True)
@@ -29,22 +26,16 @@ class RunningGateway:
     """`with RunningGateway(Upstream(target)) as http: http.post("/v1/rank", {...})`."""
 
     def __init__(self, upstream: Upstream) -> None:
-        self._server = uvicorn.Server(uvicorn.Config(gateway(upstream), port=0, log_level="warning", ws="none"))
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._serving = serving(gateway(upstream))
 
     def __enter__(self) -> RunningGateway:
-        self._thread.start()
-        while not self._server.started:
-            assert self._thread.is_alive()
-            time.sleep(0.01)
-        self.port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.port = port_of(self._serving.__enter__())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
-        self._thread.join(20)
+        self._serving.__exit__(kind, error, trace)
 
     def post(self, path: str, body: object, **headers: str) -> Heard:
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()

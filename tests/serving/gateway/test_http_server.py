@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from functools import partial
 
 import pytest
 
 from contracts.errors import SluiceError
 from serving.gateway.app import Upstream, gateway
-from serving.gateway.http_server import MOST_CONNECTIONS, Address, http_config, run
-from serving.gateway.timed_headers import TimedHeaders
+from serving.gateway.http_server import Address, http_config, run
+from serving.gateway.shared_connections import MOST, SharedConnections
 
 
 def test_the_command_listens_and_stops_on_a_signal() -> None:
@@ -43,6 +44,8 @@ def test_a_port_that_is_taken_is_said() -> None:
 
 def test_connections_are_bounded_in_number_and_in_idleness() -> None:
     config = http_config(gateway(Upstream("127.0.0.1:1")), 1)
-    assert config.limit_concurrency == MOST_CONNECTIONS == 1000
-    assert config.http is TimedHeaders
+    made = config.http
+    assert isinstance(made, partial)
+    assert made.func is SharedConnections
+    assert made.keywords["places"].most == MOST == 1000
     assert config.timeout_keep_alive == 5

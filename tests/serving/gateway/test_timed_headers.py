@@ -4,8 +4,8 @@ not."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
-import threading
 import time
 from collections.abc import Iterator
 
@@ -16,7 +16,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from serving.gateway.timed_headers import TimedHeaders
+from serving.gateway.timed_headers import MOST_BESIDE, TimedHeaders
+from tests.serving.gateway.running_http import port_of, serving
 
 SECONDS = 0.1
 LARGE = 16 << 20  # bytes, more than the kernel takes at once
@@ -39,22 +40,28 @@ def server() -> Iterator[uvicorn.Server]:
     async def large(request: Request) -> PlainTextResponse:
         return PlainTextResponse("x" * LARGE)
 
-    app = Starlette(routes=[Route("/now", at_once), Route("/late", late), Route("/large", large)])
-    server = uvicorn.Server(uvicorn.Config(app, port=0, http=Impatient, log_level="warning", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    yield server
-    server.should_exit = True
-    thread.join(20)
+    with serving(Starlette(routes=[Route("/now", at_once), Route("/late", late), Route("/large", large)]),
+                 Impatient) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def patient() -> Iterator[int]:
+    """The port of one that waits for ten seconds, and reads bodies."""
+    async def now(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("now")
+
+    async def body(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(f"got {len(await request.body())}")
+
+    routes = [Route("/now", now), Route("/body", body, methods=["POST"])]
+    with serving(Starlette(routes=routes), TimedHeaders) as server:
+        yield port_of(server)
 
 
 @pytest.fixture
 def port(server: uvicorn.Server) -> int:
-    found: int = server.servers[0].sockets[0].getsockname()[1]
-    return found
+    return port_of(server)
 
 
 def heard(port: int, *sent: bytes) -> bytes:
@@ -88,6 +95,43 @@ def test_headers_of_a_second_request_are_waited_for_as_long(port: int) -> None:
 
 def test_an_answer_is_waited_for(port: int) -> None:
     assert heard(port, REQUEST % b"late").endswith(b"late")
+
+
+HEAD = b"GET /now HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = b"POST /body HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(("begun", "piece"), [
+    (HEAD + b"x: ", b"y" * 1000), (HEAD, b"x: y\r\n" * 200), (CHUNKED + b"2\r\n{}\r\n0\r\n", b"x: y\r\n" * 200),
+    (CHUNKED, b"1\r\n \r\n" * 200), (CHUNKED + b"1;", b"y" * 1000)])
+def test_headers_and_trailers_without_an_end_are_refused(patient: int, begun: bytes, piece: bytes) -> None:
+    """Long before their time is over; what else is sent is not read."""
+    with socket.create_connection(("127.0.0.1", patient), 20) as connection:
+        connection.sendall(begun)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 100 * MOST_BESIDE:
+                connection.sendall(piece)
+                sent += len(piece)
+        said = connection_read(connection)
+    assert sent < 100 * MOST_BESIDE
+    assert not said or said.startswith(b"HTTP/1.1 431 ")  # what has not been read makes the kernel drop what was said
+
+
+def test_bodies_are_no_headers(patient: int) -> None:
+    """However large, and in however many requests on one connection."""
+    large = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (8 * MOST_BESIDE)
+    with socket.create_connection(("127.0.0.1", patient), 20) as connection:
+        for _ in range(3):
+            connection.sendall(large + b"x" * (8 * MOST_BESIDE))
+            said = b""
+            while not said.endswith(b"got %d" % (8 * MOST_BESIDE)):
+                said += connection.recv(4096)
+        for _ in range(3 * MOST_BESIDE // len(REQUEST % b"now")):
+            connection.sendall(REQUEST % b"now")
+            said = b""
+            while not said.endswith(b"now"):
+                said += connection.recv(4096)
 
 
 def connected(server: uvicorn.Server, count: int) -> bool:

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from serving.response_log import ledger as ledgers
-from serving.response_log.response_record import LOST
+from serving.response_log.response_record import LOST, ResponseRecord
 from tests.serving.driven_log_writer import SERVED, Driven
 from tests.serving.logged_responses import NOON, response
 
@@ -53,6 +53,24 @@ def test_many_rows_that_cannot_be_written_cost_no_others(driven: Driven) -> None
     assert [name for name, _ in driven.rows()][:1] == [LOST]
     assert sum(calls for _, calls in driven.rows()) == 20
     assert driven.writer.lost == 4
+
+
+class Damaged(ResponseRecord):
+    """Held, and no row can be made of it."""
+
+    def row(self) -> ResponseRecord:
+        raise ZeroDivisionError("damaged")
+
+
+def test_what_no_row_can_be_made_of_is_counted_and_costs_no_others(driven: Driven) -> None:
+    bad = Damaged(**{one.name: getattr(response(2), one.name) for one in fields(ResponseRecord)})
+    driven.give(response(1), bad, response(3))
+    driven.writer.turn()
+    driven.give(bad)
+    driven.writer.turn()
+    assert driven.writer.read == sum(one.size for one in (response(1), bad, response(3), bad))
+    assert driven.writer.finish()
+    assert driven.rows() == [(LOST, 1), (LOST, 1), ("r1", 1), ("r3", 1)]
 
 
 def test_counts_are_rows_once(driven: Driven) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
@@ -42,28 +43,33 @@ class Moody(sluice_pb2_grpc.RankingServicer):
 AGAIN = Delivery(attempts=3, backoff_seconds=0.01)
 
 
-Ask = Callable[[Moody, Delivery], pb.RankResponse]
+Ask = Callable[..., pb.RankResponse]
 
 
-def ask(moody: Moody, delivery: Delivery) -> pb.RankResponse:
+def ask(moody: Moody, delivery: Delivery, seconds: float = LONG) -> pb.RankResponse:
     with InProcessServer(moody) as server, RankingClient(server.target, delivery=delivery) as client:
-        return client.rank("u", request_id="r", seconds=LONG)
+        return client.rank("u", request_id="r", seconds=seconds)
 
 
-def ask_async(moody: Moody, delivery: Delivery) -> pb.RankResponse:
-    """Server and client in one loop: gRPC's asynchronous side knows one a process."""
+def ask_async(moody: Moody, delivery: Delivery, seconds: float = LONG) -> pb.RankResponse:
     async def ask() -> pb.RankResponse:
-        server = grpc.aio.server()
-        sluice_pb2_grpc.add_RankingServicer_to_server(moody, server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        try:
-            async with AsyncRankingClient(f"127.0.0.1:{port}", delivery=delivery) as client:
-                return await client.rank("u", request_id="r", seconds=LONG)
-        finally:
-            await server.stop(1.0)
+        async with listening(moody) as address, AsyncRankingClient(address, delivery=delivery) as client:
+            return await client.rank("u", request_id="r", seconds=seconds)
 
     return asyncio.run(ask())
+
+
+@asynccontextmanager
+async def listening(moody: Moody) -> AsyncIterator[str]:
+    """Its address, in the loop of its callers: gRPC's asynchronous side knows one a process."""
+    server = grpc.aio.server()
+    sluice_pb2_grpc.add_RankingServicer_to_server(moody, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(1.0)
 
 
 BOTH = pytest.mark.parametrize("ask", [ask, ask_async])
@@ -115,6 +121,31 @@ def test_several_addresses_take_turns() -> None:
                 assert one.calls + two.calls < 10_000
                 time.sleep(0.005)
         assert min(one.calls, two.calls) >= 3
+
+
+def test_several_addresses_take_turns_of_the_asynchronous_client_too() -> None:
+    one, two = Moody(), Moody()
+
+    async def ask() -> None:
+        async with listening(one) as first, listening(two) as second, AsyncRankingClient(f"{first},{second}") as client:
+            while min(one.calls, two.calls) < 3:
+                await client.rank("u", seconds=LONG)
+                assert one.calls + two.calls < 10_000
+                await asyncio.sleep(0.005)
+
+    asyncio.run(ask())
+
+
+@BOTH
+@pytest.mark.parametrize("delivery", [Delivery(), Delivery(hedge_seconds=0.05), AGAIN],
+                         ids=["once", "hedged", "again"])
+def test_no_call_outlives_its_deadline_however_often_it_is_sent(ask: Ask, delivery: Delivery) -> None:
+    moody = Moody(failing=9, status=None)
+    with pytest.raises(RankingFailed) as failure:
+        ask(moody, delivery, 0.5)
+    assert failure.value.code == "DEADLINE_EXCEEDED"
+    assert moody.calls == (1 if delivery.hedge_seconds is None else 2)
+    assert moody.cancelled
 
 
 def test_names_cannot_be_listed_and_attempts_and_backoff_have_a_limit() -> None:

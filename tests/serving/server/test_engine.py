@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from serving.admission.admission import Overloaded
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery
 from serving.request.work_threads import WorkThread
-from serving.server.admission import Overloaded
 from serving.server.engine import Engine
 from serving.stages.funnel import Funnel
 from serving.stages.rank import RankStage
@@ -120,6 +120,42 @@ class HangingRun:
 
     def salvage(self) -> str:
         return "salvaged"
+
+
+class CostlyRun(HangingRun):
+    """Takes so many seconds, by a clock of its own."""
+
+    def __init__(self, tenant: str, seconds: float, done: list[tuple[str, float]], let: threading.Event) -> None:
+        super().__init__(Deadline(None), let)
+        self.tenant, self._seconds, self._done = tenant, seconds, done
+
+    def complete(self) -> str:
+        self._done.append((self.tenant, self._seconds))
+        return super().complete()
+
+
+def test_tenants_share_the_seconds_of_the_funnel_not_the_number_of_requests(funnel: Funnel) -> None:
+    """Until those of the light one are all answered, the other has had no more time than one request above its."""
+    let, done = threading.Event(), list[tuple[str, float]]()
+
+    async def ask() -> None:
+        engine = Engine(funnel, 1000, 1e9, RESERVE, clock=lambda: sum(seconds for _, seconds in done))
+        runs = [CostlyRun("first", 0.0, done, let), *(CostlyRun("heavy", 8.0, done, let) for _ in range(50)),
+                *(CostlyRun("light", 0.5, done, let) for _ in range(200))]
+        calls = [asyncio.ensure_future(engine.submit(one, one.tenant)) for one in runs]
+        while engine.waiting < len(runs) - 1:
+            await asyncio.sleep(0)
+        let.set()
+        await asyncio.wait_for(asyncio.gather(*calls), WAIT)
+        engine.close()
+
+    run(ask())
+    last = max(place for place, (tenant, _) in enumerate(done) if tenant == "light")
+    spent = {"first": 0.0, "heavy": 0.0, "light": 0.0}
+    for tenant, seconds in done[:last]:
+        spent[tenant] += seconds
+        assert spent["heavy"] <= spent["light"] + 8.0
+    assert len([tenant for tenant, _ in done[:last] if tenant == "heavy"]) == 13
 
 
 def test_without_a_thread_a_request_fails_and_the_next_is_answered(

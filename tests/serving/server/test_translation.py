@@ -80,8 +80,8 @@ def test_placements_are_queries_of_one_requester() -> None:
     whole = RankQuery("u1", 10, {"hour": 7}, explain=True, partial_ok=False, bids={"new": 2.0})
     assert page.names == ("top", "side")
     assert page.queries == (
-        replace(whole, limit=3, context={"hour": 8, "slot": "top"}, filters={"category": ("music",)}),
-        replace(whole, candidates=("a", "new"), features={"new": {"category": "music"}}))
+        replace(whole, placement="top", limit=3, context={"hour": 8, "slot": "top"}, filters={"category": ("music",)}),
+        replace(whole, placement="side", candidates=("a", "new"), features={"new": {"category": "music"}}))
 
 
 @pytest.mark.parametrize(("more", "field"), [

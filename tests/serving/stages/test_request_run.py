@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +44,26 @@ def broken() -> None:
 
 def fallbacks(answer: RankAnswer) -> dict[str, Fallback]:
     return {stage.name: stage.fallback for stage in answer.stages if stage.fallback is not Fallback.NONE}
+
+
+@pytest.mark.parametrize(("kind", "computed"), [("fscd", 0), ("towers", 1)])
+def test_the_tower_of_a_cold_user_is_computed_only_where_a_stage_reads_it(
+    publish_bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, kind: str, computed: int
+) -> None:
+    asked: list[object] = []
+    tower = UserTower.__call__
+
+    def counted(self: UserTower, request: Any) -> Any:
+        asked.append(request)
+        return tower(self, request)
+
+    monkeypatch.setattr(UserTower, "__call__", counted)
+    funnel = Funnel(LoadedBundle.load(publish_bundle(prerank={"kind": kind})))
+    asked.clear()
+    assert len(funnel.rank(RankQuery("a stranger", 5), Deadline(None)).items) == 5
+    assert len(asked) == computed
+    funnel.rank(ASKED, Deadline(None))
+    assert len(asked) == computed + 1
 
 
 @pytest.mark.parametrize("stage", list(STAGES))

@@ -133,6 +133,18 @@ def test_a_range_keeps_its_bounds(loaded: LoadedBundle) -> None:
     assert (bids[both.candidates.rows] >= least).all()
 
 
+@pytest.mark.parametrize("user", ["u04", "nobody"])
+def test_few_allowed_items_come_in_the_order_of_their_popularity(loaded: LoadedBundle, user: str) -> None:
+    few = {"brand": ("1000000000000",)}
+    count = loaded.filters["brand"].items(few["brand"]).count
+    requester, _, found = retrieve(loaded, user, filters=few)
+    assert count**2 < loaded.settings.retrieve.popularity * len(loaded.popularity)
+    others = {*rows_of(found, "two_tower"), *rows_of(found, "item_to_item"), *requester.recent.tolist()}
+    brand = set(loaded.filters["brand"].items(few["brand"]).rows().tolist())
+    expected = [row for row in loaded.popularity.tolist() if row in brand - others]
+    assert rows_of(found, "popularity") == expected
+
+
 def test_filters_hold_for_explicit_candidates(loaded: LoadedBundle) -> None:
     _, _, found = retrieve(loaded, candidates=("i00", "i01", "i04"), filters={"category": ("books",)})
     assert found.candidates.rows.tolist() == loaded.items.rows(["i00", "i04"]).tolist()

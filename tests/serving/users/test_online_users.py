@@ -25,7 +25,7 @@ class Tables:
     def __init__(self, looked: UserLookup) -> None:
         self._looked = looked
 
-    async def read(self, user: str) -> UserLookup:
+    async def read(self, user: str, left: float) -> UserLookup:
         return self._looked
 
 

@@ -44,7 +44,8 @@ def test_the_address_of_the_data_is_kept_as_it_was_written(name):
 
 @pytest.mark.parametrize("address", ["s3a://bucket/out", "gs://bucket/out", "hdfs://name/out", "file:/tmp/out"])
 def test_an_object_store_is_refused_as_the_place_of_results_in_one_sentence(address):
-    found = CliRunner().invoke(app, ["train", str(EXAMPLES / "movielens_100k.toml"), "--out", address])
-    assert found.exit_code == 2
-    assert f"{address} is the address of an object store" in " ".join(found.output.split())
+    for name in ("features", "train", "run"):
+        found = CliRunner().invoke(app, [name, str(EXAMPLES / "movielens_100k.toml"), "--out", address])
+        assert found.exit_code == 2
+        assert f"{address} is the address of an object store" in " ".join(found.output.split())
     assert CliRunner().invoke(app, ["demo", "--out", address]).exit_code == 2

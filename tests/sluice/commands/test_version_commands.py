@@ -6,6 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
+from contracts.bundle import bundle, delta
 from sluice.cli import app
 
 MARKETPLACE = Path(__file__).parents[3] / "examples" / "marketplace.toml"
@@ -32,3 +33,18 @@ def test_the_watch_needs_its_log_of_responses() -> None:
     done = sluice("watch", MARKETPLACE)
     assert done.exit_code == 2
     assert "--answers" in done.stderr
+
+
+def test_a_delta_is_applied_in_place_and_taken_back(tmp_path: Path) -> None:
+    for version in ("1", "2"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "settings.json").write_text(version)
+        bundle.publish(tmp_path / version, tmp_path / f"bundle{version}", "shop")
+    made = delta.make(tmp_path / "bundle1", tmp_path / "bundle2", tmp_path / "delta")
+    done = sluice("apply-delta", tmp_path / "bundle1", tmp_path / "delta")
+    assert (done.exit_code, made.after in done.stdout) == (0, True)
+    assert bundle.verify(tmp_path / "bundle1").version == made.after
+    again = sluice("apply-delta", tmp_path / "bundle1", tmp_path / "delta")
+    assert (again.exit_code, "the chain is broken" in again.stderr) == (1, True)
+    assert sluice("apply-delta", tmp_path / "bundle1", tmp_path / "delta", "--revert").exit_code == 0
+    assert bundle.verify(tmp_path / "bundle1").version == made.before

@@ -29,7 +29,8 @@ def printed(show: Callable[[Console], None]) -> str:
 
 def test_a_missing_figure_is_a_dash_not_a_number():
     assert [figure(None), figure(0.5), figure(3), figure("dnn")] == ["-", "0.5000", "3", "dnn"]
-    assert [figure(-999.9), figure(1364729.733), figure(7000)] == ["-999.9000", "1,364,730", "7000"]
+    assert [figure(-999.9), figure(1364729.733), figure(7000)] == ["-999.9", "1,364,730", "7000"]
+    assert [figure(99.95), figure(276.25), figure(9.87654)] == ["99.95", "276.2", "9.8765"]
 
 
 def test_models_have_the_columns_that_any_of_them_has():
@@ -76,7 +77,7 @@ def test_a_setting_without_a_bound_is_not_one_that_spends_nothing():
     made = records.federated().federated
     text = printed(lambda console: print_federated(made.model_copy(update={"epsilon": {"cpp2": None}}), console))
     assert "unbounded" in text
-    assert "221.5000" in text
+    assert "221.5" in text
     central = next(line for line in text.splitlines() if "central" in line)
     assert "unbounded" not in central
 

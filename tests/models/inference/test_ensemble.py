@@ -5,7 +5,7 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch
-from models.layers.ensemble import Ensemble, size
+from models.inference.ensemble import Ensemble, size
 from models.networks import registry
 
 

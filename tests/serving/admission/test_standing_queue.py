@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.server.standing_queue import INTERVAL, LONGEST, StandingQueue, tolerated
+from serving.admission.standing_queue import INTERVAL, LONGEST, StandingQueue, tolerated
 
 SHORT, LONG = (0.01, 0.09), (0.09, 0.01)  # seconds waited and left, of 0.1
 

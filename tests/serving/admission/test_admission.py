@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from contracts.errors import SluiceError
-from serving.server.admission import Admission, Overloaded, Waiting
-from serving.server.standing_queue import INTERVAL, LONGEST
+from serving.admission.admission import Admission, Overloaded, Waiting
+from serving.admission.standing_queue import INTERVAL, LONGEST
 
 SERVICE, FLOOR = 0.01, 0.002
 
@@ -35,9 +35,15 @@ class Queue:
         self.admission.enter(one, service)
         return one
 
-    def served(self, count: int) -> list[str]:
-        found = [self.admission.next() for _ in range(count)]
-        return [one.tenant for one in found if one is not None]
+    def served(self, count: int, seconds: float = SERVICE) -> list[str]:
+        """The tenants of the next ones, each of which takes so long."""
+        found = []
+        for _ in range(count):
+            one = self.admission.next()
+            if one is not None:
+                self.admission.worked(one, seconds)
+                found.append(one.tenant)
+        return found
 
     def stand(self, tenant: str) -> None:
         """A queue of one tenant in which everyone has waited too long for an interval; two are left in it."""
@@ -153,7 +159,26 @@ def test_turns_follow_the_shares() -> None:
     for number in range(40):
         queue.come("gold", number)
         queue.come("plain", number)
-    assert Counter(queue.served(40)) == {"gold": 30, "plain": 10}
+    assert Counter(queue.served(40, seconds=0.75)) == {"gold": 30, "plain": 10}
+
+
+def test_who_asks_for_more_work_has_fewer_turns() -> None:
+    """The queue that it stands in is as long as its work, for itself and for others."""
+    queue = Queue(most=100)
+    for number in range(40):
+        queue.come("heavy", number)
+        queue.come("light", number)
+    seconds = {"heavy": 0.0, "light": 0.0}
+    for _ in range(30):
+        one = queue.admission.next()
+        assert one is not None
+        took = 0.5 if one.tenant == "heavy" else 0.0625
+        queue.admission.worked(one, took)
+        seconds[one.tenant] += took
+    assert abs(seconds["heavy"] - seconds["light"]) <= 0.5
+    with pytest.raises(Overloaded, match="queue alone takes"):
+        queue.come("heavy", left=5.0)
+    queue.come("light", left=5.0)
 
 
 def test_a_flood_makes_room_in_a_full_queue() -> None:
