@@ -38,7 +38,7 @@ def run(folder: Path, processes: int, table_rows: int, batch: int, updates: int)
                str(table_rows), "--batch", str(batch), "--updates", str(updates), "--cores", str(PROCESSES[processes])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{processes} processes: {done.stderr[-2000:]}")
+        raise SystemExit(f"{processes} processes: {done.stderr[-12000:]}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 

@@ -148,7 +148,10 @@ def wait_for_all() -> None:
 
 
 def leave() -> None:
-    """Waits for the others, so that nobody hangs up on a peer that is still talking."""
+    """Waits for the others, so that nobody hangs up on a peer that is still talking. No group is held any longer: one
+    whose threads run while the interpreter ends aborts the process."""
+    global _control
     if dist.is_initialized():
         wait_for_all()
+        _control = None
         dist.destroy_process_group()
