@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import time
 import uuid
@@ -30,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from safetensors.numpy import load_file, save_file
 
 from contracts.atomic_write import put_in_place
+from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.config.config import Config
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
 from contracts.summaries.bundle import BundleMetrics
@@ -37,7 +37,6 @@ from contracts.summaries.bundle import BundleMetrics
 SCHEMA_VERSION = 3  # 3: keys are stored at their own lengths
 READABLE = (2, SCHEMA_VERSION)  # 2: weights of a first layer are named `request` and `candidate`; keys have one width
 MANIFEST = "manifest.json"
-UNSEALED = "0" * 64
 ABANDONED_SECONDS = 3600.0
 
 
@@ -96,17 +95,6 @@ def _content_hash(files: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
-def _sealed(text: bytes) -> bytes:
-    return text.replace(UNSEALED.encode(), hashlib.sha256(text).hexdigest().encode())
-
-
-def _is_intact(text: bytes, seal: object) -> bool:
-    """Are these the bytes that were sealed?"""
-    if not isinstance(seal, str) or not re.fullmatch("[0-9a-f]{64}", seal) or text.count(seal.encode()) != 1:
-        return False
-    return _sealed(text.replace(seal.encode(), UNSEALED.encode())) == text
-
-
 def _flush(folder: Path) -> None:
     for path in [*folder.rglob("*"), folder]:
         handle = os.open(path, os.O_RDONLY)
@@ -129,7 +117,7 @@ def publish(
 
     Raises BundleError when the disk is full or the write fails; the destination is then as it was before.
     """
-    _remove_abandoned(destination)
+    remove_abandoned(destination)
     staging = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
         shutil.copytree(build, staging)
@@ -145,7 +133,7 @@ def publish(
             files=files,
             seal=UNSEALED,
         )
-        (staging / MANIFEST).write_bytes(_sealed(manifest.model_dump_json(indent=1).encode()))
+        (staging / MANIFEST).write_bytes(sealed(manifest.model_dump_json(indent=1).encode()))
         manifest = put_verified(staging, destination)
     except (OSError, shutil.Error) as error:
         raise BundleError(f"cannot publish the bundle to {destination}: {error}; nothing was changed there") from error
@@ -162,8 +150,8 @@ def put_verified(staging: Path, destination: Path) -> Manifest:
     return manifest
 
 
-def _remove_abandoned(destination: Path) -> None:
-    """What publishing left behind that was killed, an hour ago or longer."""
+def remove_abandoned(destination: Path) -> None:
+    """What one that was killed has left behind, an hour ago or longer."""
     for path in destination.parent.glob(f".{destination.name}.????????"):
         if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
@@ -182,7 +170,7 @@ def read_manifest(folder: Path) -> Manifest:
     if isinstance(found, int) and found not in READABLE:
         cure = "upgrade Sluice" if found > SCHEMA_VERSION else "train and publish it again with this version"
         raise BundleVersionError(f"{folder} has bundle schema {found}, this Sluice reads {SCHEMA_VERSION}; {cure}")
-    if isinstance(raw, dict) and "seal" in raw and not _is_intact(text, raw["seal"]):
+    if isinstance(raw, dict) and "seal" in raw and not is_intact(text, raw["seal"]):
         raise ChecksumError(f"{folder / MANIFEST} is damaged: it differs from its seal; publish or copy the bundle "
                             "again")
     try:

@@ -8,29 +8,34 @@
 
 Rows of tables, item vectors, weights and calibrations are such blocks; nothing is read of their formats. XOR leads
 either way: the same increment is applied and taken back. What comes of it is the other bundle bit for bit, or nothing:
-its checksums and its content hash are verified before it stands.
+it is made aside, of the old one's own files, and its checksums and content hash are verified before it stands. Whoever
+made the delta decides what is in the new bundle, and writes nowhere else: paths stay inside, sizes are checked before
+anything is unpacked, and nothing is unpacked beyond them.
 """
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
-from contracts.bundle.bundle import MANIFEST, Manifest, put_verified, verify
+from contracts.bundle.bundle import MANIFEST, Manifest, digest, put_verified, remove_abandoned, verify
+from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.errors import BundleError, ChecksumError
 
-FILE, FORMAT = "delta.json", 1
+FILE = "delta.json"
 BLOCK = 64  # bytes
-COMPARED = 1 << 26  # bytes at once
+COMPARED = PIECE = 1 << 26  # bytes at once
 CODEC = "zstd"
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ChangedFile(BaseModel):
@@ -38,25 +43,26 @@ class ChangedFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    path: str
+    path: Annotated[str, Field(min_length=1, max_length=1000)]
     kind: Literal["blocks", "whole"]
-    sizes: tuple[int | None, int | None]
-    blocks: int
-    payload: str
-    digest: str
+    sizes: tuple[NonNegativeInt | None, NonNegativeInt | None]
+    blocks: NonNegativeInt
+    payload: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.zst$")]
+    digest: Digest
 
 
 class Delta(BaseModel):
-    """Between the bundles of these versions and content hashes."""
+    """Between the bundles of these versions and content hashes; `seal` as a manifest's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: int = FORMAT
+    format: Literal[1] = 1
     before: str
     after: str
-    before_hash: str
-    after_hash: str
+    before_hash: Digest
+    after_hash: Digest
     files: tuple[ChangedFile, ...]
+    seal: Digest = UNSEALED
 
 
 class Sides(NamedTuple):
@@ -79,20 +85,27 @@ def make(before: Path, after: Path, folder: Path) -> Delta:
                   for number, path in enumerate([*differing, MANIFEST]))
     delta = Delta(before=old.version, after=new.version, before_hash=old.content_hash, after_hash=new.content_hash,
                   files=files)
-    (folder / FILE).write_text(delta.model_dump_json(indent=1), encoding="utf-8")
-    return delta
+    (folder / FILE).write_bytes(sealed(delta.model_dump_json(indent=1).encode()))
+    return read(folder)
 
 
 def read(folder: Path) -> Delta:
     """Raises BundleError where there is none, ChecksumError where a part of it is damaged."""
     try:
-        delta = Delta.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValidationError, UnicodeDecodeError) as error:
-        raise BundleError(f"{folder} is no delta of bundles: {FILE} cannot be read ({str(error).splitlines()[0]}); "
-                          "make it again") from None
+        text = (folder / FILE).read_bytes()
+        delta = Delta.model_validate_json(text)
+    except OSError as error:
+        raise BundleError(f"{folder} is no delta of bundles: {FILE} cannot be read ({error.strerror})") from None
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BundleError(f"{folder} is no delta of bundles, or a damaged one: {FILE}: {where}: {first['msg']}; make "
+                          "it again") from None
+    if not is_intact(text, delta.seal):
+        raise ChecksumError(f"{folder / FILE} is damaged: it differs from its seal; copy the delta again")
     for file in delta.files:
-        payload = folder / Path(file.payload).name
-        if not payload.exists() or hashlib.sha256(payload.read_bytes()).hexdigest() != file.digest:
+        payload = folder / file.payload
+        if not payload.is_file() or digest(payload) != file.digest:
             raise ChecksumError(f"{payload} is missing or damaged; copy the delta again")
     return delta
 
@@ -106,27 +119,45 @@ def apply(base: Path, folder: Path, destination: Path, revert: bool = False) -> 
     if manifest.content_hash != begin:
         raise BundleError(f"{base} is {manifest.version}, and the delta {folder} is applied to {version}: the chain is "
                           "broken; apply the deltas between them first, or ship the whole bundle")
+    if destination.exists() and not (destination / MANIFEST).exists():
+        raise BundleError(f"{destination} is there and no bundle, and would be replaced: name another place")
+    remove_abandoned(destination)
     staging = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
-        shutil.copytree(base, staging)
+        _copied(base, [*manifest.files, MANIFEST], staging)
+        _check_room(delta, staging, revert)
         for file in delta.files:
-            _applied(file, _inside(staging, file.path), (folder / Path(file.payload).name).read_bytes(), revert)
+            _applied(file, _inside(staging, file.path), folder / file.payload, revert)
         if verify(staging).content_hash != end:
             raise ChecksumError(f"the delta {folder} does not lead to what it says; make it again")
         return put_verified(staging, destination)
-    except (OSError, shutil.Error, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise BundleError(f"the delta {folder} cannot be applied at {destination}: {error}; nothing was changed there"
                           ) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
+def _copied(base: Path, files: list[str], staging: Path) -> None:
+    """The bundle's own files and nothing else: no link, and nothing that a link in its folder leads to."""
+    for path in files:
+        (staging / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(base / path, staging / path)
+
+
+def _check_room(delta: Delta, staging: Path, revert: bool) -> None:
+    """Raises ValueError where the disk has no room for the files that are written whole."""
+    wanted = sum(file.sizes[0 if revert else 1] or 0 for file in delta.files if file.kind == "whole")
+    free = shutil.disk_usage(staging).free
+    if wanted > free:
+        raise ValueError(f"its files take {wanted:,} bytes, the disk has {free:,}")
+
+
 def _inside(folder: Path, path: str) -> Path:
     """Raises ValueError where the path leads out of the folder."""
-    found = folder / path
     if Path(path).is_absolute() or ".." in Path(path).parts:
         raise ValueError(f"{path[:80]!r} leads out of the bundle")
-    return found
+    return folder / path
 
 
 def _bytes(path: Path) -> np.ndarray | None:
@@ -167,25 +198,52 @@ def _blocks(data: np.ndarray, places: np.ndarray) -> np.ndarray:
     return found
 
 
-def _applied(file: ChangedFile, path: Path, packed: bytes, revert: bool) -> None:
-    size = file.sizes[0 if revert else 1]
-    if file.kind == "blocks":
-        raw = _unpacked(packed, file.blocks * (8 + BLOCK))
-        places = np.frombuffer(raw, dtype=np.int64, count=file.blocks)
-        mixed = np.frombuffer(raw, dtype=np.uint8, offset=8 * file.blocks).reshape(-1, BLOCK)
-        data = np.fromfile(path, dtype=np.uint8)
-        padded = np.zeros(-(-len(data) // BLOCK) * BLOCK, dtype=np.uint8)
-        padded[: len(data)] = data
-        padded.reshape(-1, BLOCK)[places] ^= mixed
-        padded[: len(data)].tofile(path)
-        return
-    raw = _unpacked(packed, sum(one or 0 for one in file.sizes))
+def _applied(file: ChangedFile, path: Path, payload: Path, revert: bool) -> None:
+    """Raises ValueError where the file is not as it was when the delta was made, or the payload not as declared."""
+    begin = file.sizes[1 if revert else 0]
+    found = path.stat().st_size if path.is_file() else None
+    if found != begin:
+        raise ValueError(f"{file.path[:80]!r} has {found} bytes here, and {begin} where the delta begins")
+    with pa.input_stream(payload, compression=CODEC) as stream:
+        if file.kind == "blocks":
+            _mix(path, stream, file.blocks)
+        else:
+            _replace(path, stream, file.sizes, revert)
+        if stream.read(1):
+            raise ValueError(f"{payload.name} holds more than it says")
+
+
+def _mix(path: Path, stream: pa.NativeFile, blocks: int) -> None:
+    data = np.fromfile(path, dtype=np.uint8)
+    padded = np.zeros((-(-len(data) // BLOCK), BLOCK), dtype=np.uint8)
+    if blocks > len(padded):
+        raise ValueError(f"{blocks:,} blocks differ, of {len(padded):,}")
+    padded.reshape(-1)[: len(data)] = data
+    places = np.frombuffer(b"".join(_pieces(stream, 8 * blocks)), dtype=np.int64)
+    if blocks and not 0 <= places.min() <= places.max() < len(padded):
+        raise ValueError(f"blocks beyond the {len(padded):,} of the file")
+    padded[places] ^= np.frombuffer(b"".join(_pieces(stream, BLOCK * blocks)), dtype=np.uint8).reshape(-1, BLOCK)
+    padded.reshape(-1)[: len(data)].tofile(path)
+
+
+def _replace(path: Path, stream: pa.NativeFile, sizes: tuple[int | None, int | None], revert: bool) -> None:
+    """The payload is the file before, then the file after: one of them is written, the other passed over."""
     path.unlink(missing_ok=True)
-    if size is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(raw[:size] if revert else raw[len(raw) - size :])
+    for size, wanted in zip(sizes, (revert, not revert), strict=True):
+        pieces = _pieces(stream, size or 0)
+        if wanted and size is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as written:
+                written.writelines(pieces)
+        else:
+            collections.deque(pieces, maxlen=0)
 
 
-def _unpacked(packed: bytes, size: int) -> bytes:
-    found: bytes = pa.decompress(packed, decompressed_size=size, codec=CODEC, asbytes=True) if size else b""
-    return found
+def _pieces(stream: pa.NativeFile, size: int) -> Iterator[bytes]:
+    """The next `size` bytes. Raises ValueError where there are fewer."""
+    while size:
+        piece = stream.read(min(size, PIECE))
+        if not piece:
+            raise ValueError(f"a payload ends {size:,} bytes too early")
+        size -= len(piece)
+        yield piece

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from contracts.bundle import bundle, delta
 from contracts.bundle.bundle import MANIFEST, load_array, save_array, save_weights, verify
+from contracts.bundle.delta import ChangedFile, Delta
+from contracts.bundle.seal import UNSEALED, sealed
 from contracts.errors import BundleError, ChecksumError
+from tests import small_disk
 
 ROWS = 5_000
 
@@ -30,6 +38,12 @@ def published(folder: Path, seed: int, changed: int = 0, **more: bytes) -> Path:
         (build / name).write_bytes(content)
     bundle.publish(build, folder / f"bundle{seed}", "shop")
     return folder / f"bundle{seed}"
+
+
+def forge(folder: Path, made: Delta, *files: ChangedFile) -> None:
+    """A delta of these files, with a seal that is right."""
+    forged = made.model_copy(update={"files": files, "seal": UNSEALED})
+    (folder / delta.FILE).write_bytes(sealed(forged.model_dump_json(warnings=False).encode()))
 
 
 @pytest.fixture
@@ -90,8 +104,7 @@ def test_what_is_damaged_is_refused_and_changes_nothing(two: tuple[Path, Path], 
     with pytest.raises(ChecksumError, match="missing or damaged"):
         delta.apply(old, tmp_path / "delta", old)
     payload.write_bytes(whole)
-    forged = made.model_copy(update={"files": tuple(file for file in made.files if file is not place)})
-    (tmp_path / "delta" / delta.FILE).write_text(forged.model_dump_json())
+    forge(tmp_path / "delta", made, *(file for file in made.files if file is not place))
     with pytest.raises(ChecksumError):
         delta.apply(old, tmp_path / "delta", old)
     (tmp_path / "delta" / delta.FILE).write_text("{")
@@ -107,6 +120,140 @@ def test_a_base_that_is_damaged_is_refused(two: tuple[Path, Path], tmp_path: Pat
     with pytest.raises(ChecksumError):
         delta.apply(two[0], tmp_path / "delta", tmp_path / "made")
     assert not (tmp_path / "made").exists()
+
+
+def test_every_byte_of_a_delta_changed_once_is_refused(tmp_path: Path) -> None:
+    for name, weight in (("old", 1.0), ("new", 2.0)):
+        save_array(tmp_path / f"{name}.build" / "table.npy", np.full(8, weight))
+        (tmp_path / f"{name}.build" / "longer").write_bytes(b"x" * int(weight))
+        bundle.publish(tmp_path / f"{name}.build", tmp_path / name, "shop")
+    delta.make(tmp_path / "old", tmp_path / "new", tmp_path / "delta")
+    before = contents(tmp_path)
+    generator = np.random.default_rng(3)
+    for path in sorted((tmp_path / "delta").iterdir()):
+        whole = path.read_bytes()
+        for place, other in enumerate(generator.integers(1, 256, len(whole)).tolist()):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ other]) + whole[place + 1 :])
+            with pytest.raises(BundleError):
+                delta.apply(tmp_path / "old", tmp_path / "delta", tmp_path / "old")
+        path.write_bytes(whole)
+    assert contents(tmp_path) == before
+    delta.apply(tmp_path / "old", tmp_path / "delta", tmp_path / "old")
+    assert contents(tmp_path / "old") == contents(tmp_path / "new")
+
+
+@pytest.fixture
+def hostile(two: tuple[Path, Path], tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Applies a whole and sealed delta with one more file; what was there, in the bundle and outside, must stay."""
+    old, _ = two
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "victim").write_bytes(b"mine")
+    (old / "tables" / "link").symlink_to(tmp_path / "outside")
+    made = delta.make(*two, tmp_path / "delta")
+
+    def attack(payload: bytes = b"harm", payload_name: str = "99.zst", **declared: object) -> str:
+        packed = pa.compress(payload, codec=delta.CODEC, asbytes=True)
+        (tmp_path / "delta" / "99.zst").write_bytes(packed)
+        whole: dict[str, Any] = {"path": "tables/more", "kind": "whole", "sizes": (None, len(payload)), "blocks": 0,
+                 "payload": payload_name, "digest": hashlib.sha256(packed).hexdigest()}
+        forge(tmp_path / "delta", made, *made.files, ChangedFile.model_construct(None, **{**whole, **declared}))
+        before = contents(tmp_path)
+        with pytest.raises(BundleError) as refused:
+            delta.apply(old, tmp_path / "delta", old)
+        assert contents(tmp_path) == before
+        said = str(refused.value)
+        assert len(said) < 2000
+        assert "\0" not in said
+        return said
+
+    yield attack
+    assert (tmp_path / "outside" / "victim").read_bytes() == b"mine"
+
+
+def test_a_path_that_leads_out_or_nowhere_is_refused(hostile: Callable[..., str], tmp_path: Path) -> None:
+    outside = str(tmp_path / "outside")
+    for path in (f"{outside}/victim", f"{outside}/new", "../outside/victim", "../new", "tables/../../outside/victim",
+                 "..", ".", "", "/", "tables", "tables/table.npy/new", "tables/link/victim", "tables/link",
+                 "tables/link/../victim", "a\0b", "\0", "x" * 300, "x/" * 400, "x" * 100_000, "tables/new\n", "~/new"):
+        hostile(path=path)
+        hostile(path=path, sizes=(4, None))
+        hostile(path=path, kind="blocks", sizes=(4, 4))
+
+
+def test_a_payload_that_is_no_file_of_the_delta_is_refused(hostile: Callable[..., str], tmp_path: Path) -> None:
+    for pipe in ("pipe", "98.zst"):
+        os.mkfifo(tmp_path / "delta" / pipe)
+    for name in ("../outside/victim", str(tmp_path / "outside" / "victim"), "/etc/hostname", "..", ".", "", "99.zst\0",
+                 "0.zst/.", "pipe", "98.zst", "9" * 300):
+        hostile(payload_name=name)
+
+
+def test_sizes_that_are_not_so_are_refused_before_anything_is_unpacked(hostile: Callable[..., str]) -> None:
+    for sizes in ((None, 1 << 200), (1 << 62, 4), (None, -1), (-5, 4), (None, 3), (None, 5), (3, 1), (None, 0),
+                  (None, None), (None, True), (None, 4.5)):
+        hostile(sizes=sizes)
+        hostile(sizes=sizes, path="tables/table.npy")
+    assert "bytes, the disk has" in hostile(sizes=(None, 1 << 62))
+
+
+def test_blocks_that_the_file_has_not_are_refused(hostile: Callable[..., str], two: tuple[Path, Path]) -> None:
+    """The table has 5,000 rows of a block each, and a header of two."""
+    size = (two[0] / "tables" / "table.npy").stat().st_size
+    for blocks, places in ((1, [5_002]), (1, [-1]), (1, [1 << 62]), (1, [-(1 << 63)]), (2, [0]), (1 << 62, [0]),
+                           (-1, [0]), (5_003, [0])):
+        payload = np.array(places, dtype=np.int64).tobytes() + b"\1" * 64 * len(places)
+        hostile(payload, path="tables/table.npy", kind="blocks", sizes=(size, size), blocks=blocks)
+
+
+def test_what_unpacks_to_more_than_it_says_is_not_unpacked(hostile: Callable[..., str]) -> None:
+    assert "holds more than it says" in hostile(bytes(1 << 24), sizes=(None, 4))
+
+
+def test_what_links_lead_to_is_read_and_never_written(two: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = two
+    (old / "longer").rename(tmp_path / "elsewhere")
+    (old / "longer").symlink_to(tmp_path / "elsewhere")
+    delta.make(old, new, tmp_path / "delta")
+    delta.apply(old, tmp_path / "delta", old)
+    assert contents(old) == contents(new)
+    assert not (old / "longer").is_symlink()
+    assert (tmp_path / "elsewhere").read_bytes() == b"a" * 100
+
+
+def test_a_folder_that_is_no_bundle_is_not_replaced(two: tuple[Path, Path], tmp_path: Path) -> None:
+    delta.make(*two, tmp_path / "delta")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letters").write_bytes(b"mine")
+    with pytest.raises(BundleError, match="no bundle"):
+        delta.apply(two[0], tmp_path / "delta", tmp_path / "home")
+    assert contents(tmp_path / "home") == {"letters": b"mine"}
+
+
+FULL = """
+    import shutil, sys
+    from pathlib import Path
+    from contracts.bundle.delta import apply
+    from contracts.bundle.bundle import verify
+    from contracts.errors import BundleError
+    disk, old, made = (Path(word) for word in sys.argv[1:])
+    served = Path(shutil.copytree(old, disk / "served"))
+    try:
+        apply(served, made, served)
+    except BundleError as error:
+        print(error)
+    print(verify(served) == verify(old), *(path.name for path in disk.iterdir()))
+"""
+
+
+@pytest.mark.parametrize(("size", "told"), [("500k", "No space left"), ("900k", "the disk has")])
+def test_a_full_disk_leaves_the_bundle_as_it_was(tmp_path: Path, size: str, told: str) -> None:
+    """As the old one is copied; and before a file of a megabyte is unpacked."""
+    old, new = published(tmp_path, 1), published(tmp_path, 2, large=bytes(1 << 20))
+    delta.make(old, new, tmp_path / "delta")
+    first, last = small_disk.run(FULL, tmp_path / "disk", size, old, tmp_path / "delta").splitlines()
+    assert told in first
+    assert "nothing was changed" in first
+    assert last == "True served"
 
 
 def test_one_bundle_is_no_two(two: tuple[Path, Path], tmp_path: Path) -> None:
