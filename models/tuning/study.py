@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from models.tuning.search_space import Space
 
-DATA_BASE, LOCK = "study.db", ".lock"
+DATA_BASE, LOCK, ASKING = "study.db", ".lock", ".asking"
 CONFIGURED, ERROR, TRACKED = "configured", "error", "tracked"  # attributes of trials, and of the study
 SEEN = ("train", "validation")  # the windows that a search reads
 LOCKED_SECONDS = 120  # that one process waits for another to write
@@ -78,6 +78,30 @@ def enqueue_configured(study: optuna.Study, parameters: Mapping[str, Mapping[str
     for model, values in parameters.items():
         if model not in known:
             study.enqueue_trial({"model": model, **values}, user_attrs={CONFIGURED: model})
+
+
+def next_trial(study: optuna.Study, folder: Path, most: int) -> optuna.Trial | None:
+    """None when `most` have started. One process asks at a time: SQLite gives the same waiting trial to two that ask at
+    the same moment."""
+    with (folder / ASKING).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return study.ask() if started(study) < most else None
+
+
+def carry_out(study: optuna.Study, trial: optuna.Trial, objective: Callable[[optuna.Trial], float]) -> bool:
+    """Whether the trial came to an end of its own, pruned or not; a SluiceError is none. Other errors go on to the
+    caller, when the trial has failed."""
+    try:
+        score = objective(trial)
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED)
+        return True
+    except (Exception, KeyboardInterrupt) as error:
+        study.tell(trial, state=TrialState.FAIL)
+        if isinstance(error, SluiceError):
+            return False
+        raise
+    return study.tell(trial, score).state is TrialState.COMPLETE
 
 
 def started(study: optuna.Study) -> int:

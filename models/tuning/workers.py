@@ -12,10 +12,9 @@ from multiprocessing.process import BaseProcess
 import optuna
 import torch
 
-from contracts.errors import SluiceError
 from models.distributed import data_parallel
 from models.tuning.objective import Objective, TuningTask
-from models.tuning.study import open_study, started
+from models.tuning.study import carry_out, next_trial, open_study
 
 LOOK_SECONDS = 0.5
 MOST_FAILURES = 5  # one after another
@@ -67,9 +66,10 @@ def _work(task: TuningTask, number: int, look: Callable[[optuna.Study], None] | 
     study = open_study(task.folder, task.study, task.seed + SEED_STEP * number + len(study.trials))
     objective = Objective(task)
     failures = 0
-    while time.time() < task.deadline and started(study) < task.most and failures < MOST_FAILURES:
-        done = started(study)
-        study.optimize(objective, n_trials=1, catch=(SluiceError,))
-        failures = 0 if started(study) > done else failures + 1
+    while time.time() < task.deadline and failures < MOST_FAILURES:
+        trial = next_trial(study, task.folder, task.most)
+        if trial is None:
+            return
+        failures = 0 if carry_out(study, trial, objective) else failures + 1
         if look is not None:
             look(study)

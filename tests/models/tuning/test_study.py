@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import optuna
@@ -35,6 +38,43 @@ def test_a_study_is_found_again_with_its_trials_and_configured_settings_wait_onc
     assert (configured.number, configured.params["dropout"]) == (0, 0.2)
     assert best.value == max(trial.value or 0.0 for trial in again.trials)
     assert study.open_study(tmp_path, "other", 1).trials == []
+
+
+def test_a_waiting_trial_is_given_once_however_many_ask_and_no_more_than_wanted_begin(tmp_path: Path) -> None:
+    study.enqueue_configured(study.open_study(tmp_path, "one", 1), {f"model {number}": {} for number in range(12)})
+    together = threading.Barrier(3)
+
+    def asked(seed: int) -> list[int]:
+        opened = study.open_study(tmp_path, "one", seed)
+        together.wait()
+        numbers = list[int]()
+        while (trial := study.next_trial(opened, tmp_path, 10)) is not None:
+            numbers.append(trial.number)
+        return numbers
+
+    with ThreadPoolExecutor(3) as askers:
+        given = [number for numbers in askers.map(asked, (1, 2, 3)) for number in numbers]
+    assert sorted(given) == list(range(10))
+
+
+def test_a_trial_ends_in_the_state_of_what_happened_to_it(tmp_path: Path) -> None:
+    opened = study.open_study(tmp_path, "one", 1)
+
+    def raising(error: BaseException) -> Callable[[optuna.Trial], float]:
+        def objective(trial: optuna.Trial) -> float:
+            trial.report(0.25, 1)
+            raise error
+        return objective
+
+    assert study.carry_out(opened, opened.ask(), lambda trial: 0.5)
+    assert study.carry_out(opened, opened.ask(), raising(optuna.TrialPruned()))
+    assert not study.carry_out(opened, opened.ask(), raising(SluiceError("no rows")))
+    for error in (KeyError("a defect"), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            study.carry_out(opened, opened.ask(), raising(error))
+    states = [TrialState.COMPLETE, TrialState.PRUNED] + [TrialState.FAIL] * 3
+    assert [trial.state for trial in opened.trials] == states
+    assert [trial.value for trial in opened.trials[:2]] == [0.5, 0.25]
 
 
 def test_what_a_dead_process_left_running_has_failed_and_configured_settings_are_tried_again(tmp_path: Path) -> None:

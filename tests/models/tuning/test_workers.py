@@ -39,11 +39,11 @@ def test_processes_are_as_many_as_cores_unless_a_number_is_given(monkeypatch: py
 
 @pytest.mark.slow
 def test_two_processes_share_a_study(make_task: MakeTask) -> None:
-    """Each trial is tried once; one more than wanted may begin while the other process counts."""
+    """Each trial is tried once."""
     task = make_task(most=4)
     assert workers.search(task, 2, lambda opened: None) == []
     trials = study.open_study(task.folder, task.study, 1).trials
-    assert 4 <= len(trials) <= 5
+    assert len(trials) == 4
     assert all(trial.state.is_finished() for trial in trials)
     assert len({str(trial.params) for trial in trials}) == len(trials)
 
