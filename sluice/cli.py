@@ -11,6 +11,7 @@ import typer
 from sluice.commands import (  # noqa: F401
     access_commands,
     catalogue_command,
+    demo_command,
     federated_commands,
     gateway_command,
     rank_command,

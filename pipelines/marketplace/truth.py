@@ -80,9 +80,13 @@ class Truth:
         """Click probability [N], float64, of impressions with these ids and context columns: those named in CONTEXT,
         `device` and `placement` as strings, `hour` of the day in UTC; others are ignored. Raises DataError for an id,
         a value or a position the world does not have."""
-        users, items = self._users.codes(user_ids), self.item_codes(item_ids)
+        users, items = self.user_codes(user_ids), self.item_codes(item_ids)
         codes = self.codes(users, items, self.context_codes(context), position)
         return expected_sigmoid(self.logit(codes), self.noise_std)
+
+    def user_codes(self, user_ids: np.ndarray) -> np.ndarray:
+        """Places [N] in `user_ids`. Raises DataError for a user the world does not have."""
+        return self._users.codes(user_ids)
 
     def item_codes(self, item_ids: np.ndarray) -> np.ndarray:
         """Places [N] in `item_ids`. Raises DataError for an item the world does not have."""
@@ -91,7 +95,7 @@ class Truth:
     def slate(self, user_id: str, context: Mapping[str, object]) -> np.ndarray:
         """Probability [items] of every item for one user at position 1, in the order of `item_ids`."""
         items = np.arange(len(self.item_ids))
-        user = np.broadcast_to(self._users.codes(np.array([user_id])), items.shape)
+        user = np.broadcast_to(self.user_codes(np.array([user_id])), items.shape)
         shown_in = self.context_codes({name: np.array([context[name]]) for name in CONTEXT})
         return expected_sigmoid(self.logit(self.codes(user, items, shown_in, 1)), self.noise_std)
 

@@ -24,34 +24,12 @@ from sluice.commands.command import (
     Warm,
     command,
     console,
-    local_folder,
     opened,
     show,
 )
 
 if TYPE_CHECKING:
     from contracts.config.config import Config
-
-
-@command()
-def demo(
-    out: Annotated[
-        Path, typer.Option(help="where everything is written", parser=local_folder, metavar="PATH")
-    ] = Path("out/demo"),
-    events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
-    keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="the same path on 40,000 events, for a first look")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Everything on a simulated marketplace: log, features, models, bundle, live server, requests, report.
-
-    Example: sluice demo --events 100000 --out out/small
-    """
-    from sluice.demo.demo import require_sound, run_demo
-
-    found = run_demo(out, events, keep_serving, console(), quick)
-    show(found, as_json)
-    require_sound(found.serving, found.parity)
 
 
 @command()

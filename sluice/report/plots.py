@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from contracts.summaries.airflow_demo import DemoDay
 from contracts.summaries.days import PlatformDay
-from contracts.summaries.demo import SlateEvaluation, StageLosses
+from contracts.summaries.demo import HourRun, SlateEvaluation, StageLosses
 from contracts.summaries.federated import SettingFigures
 from contracts.summaries.leaks import FieldFigures, ValueGroup
 from contracts.summaries.prerank import PrerankSummary
@@ -160,6 +160,31 @@ def demo_days(days: Sequence[DemoDay]) -> str:
     axes.set_ylim(0.0, 1.15)
     axes.set_xlabel("day")
     axes.set_ylabel("share of the oracle's value")
+    return _svg(figure)
+
+
+def hour_shares(runs: Mapping[str, HourRun], kind: Literal["clicks", "value"]) -> str:
+    """Share of the oracle's clicks or value by ten minutes, one line per run; the oracle's is 1."""
+    figure, axes = _canvas()
+    for name, run in runs.items():
+        points = [(part.minute, share) for part in run.slices if (share := getattr(part, kind)) is not None]
+        axes.plot(*zip(*points, strict=True), markersize=3, label=f"sent: {name.replace('_', ' ')}")
+    axes.axhline(1.0, color=INK, linestyle="--", linewidth=1, marker="", label="oracle")
+    axes.set_xlabel("ten minutes from minute")
+    axes.set_ylabel(f"share of the oracle's {kind}")
+    axes.legend(frameon=False, fontsize=8)
+    return _svg(figure)
+
+
+def hour_losses(runs: Mapping[str, HourRun]) -> str:
+    """Bid x probability of what was shown and could not be had, by ten minutes."""
+    figure, axes = _canvas(height=2.4)
+    for name, run in runs.items():
+        axes.plot([part.minute for part in run.slices], [part.lost for part in run.slices], markersize=3,
+                  label=f"sent: {name.replace('_', ' ')}")
+    axes.set_xlabel("ten minutes from minute")
+    axes.set_ylabel("value lost")
+    axes.legend(frameon=False, fontsize=8)
     return _svg(figure)
 
 

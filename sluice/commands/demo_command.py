@@ -1,0 +1,43 @@
+"""The demo: a simulated marketplace from log to answers, or an hour after its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contracts.errors import ConfigError
+from sluice.commands.command import AsJson, command, console, local_folder, show
+
+
+@command()
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="where everything is written", parser=local_folder, metavar="PATH")
+    ] = Path("out/demo"),
+    events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
+    keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="the same path on 40,000 events, for a first look")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="instead: an hour after the log, with and without changes of items and"
+                           " events sent to the server; of the demo in --out, or of a quick one made there")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Everything on a simulated marketplace: log, features, models, bundle, live server, requests, report.
+
+    Example: sluice demo --events 100000 --out out/small
+    """
+    if fresh:
+        from sluice.fresh_demo.fresh_demo import run_fresh
+
+        if keep_serving:
+            raise ConfigError("--fresh stops each of its servers when its hour is over; leave --keep-serving out")
+        show(run_fresh(out, events, console()), as_json)
+        return
+    from sluice.demo.demo import require_sound, run_demo
+
+    found = run_demo(out, events, keep_serving, console(), quick)
+    show(found, as_json)
+    require_sound(found.serving, found.parity)
