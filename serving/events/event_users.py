@@ -21,7 +21,7 @@ from serving.request.query import ContextValue, Fallback, FreshUser, StageReport
 NAME = "user"
 FEW = 200  # impressions that are read at once, which takes half a millisecond
 NOT_IN_TIME = "the events of the user were not read in time"
-MOST_WAITING = 8  # reads of more, beside the event loop: some ten milliseconds each
+MOST_WAITING = 32  # reads of more, beside the event loop, of all callers: some ten milliseconds each
 
 
 class EventUsers:
@@ -37,20 +37,23 @@ class EventUsers:
         self._store, self._beside = _impatient(opened()), _impatient(opened())
         self._since = self._store.since
         self.thread = ThreadPoolExecutor(1, "users", name_thread)
-        self._places = Places(MOST_WAITING, "users of many events are being read", "ask again later", share=1.0)
+        self._places = Places(MOST_WAITING, "users of many events are being read", "ask again later")
         published = features.published
         self._published = 0 if published is None else _micros(published)
 
-    async def read(self, user: str, left: float = math.inf, published: datetime | None = None) -> FreshUser:
+    async def read(
+        self, user: str, left: float = math.inf, who: Callable[[], str] = str, published: datetime | None = None
+    ) -> FreshUser:
         """Never raises: what cannot be read is the bundle's row, and the report says why; so is what takes more than
-        `left` seconds beside the event loop. `published` of a row that stands in place of the bundle's."""
+        `left` seconds beside the event loop, and what the caller, named by `who`, has too much of there. `published` of
+        a row that stands in place of the bundle's."""
         begun = time.perf_counter()
         try:
             since = self._published if published is None else _micros(published)
             if not self._store.has_more(user, FEW):
                 return self._read(self._store, user, begun, since)
             async with asyncio.timeout(None if math.isinf(left) else left):
-                return await self._read_beside(user, begun, since)
+                return await self._read_beside(user, who(), begun, since)
         except TimeoutError:
             return _unread(NOT_IN_TIME, begun)
         except sqlite3.Error as error:
@@ -58,11 +61,11 @@ class EventUsers:
         except NoPlace as error:
             return _unread(str(error), begun)
 
-    async def _read_beside(self, user: str, begun: float, published: int) -> FreshUser:
+    async def _read_beside(self, user: str, who: str, begun: float, published: int) -> FreshUser:
         """Raises NoPlace."""
-        self._places.take("")
+        self._places.take(who)
         done = asyncio.get_running_loop().run_in_executor(self.thread, self._read, self._beside, user, begun, published)
-        done.add_done_callback(lambda _: self._places.leave(""))
+        done.add_done_callback(lambda _: self._places.leave(who))
         return await asyncio.shield(done)
 
     def _read(self, store: EventStore, user: str, begun: float, published: int) -> FreshUser:

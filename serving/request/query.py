@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -86,9 +86,10 @@ class FreshUser:
 
 
 class Users(Protocol):
-    """Who knows users beyond the bundle. `read` never raises, and ends within `left` seconds."""
+    """Who knows users beyond the bundle. `read` never raises, and ends within `left` seconds; `who` names the caller,
+    where reading takes long."""
 
-    async def read(self, user: str, left: float = math.inf) -> FreshUser: ...
+    async def read(self, user: str, left: float = math.inf, who: Callable[[], str] = str) -> FreshUser: ...
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
 from serving.server.entry import SERVICE, add_to_server
+from serving.server.gone_callers import leave_out_gone_callers
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from serving.users.online_users import OnlineUsers
@@ -172,6 +173,7 @@ class Server:
 
     async def run(self, on_ready: Callable[[int], None]) -> None:
         """Raises SluiceError when the port is taken."""
+        leave_out_gone_callers()
         self._add_services()
         bound = await self._listen()
         tasks = [asyncio.create_task(self._health.watch_answers())]

@@ -262,7 +262,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         if size > LARGE_BYTES:
             who = self._who(context)
             self._hold(who, size, context)
-        fresh = None if self._users is None else await self._users.read(user, OF_USERS * deadline.remaining())
+        fresh = None if self._users is None else await self._users.read(
+            user, OF_USERS * deadline.remaining(), partial(self._who, context))
         if size <= LARGE_BYTES:
             return begin(fresh)
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from serving.events.event_users import NAME, EventUsers
@@ -21,14 +22,15 @@ class OnlineUsers:
     def __init__(self, tables: RedisUsers, events: EventUsers | None) -> None:
         self._tables, self._events = tables, events
 
-    async def read(self, user: str, left: float = math.inf) -> FreshUser:
-        """Never raises: what cannot be read within `left` seconds is the bundle's row, and the report says why."""
+    async def read(self, user: str, left: float = math.inf, who: Callable[[], str] = str) -> FreshUser:
+        """Never raises: what cannot be read within `left` seconds is the bundle's row, and the report says why. `who`
+        names the caller."""
         begun = time.perf_counter()
         looked = await self._tables.read(user, left)
         fresh = FreshUser(StageReport(NAME, 0, 0, 0))
         if self._events is not None:
             left -= time.perf_counter() - begun
-            fresh = await self._events.read(user, left, looked.published if looked.stored else None)
+            fresh = await self._events.read(user, left, who, looked.published if looked.stored else None)
         report = _joined(looked, fresh.report, round((time.perf_counter() - begun) * 1e6))
         return FreshUser(report, fresh.recent, fresh.values, looked.stored)
 

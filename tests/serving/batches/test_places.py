@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from serving.batches.places import NoPlace, Places
@@ -25,6 +27,27 @@ def test_there_are_so_many_for_all() -> None:
         shared.take(f"caller {number}")
     with pytest.raises(NoPlace, match="8 batches wait, as many as may; send it later"):
         shared.take("one more")
+
+
+@pytest.mark.parametrize("callers", [4, 16])
+def test_callers_who_take_all_they_may_leave_places_to_the_next(callers: int) -> None:
+    """A quarter of what the others leave: 0.75^4 of the places after four callers, of whom a quarter each is all."""
+    shared = places(most=4096)
+    for number in range(callers):
+        for _ in range(4096):
+            with suppress(NoPlace):
+                shared.take(f"greedy {number}")
+    assert 4096 - shared.taken == pytest.approx(4096 * 0.75**callers, abs=callers)
+    shared.take("quiet")
+
+
+def test_who_took_early_takes_no_more_once_others_have_come() -> None:
+    shared = places(most=8)
+    shared.take("early")
+    for number in range(4):
+        shared.take(f"other {number}")
+    with pytest.raises(NoPlace, match="1 batches wait of this caller alone"):
+        shared.take("early")
 
 
 def test_who_leaves_may_come_again() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_nobody_waits_for_the_events_of_a_user_who_has_many(tmp_path: Path, cloc
 
     async def drive() -> None:
         held = asyncio.get_running_loop().run_in_executor(users.thread, may_go.wait)
-        many = [asyncio.ensure_future(users.read("u")) for _ in range(MOST_WAITING)]
+        many = [asyncio.ensure_future(users.read("u", who=partial(str, n))) for n in range(MOST_WAITING)]
         await asyncio.sleep(0)
         assert (await users.read("stranger")).report.status is StageStatus.COMPLETE
         late = await users.read("u")
@@ -117,6 +118,28 @@ def test_nobody_waits_for_the_events_of_a_user_who_has_many(tmp_path: Path, cloc
         may_go.set()
         assert {(await one).recent for one in many} == {("i2", "i1", "i0")}
         await held
+
+    asyncio.run(asyncio.wait_for(drive(), 20))
+    users.close()
+
+
+def test_one_caller_asks_for_users_of_many_events_in_its_share_alone(tmp_path: Path, clock: SetClock) -> None:
+    """The thread beside the loop is held: who asks without a pause has the bundle's row of further ones, others wait
+    for theirs."""
+    shown_so_often(tmp_path, clock, FEW + 1)
+    users, may_go = EventUsers(lambda: store_at(tmp_path, clock), recorded_features(), clock), threading.Event()
+
+    async def drive() -> None:
+        held = asyncio.get_running_loop().run_in_executor(users.thread, may_go.wait)
+        greedy = [asyncio.ensure_future(users.read("u", who=lambda: "greedy")) for _ in range(MOST_WAITING)]
+        quiet = asyncio.ensure_future(users.read("u", who=lambda: "quiet"))
+        await asyncio.sleep(0)
+        late = [one.result().report for one in greedy if one.done()]
+        assert len(greedy) - len(late) == MOST_WAITING // 4
+        assert all(report.fallback is Fallback.BUNDLE_ROW and "this caller alone" in report.cause for report in late)
+        may_go.set()
+        assert (await quiet).recent == ("i2", "i1", "i0")
+        await asyncio.gather(held, *greedy)
 
     asyncio.run(asyncio.wait_for(drive(), 20))
     users.close()

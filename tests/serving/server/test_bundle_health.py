@@ -71,8 +71,8 @@ def status_becomes(stub: health_pb2_grpc.HealthStub, wanted: int) -> dict[str, s
 
 
 def test_so_many_watch_of_one_caller_and_no_more_until_one_leaves(tmp_path: Path) -> None:
-    """Four callers who take their share leave none to a fifth; none of them has taken another one's."""
-    asked, share = health_pb2.HealthCheckRequest(), MOST_WATCHING // 4
+    """Four callers who take a quarter of what others leave do leave some to a fifth."""
+    asked = health_pb2.HealthCheckRequest()
     names = [f"token of caller {number}" for number in range(5)]
     (tmp_path / "access.toml").write_text("".join(entry(name, name, ["ranking"], None) for name in names))
 
@@ -87,17 +87,20 @@ def test_so_many_watch_of_one_caller_and_no_more_until_one_leaves(tmp_path: Path
             def watch(name: str) -> grpc.aio.UnaryStreamCall:
                 return stub.Watch(asked, timeout=20, metadata=(("authorization", f"Bearer {name}"),))
 
-            watching = []
+            watching: list[grpc.aio.UnaryStreamCall] = []
             for name in names[:4]:
+                share = round((MOST_WATCHING - len(watching)) / 4)
                 watching += [watch(name) for _ in range(share)]
                 assert {(await one.read()).status for one in watching[-share:]} == {SERVING}
                 with pytest.raises(grpc.aio.AioRpcError, match="ask Check") as caught:
                     await watch(name).read()
                 assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert not await admitted(watch(names[4]))
+            assert await admitted(watch(names[4]))
+            assert not await admitted(watch(names[0]))
             assert (await stub.Check(asked, timeout=20)).status == SERVING
-            watching[0].cancel()
-            while not await admitted(watch(names[4])):
+            for one in watching:
+                one.cancel()
+            while not await admitted(watch(names[0])):
                 await asyncio.sleep(0.01)
         await server.stop(None)
 

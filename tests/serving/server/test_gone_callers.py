@@ -1,0 +1,85 @@
+"""Callers who leave while their answers are written, over sockets."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.metrics.request_observer import EndedCall, RequestObserver
+from serving.server.bundle_health import BundleHealth
+from serving.server.gone_callers import FAILED_WRITE, LOGGER, leave_out_gone_callers
+from serving.server.servicer import RankingServicer
+from serving.stages.funnel import Funnel
+from tests.serving.in_process_server import InProcessServer
+from tests.serving.silent_caller import SilentCaller
+
+ASKED, SECONDS = 20, 20.0
+
+
+class Heard(RequestObserver):
+    """Counts statuses, and says when so many calls have ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.statuses, self.called = Counter[str](), threading.Semaphore(0)
+
+    def ended(self, call: EndedCall) -> None:
+        self.statuses[call.status] += 1
+        self.called.release()
+
+
+def leave_in_mid_answer(loaded: LoadedBundle) -> Counter[str]:
+    """Each caller takes nothing and goes; by then some of its answers wait to be taken."""
+    heard = Heard()
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve, observer=heard)
+    with InProcessServer(servicer, BundleHealth(loaded.manifest, None)) as server:
+        port = int(server.target.rpartition(":")[2])
+        for _ in range(20):
+            with SilentCaller(port) as caller:
+                caller.ask("u01", ASKED)
+                caller.answered(ASKED // 4)
+        for _ in range(20 * ASKED):
+            assert heard.called.acquire(timeout=SECONDS)
+    servicer.close()
+    return heard.statuses
+
+
+@pytest.fixture
+def said() -> Iterator[Counter[str]]:
+    """What gRPC's core has said, by the kind of error, whether or not a line came of it."""
+    logger, found = logging.getLogger(LOGGER), Counter[str]()
+
+    def count(record: logging.LogRecord) -> bool:
+        found[record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""] += 1
+        return True
+
+    before, logger.filters = logger.filters, [count]
+    yield found
+    logger.filters = before
+
+
+def test_who_leaves_in_mid_answer_leaves_no_line_in_the_log(
+    loaded: LoadedBundle, caplog: pytest.LogCaptureFixture, said: Counter[str]
+) -> None:
+    """And is counted as any other: an answer that was on its way as sent, the others as cancelled."""
+    leave_out_gone_callers()
+    leave_out_gone_callers()
+    statuses = leave_in_mid_answer(loaded)
+    assert set(said) == {FAILED_WRITE}
+    assert caplog.records == []
+    assert set(statuses) <= {"OK", "CANCELLED", "RESOURCE_EXHAUSTED"}
+
+
+def test_what_else_grpc_has_to_say_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    leave_out_gone_callers()
+    try:
+        raise ValueError("of a method")
+    except ValueError:
+        logging.getLogger(LOGGER).exception("unexpected")
+    logging.getLogger(LOGGER).error("plain")
+    assert [record.getMessage() for record in caplog.records] == ["unexpected", "plain"]
