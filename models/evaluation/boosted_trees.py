@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Mapping
 
 import numpy as np
+import torch
 
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
 from models.evaluation.metrics import auc
@@ -58,11 +59,12 @@ def fit_and_predict(
     train: tuple[np.ndarray, np.ndarray], validation: tuple[np.ndarray, np.ndarray], test: np.ndarray,
     categories: list[int], seed: int, learning_rate: float = 0.05, leaves: int = 31,
 ) -> tuple[np.ndarray, float]:
-    """(log odds of the test rows, AUC of the validation rows), stopped early on validation; pairs are (X, label)."""
+    """(log odds of the test rows, AUC of the validation rows), stopped early on validation; pairs are (X, label). On as
+    many threads as torch has here; the trees do not hang on it."""
     import lightgbm
 
     settings = {"objective": "binary", "learning_rate": learning_rate, "num_leaves": leaves, "verbose": -1,
-                "seed": seed, "num_threads": 2, "deterministic": True, "force_row_wise": True}
+                "seed": seed, "num_threads": torch.get_num_threads(), "deterministic": True, "force_row_wise": True}
     sets = [lightgbm.Dataset(rows, label, categorical_feature=categories) for rows, label in (train, validation)]
     model = lightgbm.train(settings, sets[0], ROUNDS, valid_sets=sets[1:],
                            callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)])

@@ -18,13 +18,18 @@ from models.layers.embedding import item_slot
 from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 
+# From the shortest training to longer ones; models that are not named here take longer still.
+SHORTEST = ("popularity", "logistic_regression", lightgbm_baseline.NAME, "dnn", retrieval_training.TOWER, "din")
+
 
 def names_ahead(config: Config, out: Artifacts) -> list[str]:
-    """What `make_ahead` can make of a run: its rankers, then the two towers and LightGBM where they are wanted."""
+    """What `make_ahead` can make of a run: its rankers, and the two towers and LightGBM where they are wanted; what
+    takes long comes first, so that of two who take turns neither waits long for the other."""
     spec = FeatureSpec.read(out.encoding)
     towers = [retrieval_training.TOWER] if item_slot(spec) else []
     trees = [lightgbm_baseline.NAME] if config.train.lightgbm_rows and boosted_trees.available() else []
-    return [*unlike_models(config.train, spec), *towers, *trees]
+    names = [*unlike_models(config.train, spec), *towers, *trees]
+    return sorted(names, key=lambda name: -SHORTEST.index(name) if name in SHORTEST else -len(SHORTEST))
 
 
 def make_ahead(

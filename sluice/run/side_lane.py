@@ -1,8 +1,9 @@
 """A process beside the one that goes on, for independent pieces of a run, one after the other.
 
 Small networks gain little from a second thread: two processes of one thread each do more than one of two. From the
-first piece on this process keeps half of torch's threads, and the one beside has the other half: of an odd number both
-have the smaller half, so that a result does not hang on which of the two has made it.
+first piece on this process keeps half of the threads of torch, BLAS and OpenMP, and the one beside has the other half:
+of an odd number both have the smaller half, so that a result does not hang on which of the two has made it. A library
+that kept them all would wait in every product for a thread that has no core.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Self, TypeVar, cast
 from contracts.errors import SluiceError
 
 T = TypeVar("T")
+THREADS = "OMP_NUM_THREADS"
 
 
 class SideLane:
@@ -77,15 +79,25 @@ class SideLane:
         self._connection.close()
         self._process.join()
         if self._before:
-            import torch
-
-            torch.set_num_threads(self._before)
+            self._take_threads_back()
 
     def _share_threads(self) -> None:
         import torch
+        from threadpoolctl import threadpool_limits
 
-        self._before = torch.get_num_threads()
-        torch.set_num_threads(max(self._all // 2, 1))
+        half = max(self._all // 2, 1)
+        self._before, self._wanted = torch.get_num_threads(), os.environ.get(THREADS)
+        self._limits = threadpool_limits(half)
+        torch.set_num_threads(half)
+        os.environ[THREADS] = str(half)  # of libraries that are loaded later
+
+    def _take_threads_back(self) -> None:
+        import torch
+
+        self._limits.restore_original_limits()
+        torch.set_num_threads(self._before)
+        os.environ.pop(THREADS)
+        os.environ.update({} if self._wanted is None else {THREADS: self._wanted})
 
     def _done(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         try:
@@ -102,7 +114,7 @@ class SideLane:
 
 def _threads() -> int:
     """As many as torch would take: OMP_NUM_THREADS, or the cores that this process may use."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    wanted = os.environ.get(THREADS, "")
     return int(wanted) if wanted.isdecimal() else _cores()
 
 
@@ -114,7 +126,7 @@ def _work(connection: Connection, modules: Sequence[str], threads: int) -> None:
     """Answers (function, arguments) with (value, error) until the other side closes; ends with the process that began
     it, however that ended: Ctrl-C, which both are told, is the other's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when numpy and torch load, so set before
+    os.environ[THREADS] = str(threads)  # read when numpy and torch load, so set before
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for module in modules:
         import_module(module)

@@ -1,4 +1,4 @@
-"""The models of a run trained in two processes: this one takes them from the front, the one beside from the back."""
+"""The models of a run trained in two processes, each of which takes the next when it is free, the longest first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def train_in_two(
 ) -> None:
     """Leaves finished folders, which the train job takes up. Raises what training raises, in either process."""
     names = names_ahead(config, out)
-    beside = {name: lane.submit(make_ahead, config, out, [name], seed, parent) for name in reversed(names)}
+    beside = {name: lane.submit(make_ahead, config, out, [name], seed, parent) for name in names}
     for name in names:
         if beside[name].cancel():
             make_ahead(config, out, [name], seed, parent, on_progress)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.boosted_trees import LISTED, available, fit_and_predict, frequent_values, raw_columns
@@ -35,3 +36,18 @@ def test_lists_are_their_length_and_their_most_frequent_values(item_world: Any, 
     np.testing.assert_array_equal(table[:, 6], (history > 0).sum(axis=1))
     np.testing.assert_array_equal(table[:, -10], (tags == frequent["tags"][0]).any(axis=1))
     assert max(categories) < 6
+
+
+def test_the_trees_do_not_hang_on_the_threads(item_world: Any, spec: FeatureSpec) -> None:
+    frequent = frequent_values(item_world.train, spec)
+    (train, categories), (test, _) = (raw_columns(part, spec, frequent)
+                                      for part in (item_world.train, item_world.validation))
+    pairs = (train, item_world.train.column("_label")), (test, item_world.validation.column("_label"))
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(fit_and_predict(*pairs, test, categories, seed=0)[0])
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(found[0], found[1])

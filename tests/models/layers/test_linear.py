@@ -14,6 +14,12 @@ from models.layers.linear import LARGE, Linear, available, linear
 ROWS, INPUTS, OUTPUTS = 256, 96, 64
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor that is not Intel's, whatever this is."""
+    monkeypatch.setattr(lib, "intel", lambda: False)
+
+
 @pytest.fixture
 def without_onednn() -> Iterator[None]:
     before = bool(torch.backends.mkldnn.enabled)
@@ -52,6 +58,14 @@ def test_gradients_that_nobody_wants_are_not_made() -> None:
 def test_without_onednn_it_is_torch_s_own_product() -> None:
     parts = _problem()
     assert not available()
+    assert torch.equal(linear(*parts), F.linear(*parts))
+
+
+def test_on_a_processor_of_intel_s_it_is_torch_s_own_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lib, "intel", lambda: True)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    assert not available()
+    parts = _problem()
     assert torch.equal(linear(*parts), F.linear(*parts))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from contracts.errors import ConfigError, RequestError, SluiceError
 from sluice.run.side_lane import SideLane, portable
@@ -32,6 +33,22 @@ def test_from_the_first_piece_on_threads_are_shared_and_given_back(monkeypatch: 
         assert lane.submit(torch.get_num_threads).result() == 2
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == before
+
+
+def test_numpy_s_products_have_half_of_the_threads_as_well(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+
+    def blas() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpool_limits(4, "blas"):
+        before = blas()
+        with SideLane() as lane:
+            lane.submit(os.getpid)
+            assert blas() == {2}
+            assert os.environ["OMP_NUM_THREADS"] == "2"
+        assert blas() == before
+        assert os.environ["OMP_NUM_THREADS"] == "4"
 
 
 def test_a_piece_that_fails_raises_what_it_raised_and_the_next_goes_on():
