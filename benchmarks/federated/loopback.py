@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -75,7 +76,8 @@ def _output(home: Path, command: list[str], seconds: float) -> str:
     done = subprocess.run(command, env=environment(home), cwd=ROOT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=seconds, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command[:3])} ended with {done.returncode}:\n{done.stdout}")
+        said = f"{Path(command[0]).name} {' '.join(command[1:3])} ended with {done.returncode}"
+        raise RuntimeError(f"{said}:\n{done.stdout}")
     return done.stdout
 
 
@@ -104,14 +106,26 @@ def wait_for_port(port: int, log: Path, seconds: float = 60) -> None:
     raise TimeoutError(f"nothing listens on {port}: {log.read_text()}")
 
 
-def wait_for_file(path: Path, seconds: float, logs: Path) -> None:
-    """Raises TimeoutError with the ends of the logs in that folder."""
+def wait_for_file(path: Path, seconds: float, home: Path) -> None:
+    """Raises RuntimeError with the run's own log when the last run has ended without the file, TimeoutError with the
+    ends of all logs in `home` when it still runs."""
     end = time.monotonic() + seconds
     while not path.exists():
+        ended = _ended_run(home)
+        if ended and not path.exists():
+            raise RuntimeError(f"the run ended without {path}:\n{flwr(home, 'log', ended, NAME, '--show')[-6000:]}")
         if time.monotonic() > end:
-            texts = "\n".join(f"--- {log.name}\n{log.read_text()[-3000:]}" for log in sorted(logs.glob("*.log")))
+            texts = "\n".join(f"--- {log.name}\n{log.read_text()[-3000:]}" for log in sorted(home.glob("*.log")))
             raise TimeoutError(f"{path} was not written in {seconds} s\n{texts}")
         time.sleep(0.5)
+
+
+def _ended_run(home: Path) -> str:
+    """The last run's id, when the SuperLink has none at work; else nothing."""
+    log = home / "superlink.log"
+    text = log.read_text() if log.exists() else ""
+    made, ended = (re.findall(words, text) for words in (r"Created run (\d+)", r"Finished task \d+ of run (\d+)"))
+    return made[-1] if made and set(made) == set(ended) else ""
 
 
 def write_certificate(folder: Path) -> None:

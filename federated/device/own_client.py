@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,11 +36,21 @@ def client_of(setup: PublicSetup, folder: Path, number: int) -> RoundClient:
 
 
 class OwnClients:
-    """Clients that one process plays, each read once: while this lives it does not look at their files again."""
+    """Clients that one process plays, each read once: while this lives it does not look at their files again. A copy
+    that goes to another process becomes that one's own; all copies that come there are one."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self._name = name or uuid.uuid4().hex
         self._setup = lru_cache(maxsize=SETTINGS)(public_setup)
         self.of = lru_cache(maxsize=CLIENTS)(self._of)
 
+    def __reduce__(self) -> tuple[Callable[[str], OwnClients], tuple[str]]:
+        return _of_this_process, (self._name,)
+
     def _of(self, folder: Path, setting: str, number: int) -> RoundClient:
         return client_of(self._setup(folder, setting), folder, number)
+
+
+@lru_cache(maxsize=1)
+def _of_this_process(name: str) -> OwnClients:
+    return OwnClients(name)

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.federated.loopback import (
     flwr,
     free_port,
+    name_superlink,
     process,
     wait_for_file,
     wait_for_port,
@@ -57,3 +58,15 @@ def test_a_nodes_keys_are_a_pair_as_openssh_writes_them(tmp_path):
     private, public = write_node_key(tmp_path, "node0")
     assert private.read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
     assert public.read_text().startswith("ecdsa-sha2-nistp384 ")
+
+
+def test_a_run_that_ended_without_the_file_is_not_waited_for(tmp_path):
+    """What the run says is asked of the SuperLink."""
+    (tmp_path / "superlink.log").write_text("Created run 11\nFinished task 5 of run 11\nCreated run 12\n")
+    with pytest.raises(TimeoutError):
+        wait_for_file(tmp_path / "summary.json", 0.0, tmp_path)
+    with (tmp_path / "superlink.log").open("a") as log:
+        log.write("Finished task 6 of run 12\n")
+    name_superlink(tmp_path, free_port(), "insecure = true")
+    with pytest.raises(RuntimeError, match="flwr log 12 ended with"):
+        wait_for_file(tmp_path / "summary.json", 60.0, tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 import torch
 
@@ -44,3 +46,12 @@ def test_who_plays_them_all_reads_each_once_and_the_next_reads_anew(folder):
     assert first.of(folder, "cpp2", 5) is before
     assert OwnClients().of(folder, "cpp2", 5).trainer.samples() == 2 < before.trainer.samples()
     client_files.write_client(folder, 5, rows)
+
+
+def test_copies_that_come_to_a_process_are_one_and_those_of_another_run_are_not():
+    """Flower's simulation sends the app to its processes with each message."""
+    first, second = OwnClients(), OwnClients()
+    there = pickle.loads(pickle.dumps(first))
+    assert pickle.loads(pickle.dumps(first)) is there
+    assert pickle.loads(pickle.dumps(there)) is there
+    assert pickle.loads(pickle.dumps(second)) is not there
