@@ -27,7 +27,7 @@ class Change:
     @property
     def number(self) -> float:
         """Of a bid or a stock."""
-        return float(json.loads(self.value))
+        return float(self.value)
 
     @property
     def withdraws(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from serving.bundle.filter_column import MISSING, FilterColumn
 from serving.bundle.item_set import ItemSet
+from serving.catalogue.changing_set import ChangingSet
 
 NOT_CHANGED = -2
 
@@ -28,7 +29,7 @@ class ChangingFilter:
         self._stored, self._size = stored, size
         self._codes: dict[str, int] = {}
         self._texts: list[str] = []
-        self._own, self._others = np.full(size, NOT_CHANGED, dtype=np.int32), np.ones(size, dtype=bool)
+        self._own, self._others = np.full(size, NOT_CHANGED, dtype=np.int32), ChangingSet(np.ones(size, dtype=bool))
         self._unseen, self._rows, self._is_new = list[int](), np.empty(0, dtype=np.int64), False
         self._changed = self._taken()
 
@@ -36,7 +37,7 @@ class ChangingFilter:
         """None where the item has no value."""
         if self._own[row] == NOT_CHANGED:
             self._unseen.append(row)
-        self._own[row], self._others[row], self._is_new = self._code(value), False, True
+        self._own[row], self._is_new = self._code(value), True
 
     def stored_value(self, row: int) -> str | None:
         """Of a row of the bundle."""
@@ -54,7 +55,9 @@ class ChangingFilter:
 
     def publish(self) -> None:
         if self._is_new:
-            self._rows, self._unseen = np.concatenate([self._rows, np.array(self._unseen, dtype=np.int64)]), []
+            new, self._unseen = np.array(self._unseen, dtype=np.int64), []
+            self._rows = np.concatenate([self._rows, new])
+            self._others.put(new, False)
             self._changed, self._is_new = self._taken(), False
 
     def items(self, wanted: Sequence[str]) -> ItemSet:
@@ -69,7 +72,7 @@ class ChangingFilter:
         return ItemSet(bits, self._size)
 
     def _taken(self) -> _Changed:
-        return _Changed(self._rows, self._own[self._rows], ItemSet.of(self._others))
+        return _Changed(self._rows, self._own[self._rows], self._others.taken())
 
     def _code(self, value: str | None) -> int:
         if value is None:

@@ -15,7 +15,6 @@ import math
 import threading
 from collections import deque
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import faiss
@@ -23,15 +22,15 @@ import numpy as np
 
 from serving.bundle import item_index
 from serving.bundle.best_first import best_first
-from serving.bundle.item_index import EXACT_BELOW_PASS_RATE, MAX_LISTS_READ, Hits, ItemIndex
+from serving.bundle.item_index import MAX_LISTS_READ, NO_HITS, Hits, ItemIndex
 from serving.bundle.item_set import ItemSet
+from serving.catalogue.changing_set import ChangingSet
 
 MERGE_AT = 4096  # latest items
 MOST_LATEST = 65_536
 SCORED_AT_ONCE = 16_384
 LISTS_OVER_BASE = 2
 QUERIES = 16  # of the latest, to measure recall with
-NONE = Hits(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64))
 
 
 class OpenParts(NamedTuple):
@@ -45,30 +44,24 @@ class OpenParts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """`shown`: items that may be; `in_base`, `in_merged`: those whose vector is the one that the index holds; `rows`
-    [L] of the latest, -1 where a later one of the same item follows; `vectors` [L, d]; `base` items have the base."""
+    """`shown`: items that may be; `in_base`, `in_merged`: those whose vector is the one that the index holds; `whole`:
+    where the shown ones lie; `rows` [L] of the latest, -1 where a later one of the same item follows; `vectors` [L, d];
+    `base` items have the base."""
 
     base: int
     shown: ItemSet
     in_base: ItemSet
     in_merged: ItemSet
     merged: Any
+    whole: OpenParts
     rows: np.ndarray
     vectors: np.ndarray
 
-    @cached_property
-    def whole(self) -> OpenParts:
-        """Without a filter."""
-        return self._parts(self.shown)
-
     def parts(self, allowed: ItemSet | None) -> OpenParts:
         """Where the shown items lie that are `allowed`; None: all of them."""
-        return self.whole if allowed is None or allowed is self.shown else self._parts(allowed & self.shown)
-
-    def _parts(self, open_: ItemSet) -> OpenParts:
-        found = OpenParts(open_, (open_ & self.in_base).cut(self.base), open_ & self.in_merged)
-        _ = [part.count for part in found]  # kept: counted once, and not by every request
-        return found
+        if allowed is None or allowed is self.shown:
+            return self.whole
+        return _parts(allowed & self.shown, self.in_base, self.in_merged, self.base)
 
 
 class ChangingIndex:
@@ -78,14 +71,16 @@ class ChangingIndex:
         count, size = len(base), len(vectors)
         self.base, self.vectors, self.merges = base, vectors, 0
         self._codes = item_codes(base)
-        self._shown, self._in_base, self._in_merged = (np.zeros(size, dtype=bool) for _ in range(3))
-        self._shown[:count] = self._in_base[:count] = True
+        known = np.arange(size) < count
+        self._shown, self._in_base = ChangingSet(known), ChangingSet(known)
+        self._in_merged = ChangingSet(np.zeros(size, dtype=bool))
         self._merged = _like(base)
         self._begun, self._count = 0, 0  # of all latest ever: how many were merged away, how many of the rest there are
         self._rows, self._latest = _latest_room(vectors.shape[1])
         self._slots = np.full(size, -1, dtype=np.int64)
         self._lock, self._merging = threading.Lock(), threading.Lock()
         self.asked: deque[np.ndarray] = deque(maxlen=QUERIES)
+        self._sets: tuple[ItemSet, ItemSet, ItemSet] | None = None
         self.snapshot = self._taken()
 
     @property
@@ -93,7 +88,7 @@ class ChangingIndex:
         return len(self.snapshot.rows)
 
     def show(self, rows: np.ndarray, shown: np.ndarray) -> None:
-        self._shown[rows] = shown
+        self._shown.put(rows, shown)
 
     def put(self, rows: np.ndarray) -> None:
         """Items whose vectors are other ones now."""
@@ -104,7 +99,7 @@ class ChangingIndex:
         """One dimension of items' vectors."""
         with self._lock:
             self.vectors[rows, column] = values
-            based = self._in_base[rows]
+            based = self._in_base.members[rows]
             written = self._codes.write(rows[based], column, self.vectors[rows[based]])
             self._put(np.concatenate([rows[~based], rows[based][~written]]))
 
@@ -121,9 +116,9 @@ class ChangingIndex:
     def _merge(self) -> None:
         with self._lock:
             count, rows = self._count, self._rows[: self._count].copy()
-            vectors, kept = self._latest, self._in_merged.copy()
+            vectors, kept = self._latest, self._in_merged.taken()
         grown = faiss.clone_index(self._merged)
-        grown.remove_ids(faiss.IDSelectorNot(faiss.IDSelectorBitmap(ItemSet.of(kept).bits)))  # type: ignore[arg-type, call-arg]
+        grown.remove_ids(faiss.IDSelectorNot(faiss.IDSelectorBitmap(kept.bits)))  # type: ignore[arg-type, call-arg]
         living = rows >= 0
         grown.add_with_ids(np.ascontiguousarray(vectors[:count][living]), rows[living])
         with self._lock:
@@ -137,10 +132,10 @@ class ChangingIndex:
         open_ = now.parts(allowed)
         k = min(k, open_.all.count)
         if k == 0:
-            return NONE
-        if open_.all.count < EXACT_BELOW_PASS_RATE * now.shown.count:
+            return NO_HITS
+        if open_.all is not now.whole.all and open_.all.count <= self.base.exact_up_to:
             return item_index.exact_search(self.vectors, query, k, open_.all.rows())
-        parts = [item_index.search(self.base, query, k, open_.base),
+        parts = [item_index.search_index(self.base, query, k, open_.base),
                  self._of_merged(now, query, k, open_.merged), _of_latest(now, query, k, open_.all)]
         scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
         best = best_first(scores, rows, k)
@@ -159,7 +154,7 @@ class ChangingIndex:
 
     def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         if not wanted.count:
-            return NONE
+            return NO_HITS
         bounds: dict[str, Any] = {"sel": faiss.IDSelectorBitmap(wanted.bits)}  # type: ignore[arg-type, call-arg]
         if not self.base.exact:
             bounds["nprobe"] = self._lists_read(wanted.count / now.merged.ntotal)
@@ -185,7 +180,8 @@ class ChangingIndex:
         end = self._count + len(rows)
         self._rows[self._count : end], self._latest[self._count : end] = rows, self.vectors[rows]
         self._slots[rows] = np.arange(self._count, end) + self._begun
-        self._in_base[rows] = self._in_merged[rows] = False
+        self._in_base.put(rows, False)
+        self._in_merged.put(rows, False)
         self._count = end
 
     @property
@@ -196,7 +192,7 @@ class ChangingIndex:
     def _move(self, count: int, grown: Any) -> None:
         """The first `count` of the latest are in `grown`; those that changed meanwhile stay out of its sight."""
         moved = self._rows[:count][self._rows[:count] >= 0]
-        self._in_merged[moved] = True
+        self._in_merged.put(moved, True)
         rows, latest = _latest_room(self.vectors.shape[1])
         rest = self._count - count
         rows[:rest], latest[:rest] = self._rows[count : self._count], self._latest[count : self._count]
@@ -204,16 +200,24 @@ class ChangingIndex:
         self._merged, self.merges = grown, self.merges + 1
 
     def _taken(self) -> Snapshot:
-        taken = Snapshot(base=len(self.base), shown=ItemSet.of(self._shown), in_base=ItemSet.of(self._in_base),
-                         in_merged=ItemSet.of(self._in_merged), merged=self._merged,
-                         rows=self._rows[: self._count].copy(), vectors=self._latest[: self._count])
-        _ = taken.whole  # made here, and not by the first request
-        return taken
+        """Its sets are those of the one before where nothing was put."""
+        sets = self._shown.taken(), self._in_base.taken(), self._in_merged.taken()
+        if sets != self._sets:
+            self._sets, self._whole = sets, _parts(*sets, len(self.base))  # made here, and not by the first request
+        return Snapshot(base=len(self.base), shown=sets[0], in_base=sets[1], in_merged=sets[2], whole=self._whole,
+                        merged=self._merged, rows=self._rows[: self._count].copy(),
+                        vectors=self._latest[: self._count])
+
+
+def _parts(open_: ItemSet, in_base: ItemSet, in_merged: ItemSet, base: int) -> OpenParts:
+    found = OpenParts(open_, (open_ & in_base).cut(base), open_ & in_merged)
+    _ = [part.count for part in found]  # kept: counted once, and not by every request
+    return found
 
 
 def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
     if not len(now.rows):
-        return NONE
+        return NO_HITS
     found = np.flatnonzero((now.rows >= 0) & open_.contains(now.rows))
     scores = (now.vectors @ query)[found]
     best = best_first(scores, now.rows[found], k)

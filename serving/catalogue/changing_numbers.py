@@ -9,6 +9,7 @@ import numpy as np
 from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import Numbers
 from serving.bundle.number_column import BY_ROWS, bounds, scanned
+from serving.catalogue.changing_set import ChangingSet
 
 
 class _Changed(NamedTuple):
@@ -24,19 +25,19 @@ class ChangingNumbers:
 
     def __init__(self, stored: Numbers, values: np.ndarray) -> None:
         self._stored, self.values = stored, values
-        self._others, self._unseen = np.ones(len(values), dtype=bool), list[np.ndarray]()
-        self._changed = _Changed(np.empty(0, dtype=np.int64), ItemSet.of(self._others))
+        self._others, self._unseen = ChangingSet(np.ones(len(values), dtype=bool)), list[np.ndarray]()
+        self._changed = _Changed(np.empty(0, dtype=np.int64), self._others.taken())
 
     def put(self, rows: np.ndarray) -> None:
-        new = np.unique(rows[self._others[rows]])
+        new = np.unique(rows[self._others.members[rows]])
         if len(new):
-            self._others[new] = False
+            self._others.put(new, False)
             self._unseen.append(new)
 
     def publish(self) -> None:
         if self._unseen:
             rows, self._unseen = np.concatenate([self._changed.rows, *self._unseen]), []
-            self._changed = _Changed(rows, ItemSet.of(self._others))
+            self._changed = _Changed(rows, self._others.taken())
 
     def within(self, least: float, most: float) -> ItemSet:
         """Items whose number lies within, bounds included."""

@@ -22,6 +22,8 @@ from serving.catalogue.fresh_bundle import FreshBundle
 
 POLL_SECONDS = 0.05
 AT_ONCE = 5000  # changes
+SLICE, REST_SECONDS = 16, 0.002  # a millisecond of work, or three for items that are described
+UNHURRIED = 500  # changes
 RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
 MERGE_PRIORITY = 10  # Linux's nice value
 LATEST = 10_000  # of which the delay is known
@@ -109,6 +111,16 @@ class Follower:
             self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT))
             self._measured = time.monotonic()
 
+    def _show(self, changes: Sequence[Change]) -> None:
+        """A few at a time, with rests in which requests have the interpreter, unless many wait."""
+        pause = REST_SECONDS if len(changes) <= UNHURRIED else 0.0
+        size = SLICE if pause else len(changes)
+        for start in range(0, len(changes), size):
+            if start:
+                self._stopping.wait(pause)
+            self._fresh.write(changes[start : start + size])
+        self._fresh.publish()
+
     def _step(self) -> bool:
         """Whether there may be more."""
         asked = time.monotonic()
@@ -116,7 +128,7 @@ class Follower:
         if not found:
             self._current = asked
             return False
-        self._fresh.apply([change for _, change in found])
+        self._show([change for _, change in found])
         self.applied = found[-1][0]
         now = time.time()
         self._delays.extend(now - change.arrived / 1e6 for _, change in found)

@@ -90,6 +90,11 @@ class FreshBundle:
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Requests that begin after this see all of them."""
+        self.write(changes)
+        self.publish()
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """As the next `publish` shows them."""
         while self.index.free < 2 * len(changes):
             self.index.merge()
         described = [change for change in changes if change.kind == "item" and not change.withdraws]
@@ -98,6 +103,8 @@ class FreshBundle:
         self._return([change.item for change in described])
         self._set_bids([change for change in changes if change.kind == "bid" and not self._knows_better(change)])
         self._set_stock({change.item: change.number for change in changes if change.kind == "stock"})
+
+    def publish(self) -> None:
         for column in self._filters.values():
             column.publish()
         for numbers in self._numbers.values():

@@ -50,3 +50,13 @@ def test_items_equal_passing(values: list[str | None], wanted: list[str]) -> Non
     asked = [*wanted, *[value for value in values[:3] if value is not None]]
     for _ in range(2):  # a kept set is the same
         assert column.items(asked).rows().tolist() == np.flatnonzero(column.passing(asked)).tolist()
+
+
+@pytest.mark.parametrize("asked", [9, 40, 90])
+def test_values_of_few_and_of_many_items(asked: int) -> None:
+    """Nine of a hundred values have fewer than an eighth of the items, forty have more."""
+    draw = np.random.default_rng(2)
+    values = [None if number == 100 else f"v{number}" for number in draw.integers(0, 101, 3000).tolist()]
+    wanted = [f"v{number}" for number in range(asked)]
+    np.testing.assert_array_equal(from_raw(values, "brand").items(wanted).rows(),
+                                  np.flatnonzero([value in wanted for value in values]))

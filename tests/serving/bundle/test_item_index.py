@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -84,14 +86,55 @@ def test_recall_counts_twins_as_found() -> None:
 @pytest.mark.parametrize("rate", [0.5, 0.2, 0.06])
 def test_filter_is_kept(flat: item_index.ItemIndex, ivf: item_index.ItemIndex, rate: float) -> None:
     allowed = np.random.default_rng(4).random(len(VECTORS)) < rate
-    found = []
+    searched = replace(ivf, max_codes=150)  # by its lists, which one in twenty already fills
     for query in VECTORS[:20]:
         expected = brute_force(VECTORS, query, 50, allowed)
-        assert set(item_index.search(flat, query, 50, ItemSet.of(allowed)).rows.tolist()) == expected
-        rows = item_index.search(ivf, query, 50, ItemSet.of(allowed)).rows
+        for exact in (flat, ivf):
+            assert set(item_index.search(exact, query, 50, ItemSet.of(allowed)).rows.tolist()) == expected
+        rows = item_index.search(searched, query, 50, ItemSet.of(allowed)).rows
         assert allowed[rows].all()
-        found.append(len(expected & set(rows.tolist())) / 50)
-    assert np.mean(found) > 0.9
+        assert len(rows) == 50
+
+
+STATISTICS: Any = faiss.cvar
+BROAD, ASKED, AT = clustered(20_000, 16, 5), clustered(40, 16, 6), 20
+SELECTED = {
+    "anything": lambda rate: np.random.default_rng(4).random(len(BROAD)) < rate,
+    "one side": lambda rate: BROAD[:, 0] <= np.quantile(BROAD[:, 0], rate),
+}
+
+
+@pytest.fixture(scope="module")
+def broad() -> item_index.ItemIndex:
+    return item_index.build(BROAD, Retrieve(flat_below=100, max_codes=400))
+
+
+@pytest.mark.parametrize("kind", SELECTED)
+@pytest.mark.parametrize("rate", [0.5, 0.2, 0.1, 0.06])
+def test_a_broad_filter_keeps_the_recall_of_none(broad: item_index.ItemIndex, rate: float, kind: str) -> None:
+    """And reads no more than it says, but for the end of one list."""
+    allowed = ItemSet.of(SELECTED[kind](rate))
+    assert allowed.count > broad.exact_up_to
+    found, seen = [], STATISTICS.indexIVF_stats
+    for query in ASKED:
+        limit = item_index.exact_search(BROAD, query, AT, allowed.rows()).scores[-1]
+        seen.reset()
+        rows = item_index.search(broad, query, AT, allowed).rows
+        assert seen.ndis <= 400 * rate**0.3 + 40
+        found.append(np.count_nonzero(BROAD[rows] @ query >= limit - 1e-5) / AT)
+    assert np.mean(found) >= item_index.recall(broad, ASKED, AT).mean - 0.02
+
+
+def test_a_filter_of_few_is_exact_up_to_a_number(broad: item_index.ItemIndex) -> None:
+    rows = np.random.default_rng(4).permutation(len(BROAD))
+    for count, exact in ((broad.exact_up_to, True), (broad.exact_up_to + 1, False)):
+        STATISTICS.indexIVF_stats.reset()
+        assert len(item_index.search(broad, BROAD[0], AT, _of(rows[:count])).rows) == AT
+        assert (STATISTICS.indexIVF_stats.ndis == 0) == exact
+
+
+def _of(rows: np.ndarray) -> ItemSet:
+    return ItemSet.of(np.isin(np.arange(len(BROAD)), rows))
 
 
 def test_tiny_pass_rate_is_exact(ivf: item_index.ItemIndex) -> None:

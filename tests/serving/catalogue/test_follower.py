@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_a_failure_is_told_and_passes(
     fresh = FreshBundle(loaded, bundle_folder)
     with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
         with monkeypatch.context() as patch:
-            patch.setattr(fresh, "apply", lambda changes: dict[str, int]()["x" * 10_000])
+            patch.setattr(fresh, "write", lambda changes: dict[str, int]()["x" * 10_000])
             follower.start()
             store.record([withdrawal("i05")])
             until(lambda: "KeyError" in follower.failure)
@@ -74,3 +74,27 @@ def test_a_merge_that_fails_is_told_and_tried_again(
         follower.start()
         until(lambda: fresh.index.merges == 1)
     assert caplog.text.count("changes of items are not merged") == 1
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(40, [16, 16, 8]), (following.UNHURRIED + 1, [following.UNHURRIED + 1])])
+def test_few_changes_are_written_in_turns_and_shown_at_once(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int,
+    sizes: list[int],
+) -> None:
+    """Many are not, which are to be shown in time."""
+    fresh, written, hidden = FreshBundle(loaded, bundle_folder), list[int](), list[int]()
+    write = fresh.write
+
+    def noted(changes: Sequence[Change]) -> None:
+        write(changes)
+        written.append(len(changes))
+        hidden.append(fresh.hidden_items)
+
+    monkeypatch.setattr(fresh, "write", noted)
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+        gone = [loaded.items.key(row) for row in range(3)]
+        store.record([withdrawal(item) for item in [*gone, *(f"unknown{n}" for n in range(count - 3))]])
+        follower.catch_up()
+    assert written == sizes
+    assert hidden == [0] * len(sizes)
+    assert fresh.hidden_items == 3
