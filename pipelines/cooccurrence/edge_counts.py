@@ -32,7 +32,7 @@ from pipelines.cooccurrence.graph_relations import Pair, informative_relations, 
 from pipelines.encoding.encode_examples import with_ids
 from pipelines.encoding.training_window import statistics_rows
 from pipelines.engine.content_hash import content_hash
-from pipelines.engine.day_partitions import rows_in, write_whole
+from pipelines.engine.day_partitions import read_table, rows_in, write_whole
 from pipelines.engine.step import step
 
 MILLION = 1_000_000
@@ -151,7 +151,7 @@ def with_rates(edges: DataFrame, smoothing: float) -> DataFrame:
 
 def _store(frame: DataFrame, folder: Path) -> StoredTable:
     write_whole(frame, folder)
-    written = frame.sparkSession.read.parquet(str(folder))
+    written = read_table(frame.sparkSession, folder)
     return StoredTable(rows=rows_in(folder), content_hash=content_hash(written))
 
 

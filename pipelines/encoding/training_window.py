@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.windows import read_timed
-from pipelines.engine.day_partitions import days_in, groups_of, read_days, rows_in
+from pipelines.engine.day_partitions import days_in, groups_of, read_days, read_table, rows_in
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.prior_rate import statistics_window
 from pipelines.windows import windows
@@ -30,11 +30,7 @@ def windowed(spark: SparkSession, config: Config, out: Artifacts, days: Sequence
 
     A table without times has windows by hash, and every label is known from the start.
     """
-    if days:
-        features = read_days(spark, out.features, days)
-    else:
-        features = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features))
-        features = features.withColumn(DAY, F.col(DAY).cast("string"))
+    features = read_days(spark, out.features, days) if days else read_table(spark, out.features)
     if config.log.event_time is None:
         return HashedWindows.read(out.windows).assign(features)
     resolved = read_timed(out.windows)

@@ -96,13 +96,24 @@ def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFra
 
 def read_places(spark: SparkSession, places: Sequence[Path]) -> DataFrame:
     """The rows of these folders of one table, one at least with files, as those have them: without `day`."""
+    return _parquet(spark, _declared(places), *places)
+
+
+def read_table(spark: SparkSession, folder: Path) -> DataFrame:
+    """All rows of a table with days, and their `day`, or of one without. Its columns are taken from the files, for
+    which Apache Spark would run a job. Raises DataError where the days' columns do not go together.
+    """
+    days = [folder / f"{DAY}={day}" for day in days_in(folder)]
+    return _parquet(spark, _declared(days).add(DAY, "string") if days else _declared([folder]), folder)
+
+
+def _declared(places: Sequence[Path]) -> StructType:
     schemas = [schema for schema in map(_schema, places) if schema is not None]
     try:
-        declared = from_arrow_schema(pa.unify_schemas(schemas))
+        return from_arrow_schema(pa.unify_schemas(schemas))
     except pa.ArrowException as error:
         folder = places[0].parent
         raise DataError(f"the days of {folder} differ in a column's type ({error}); run again without --day") from None
-    return _parquet(spark, declared, *places)
 
 
 def rows_in(folder: Path) -> int:

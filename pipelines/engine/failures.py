@@ -88,9 +88,9 @@ def out_of_memory(error: Exception) -> SluiceError | None:
     """
     if _WORKER_MEMORY.search(str(error)):
         return SluiceError(
-            "a Python worker has not enough memory for the rows of its task; lower features.max_key_rows, raise "
-            "spark.sql.shuffle.partitions, or give workers more (spark.executor.pyspark.memory, or what the cluster's "
-            "manager allows; docs/how-to/clusters.md)")
+            "a Python worker has not enough memory for the rows of its task; lower features.max_key_rows or "
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes, raise spark.sql.shuffle.partitions, or give workers more "
+            "(spark.executor.pyspark.memory, or what the cluster's manager allows; docs/how-to/clusters.md)")
     if _NO_MEMORY not in str(error):
         return None
     return SluiceError(

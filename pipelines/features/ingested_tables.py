@@ -13,9 +13,9 @@ from datetime import date, timedelta
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import DAY, ITEM, LABEL, USER, Artifacts
+from contracts.artifacts import ITEM, LABEL, USER, Artifacts
 from contracts.config.config import Config
-from pipelines.engine.day_partitions import days_in, read_days
+from pipelines.engine.day_partitions import days_in, read_days, read_table
 from pipelines.features.source_columns import RESERVED, Located, SourceColumns, joined
 from pipelines.windows.publish_clock import with_times
 
@@ -77,13 +77,12 @@ def read_tables(
 
     kept   what counters count and sequences list is known already
     """
-    users = spark.read.parquet(str(out.users)) if config.users else None
-    items = spark.read.parquet(str(out.items)) if config.items else None
+    users = read_table(spark, out.users) if config.users else None
+    items = read_table(spark, out.items) if config.items else None
     if days:
         events = read_days(spark, out.events, days) if kept else _events_for(spark, config, out, days)
         return Tables(events, users, items)
-    events = spark.read.parquet(str(out.events))
-    return Tables(events.withColumn(DAY, F.col(DAY).cast("string")), users, items)
+    return Tables(read_table(spark, out.events), users, items)
 
 
 def _events_for(spark: SparkSession, config: Config, out: Artifacts, days: Sequence[str]) -> DataFrame:

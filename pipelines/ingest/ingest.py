@@ -21,7 +21,7 @@ from contracts.config.log import Clicks, Source, Table
 from contracts.errors import ConfigError, DataError
 from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
-from pipelines.engine.day_partitions import publish, stage
+from pipelines.engine.day_partitions import publish, read_table, stage
 from pipelines.engine.failures import explained
 from pipelines.engine.step import check_columns
 from pipelines.engine.text_files import CORRUPT
@@ -138,7 +138,7 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
 
 def _checked_days(run: IngestRun, staging: Path, counts: quarantine.Counts, duplicates: int) -> dict[str, DayEvents]:
     """The events as staged. Raises when rows are unaccounted for or there is nothing to learn from."""
-    staged = run.spark.read.parquet(str(staging)) if any(staging.glob(f"{DAY}=*")) else None
+    staged = read_table(run.spark, staging) if any(staging.glob(f"{DAY}=*")) else None
     figures = {} if staged is None else figures_of_days(staged, run.config)
     check_accounted(counts.rows, sum(day.events for day in figures.values()), duplicates, counts.bad,
                     run.out.quarantine)

@@ -31,7 +31,7 @@ from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed, windowed_parts
-from pipelines.engine.day_partitions import rows_in
+from pipelines.engine.day_partitions import read_table, rows_in
 from pipelines.engine.session import beside, session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
@@ -150,10 +150,10 @@ def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, t
     """Writes the windows; returns [start, end) of each, or its rows where the log has no times."""
     if config.log.event_time is None:
         hashed = HashedWindows.of(config)
-        counted = hashed.count(spark.read.parquet(str(out.events)))
+        counted = hashed.count(read_table(spark, out.events))
         hashed.write(out.windows)
         return counted
-    resolved = windows.resolve(spark.read.parquet(str(out.events)), config)
+    resolved = windows.resolve(read_table(spark, out.events), config)
     TimedWindows(spans=resolved).write(out.windows)
     return {name: (start.isoformat(), end.isoformat()) for name, (start, end) in resolved.items()}
 

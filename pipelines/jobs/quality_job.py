@@ -21,6 +21,7 @@ from contracts.features.found_crosses import add_found_crosses
 from contracts.summaries import summary
 from contracts.summaries.quality import Finding, QualitySummary
 from pipelines.engine.content_hash import content_hash
+from pipelines.engine.day_partitions import read_table
 from pipelines.engine.session import session
 from pipelines.jobs.feature_job import OnPart
 from pipelines.quality.day_profile import DayProfile, profile
@@ -86,7 +87,7 @@ def _profiled(
     spark: SparkSession, config: Config, out: Artifacts, day: str, on_progress: OnPart | None
 ) -> DayProfile:
     """The kept profile where the day has not changed since, else a new one."""
-    frame = spark.read.option("pathGlobFilter", "*.parquet").parquet(str(out.features / f"{DAY}={day}"))
+    frame = read_table(spark, out.features / f"{DAY}={day}")
     features = {name: field.kind for field in config.fields for name in field.features() if name in frame.columns}
     kept, now = _kept(out, day), content_hash(frame)
     if kept and kept.content_hash == now:

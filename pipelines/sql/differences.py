@@ -39,6 +39,7 @@ def _first_of(*rewrites: Callable[[Arguments], str | None]) -> Callable[[Argumen
     return lambda arguments: next((text for rewrite in rewrites if (text := rewrite(arguments)) is not None), None)
 
 
+_THERE = "filter({0}, _element -> _element IS NOT NULL)"
 # name -> the call's new text, None: as it is.
 REWRITTEN: dict[str, Callable[[Arguments], str | None]] = {
     "weekday": _of(1, "pmod(dayofweek({0}) + 5, 7)"),
@@ -52,6 +53,9 @@ REWRITTEN: dict[str, Callable[[Arguments], str | None]] = {
     "nullif": _of(2, "CASE WHEN ({0}) = ({1}) THEN null ELSE ({0}) END"),
     "timestamp_seconds": _of(1, "timestamp_micros(CAST(({0}) * 1000000L AS BIGINT))"),
     "array_contains": lambda arguments: _negated_nulls(*arguments) if len(arguments) == 2 else None,
+    "array_sort": _of(1, f"concat(sort_array({_THERE}), filter({{0}}, _element -> _element IS NULL))"),  # nulls within
+    "array_min": _of(1, f"try_element_at(sort_array({_THERE}), 1)"),
+    "array_max": _of(1, f"try_element_at(sort_array({_THERE}), -1)"),
     "arrays_overlap": _of(2, "CASE WHEN ({0}) IS NULL OR ({1}) IS NULL THEN CAST(null AS BOOLEAN) "
                              "WHEN size({0}) = 0 OR size({1}) = 0 THEN false ELSE arrays_overlap({0}, {1}) END"),
     "cast": _as_date("CAST"),

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,20 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ROWS, DAYS, SKEW = 20_000, 10, 0.3
+from contracts.config.config import Config
+
+ROWS, DAYS, SKEW = 6_000, 10, 0.3
 START = datetime(2026, 1, 5, tzinfo=UTC)
 REFUSED = ("sluice: log (s3a://bucket/log.parquet): this Apache Spark has no reader of such addresses; add its package "
            "to spark.settings (docs/how-to/clusters.md), or read with the embedded engine")
-CONFIG = """
-name = "skewed"
-[spark]
-master = "{master}"
-[spark.settings]
-"spark.executor.memory" = "600m"
-"spark.sql.shuffle.partitions" = "4"
-[features]
-also_fresh = true
-max_key_rows = 2000
+LOG = """
 [log]
 path = "{{data}}/log.parquet"
 user_id = "user_id"
@@ -35,7 +29,17 @@ event_time = "time"
 key = ["id"]
 [label]
 expression = "clicked"
-[[fields]]
+"""
+CONFIG = """
+name = "skewed"
+[spark]
+master = "{master}"
+[spark.settings]
+"spark.sql.shuffle.partitions" = "2"
+[features]
+also_fresh = true
+max_key_rows = 500
+""" + LOG + """[[fields]]
 name = "user_id"
 kind = "categorical"
 side = "user"
@@ -60,6 +64,10 @@ pairs = [["user_id", "item_id"]]
 """
 
 
+def configuration(master: str) -> Config:
+    return Config.model_validate(tomllib.loads(CONFIG.format(master=master)))
+
+
 def write_log(folder: Path) -> None:
     """One item has 30% of the events."""
     draw = np.random.default_rng(3)
@@ -72,10 +80,10 @@ def write_log(folder: Path) -> None:
     }), folder / "log.parquet")
 
 
-def command(folder: Path, master: str, name: str, data: str) -> subprocess.CompletedProcess[str]:
-    """`sluice features` in a process of its own: one Spark context per process."""
+def command(folder: Path, text: str, name: str, data: str) -> subprocess.CompletedProcess[str]:
+    """`sluice features`, configured by `text`, into FOLDER/NAME, in a process of its own: one Spark context each."""
     config = folder / f"{name}.toml"
-    config.write_text(CONFIG.format(master=master), encoding="utf-8")
+    config.write_text(text, encoding="utf-8")
     words = ["features", str(config), "--data", data, "--out", str(folder / name), "--json"]
     return subprocess.run([sys.executable, "-m", "sluice.cli", *words], capture_output=True, text=True, check=False,
                           env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
@@ -83,7 +91,7 @@ def command(folder: Path, master: str, name: str, data: str) -> subprocess.Compl
 
 def features(folder: Path, master: str, name: str) -> dict[str, str]:
     """Content hashes of a run."""
-    done = command(folder, master, name, str(folder))
+    done = command(folder, CONFIG.format(master=master), name, str(folder))
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     return {window: found["examples"][window]["content_hash"] for window in ("train", "validation", "test")}
@@ -91,6 +99,6 @@ def features(folder: Path, master: str, name: str) -> dict[str, str]:
 
 def refused_address(folder: Path, master: str) -> str:
     """What a run says whose engine has no reader of the log's address."""
-    done = command(folder, master, "refused", "s3a://bucket")
+    done = command(folder, CONFIG.format(master=master), "refused", "s3a://bucket")
     assert done.returncode == 1
     return next(line for line in done.stderr.splitlines() if line.startswith("sluice: "))

@@ -21,10 +21,14 @@ CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER, WORKER = (f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker"))
 HERE = ("--host", "127.0.0.1", "--webui-port", "0")
 SECONDS = 300.0  # of a machine that does much else
-SMALL_SPARK = {  # for small tables
-    "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-    "spark.executor.memory": "600m", "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"  # less to compile
+QUICK_PROCESSES = {
+    "spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.executor.memory": "600m",
+    "spark.executor.extraJavaOptions": QUICK_JAVA,
+}
+SMALL_SPARK = {  # for small tables: expressions are evaluated as they are, which compiled would take longer
+    **QUICK_PROCESSES, "spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -46,7 +50,7 @@ def cluster(folder: Path, memory: str) -> Iterator[str]:
 def connect_server(folder: Path) -> Iterator[str]:
     """The address of a server of Spark Connect whose Python workers find the platform's code."""
     settings = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0",
-                "spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
+                "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", **QUICK_PROCESSES}
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     told = r"Spark Connect server started at: \S*?:(\d+)"
     with _process(folder, "connect", told, SUBMIT, "--class", CONNECT, "--master", "local[2]", *options,
@@ -58,7 +62,7 @@ def connect_server(folder: Path) -> Iterator[str]:
 def _process(folder: Path, name: str, told: str, program: Path, *arguments: str) -> Iterator[str]:
     """What its log says of itself; it ends with the block."""
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "PYTHONPATH": str(ROOT),
-                                "PYSPARK_PYTHON": sys.executable}
+                                "PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA}
     log = folder / f"{name}.log"
     with log.open("wb") as written:
         command = [str(program), *arguments]

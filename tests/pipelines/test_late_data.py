@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -38,11 +39,16 @@ class Log:
     """Rows a tenth of which are clicked, known at once; `late` adds a click that is known only later."""
 
     def __init__(self, folder: Path) -> None:
+        """In this folder, where the files are written unless they are there."""
         draw = np.random.default_rng(11)
         self.folder = folder
         self.times = [START + timedelta(hours=24 * DAYS * n / ROWS) for n in range(ROWS)]
         self.users, self.items = draw.integers(0, 6, ROWS), draw.integers(0, 8, ROWS)
         self.clicked = np.flatnonzero(draw.random(ROWS) < 0.1)
+        if not folder.exists():
+            self._write(folder)
+
+    def _write(self, folder: Path) -> None:
         stamp = pa.timestamp("us", "UTC")
         (folder / "log").mkdir(parents=True)
         (folder / "clicks").mkdir()
@@ -86,11 +92,19 @@ def files(folder: Path) -> dict[str, int]:
     return {path.as_posix(): path.stat().st_mtime_ns for path in folder.glob("day=*/*.parquet")}
 
 
+@pytest.fixture(scope="module")
+def first(spark, tmp_path_factory) -> Path:
+    """Where the log and what a first run made of it lie."""
+    folder = tmp_path_factory.mktemp("first")
+    assert made(spark, Log(folder / "data"), Artifacts(folder / "out")) == ([day(n) for n in range(DAYS)],) * 2
+    return folder
+
+
 @pytest.fixture
-def world(spark, tmp_path) -> tuple[Log, Artifacts]:
-    log, out = Log(tmp_path / "data"), Artifacts(tmp_path / "out")
-    assert made(spark, log, out) == ([day(n) for n in range(DAYS)],) * 2
-    return log, out
+def world(first, tmp_path) -> tuple[Log, Artifacts]:
+    """A copy of it."""
+    shutil.copytree(first, tmp_path, dirs_exist_ok=True)
+    return Log(tmp_path / "data"), Artifacts(tmp_path / "out")
 
 
 def test_a_second_run_writes_nothing(spark, world):

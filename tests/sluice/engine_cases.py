@@ -1,11 +1,11 @@
-"""Configurations of which every engine must make the same: the examples, on made-up rows in their formats, and random
-ones.
+"""Configurations of which every engine must make the same: the examples, on made-up rows in their formats, random ones,
+and one of a key with 30% of the events.
 
     python -m tests.sluice.engine_cases FOLDER MASTER      all of them that lie in FOLDER, in one session on MASTER
     python -m tests.sluice.engine_cases FOLDER MASTER cluster      CLUSTERED alone; output in FOLDER/NAME/cluster
 
-A cluster takes many minutes for all examples, so that the suite tries two and a random log on it; `make cluster-test`
-tries all, and more random logs.
+The suite leaves out fields that are like two others of their example, and tries two examples, a random log and the
+heavy key on a cluster; `make cluster-test` tries all, whole, and more random logs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 
 from contracts.artifacts import WINDOWS, Artifacts
 from contracts.config.config import Config, load
+from contracts.config.fields import FieldConfig
 from contracts.config.log import SparkSettings
-from tests.pipelines import spark_jobs
+from tests.pipelines import skewed_log, spark_jobs
 from tests.pipelines.spark_processes import SMALL_SPARK
 from tests.sluice.plain_rows import write_adult, write_bank
 from tests.sluice.public_rows import write_avazu, write_beauty, write_criteo, write_taobao
@@ -34,6 +35,7 @@ from tests.sluice.random_logs import write_case
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ALL = os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all"
 SEEDS = range(6 if ALL else 3)  # as many of every format
+SKEWED = "skewed"  # tests/pipelines/skewed_log.py
 DAILY = "random_2"  # of which a day is made again
 LATE, LATE_DAY = "random_1", "2026-01-03"  # of which clicks on a day are learned after the first run
 UNTIL = "2026-01-04"  # the last day but one of that log
@@ -71,7 +73,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 
 
 EVERY = (*WRITERS, *(f"random_{seed}" for seed in SEEDS))
-CLUSTERED = EVERY if ALL else ("adult", "marketplace", "random_0")
+CLUSTERED = (*(EVERY if ALL else ("adult", "marketplace", "random_0")), SKEWED)
 
 
 def write_cases(folder: Path) -> list[str]:
@@ -79,11 +81,31 @@ def write_cases(folder: Path) -> list[str]:
     for name, write in WRITERS.items():
         (folder / name / "data").mkdir(parents=True)
         write(folder / name / "data")
-        (folder / name / "config.json").write_text(load(EXAMPLES / f"{name}.toml").model_dump_json())
+        whole = load(EXAMPLES / f"{name}.toml")
+        (folder / name / "config.json").write_text((whole if ALL else thinned(whole)).model_dump_json())
+    (folder / SKEWED / "data").mkdir(parents=True)
+    skewed_log.write_log(folder / SKEWED / "data")
+    (folder / SKEWED / "config.json").write_text(skewed_log.configuration("embedded").model_dump_json())
     for seed in SEEDS:
         place = folder / f"random_{seed}"
         (place / "config.json").write_text(json.dumps(write_case(place / "data", seed)))
     return [path.name for path in cases(folder)]
+
+
+def thinned(config: Config) -> Config:
+    """Without the fields that are, but for name and column, like two before them, and that nothing else names."""
+    named = {part.partition("#")[0] for field in config.fields for part in (*field.parts, field.of or "")}
+    elsewhere = config.model_dump_json(exclude={"fields"})
+    fields: list[FieldConfig] = []
+    for field in config.fields:
+        alike = sum(_alike(field) == _alike(other) for other in fields)
+        if alike < 2 or field.name in named or f'"{field.name}"' in elsewhere:
+            fields.append(field)
+    return Config.model_validate(config.model_dump() | {"fields": [field.model_dump() for field in fields]})
+
+
+def _alike(field: FieldConfig) -> str:
+    return field.model_dump_json(exclude={"name", "column"})
 
 
 def cases(folder: Path) -> Iterator[Path]:
@@ -95,10 +117,13 @@ def config_of(case: Path) -> Config:
 
 
 def run_cases(folder: Path, engine: str) -> None:
-    """FOLDER/NAME/ENGINE of each, a day of one of them again, one with late clicks, and that as its last day began."""
+    """FOLDER/NAME/ENGINE of each, a day of one of them again, one with late clicks, and that as its last day began;
+    SKEWED on the embedded engine alone."""
     from pipelines.jobs.feature_job import make_features
 
     for case in cases(folder):
+        if engine != "embedded" and case.name == SKEWED:
+            continue
         make_features(config_of(case), case / "data", Artifacts(case / engine))
     case, again = folder / DAILY, Artifacts(folder / DAILY / f"{engine}-day")
     day = without_other_days(Artifacts(case / engine), again)

@@ -1,5 +1,6 @@
 """The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse; a
-standalone cluster of two workers makes them of two examples and a random log, in `make cluster-test` of all."""
+standalone cluster of two workers makes them of two examples, a random log and one with a heavy key, in `make
+cluster-test` of all."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from tests.sluice.engine_cases import (
 )
 
 ROOT = Path(__file__).parents[2]
-JOBS, A_WRITE = 80, 4  # at most: of a run with clicks, counters and a sequence; of one more small table
+JOBS, A_WRITE = 70, 4  # at most: of a run with clicks, counters and a sequence; of one more small table
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +58,10 @@ def folder(embedded: Path) -> Path:
 @pytest.fixture(scope="module")
 def clustered(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Output of a standalone cluster of two workers, too."""
-    with cluster(tmp_path_factory.mktemp("workers"), "1g") as master:
+    place = tmp_path_factory.mktemp("workers")
+    with cluster(place, "1g") as master:
         _on_spark(str(embedded), master, "cluster")
+    assert all(any((place / worker).iterdir()) for worker in ("worker-1", "worker-2"))  # both had an executor
     return embedded
 
 
@@ -149,9 +152,9 @@ def done_by_spark(folder: Path) -> dict[str, Any]:
 def test_a_run_on_apache_spark_is_few_jobs_and_more_fields_windows_and_counters_of_a_key_are_no_more(
     done_by_spark: dict[str, Any],
 ) -> None:
+    """The wider run's log has a bad row, too, which is written."""
     assert done_by_spark["usual"] <= JOBS
     assert done_by_spark["wider"] <= done_by_spark["usual"] + A_WRITE
-    assert done_by_spark["bad"] <= done_by_spark["usual"] + A_WRITE
 
 
 @pytest.mark.slow

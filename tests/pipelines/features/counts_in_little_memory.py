@@ -18,11 +18,10 @@ import pyarrow as pa
 from contracts.features.event_clock import SECOND, Measure
 from pipelines.features.measures import ENTERED, MOMENT, QUERY, ROWS, changes_at
 from pipelines.features.running_counters import counted
-from pipelines.features.sliced_counters import SLICE, SLICE_WIDTH, within_slices
+from pipelines.features.sliced_counters import PLACE, SLICE, SLICE_WIDTH, within_slices
 
 IMPRESSIONS, MORE, DAY = 300_000, 60 << 20, 86_400
 MEASURES = tuple(Measure("shown", days * DAY) for days in range(1, 9))
-NAMES = tuple(measure.column for measure in MEASURES)
 AT = np.arange(IMPRESSIONS) * (10 * DAY * SECOND // IMPRESSIONS)
 
 
@@ -41,10 +40,12 @@ def sliced() -> int:
     for number in np.unique(slices):
         at = AT[slices == number]
         asks = np.repeat([False, True], len(at))
-        columns = {"key": pa.array(["heavy"] * 2 * len(at)), SLICE: np.full(2 * len(at), number * SLICE_WIDTH),
-                   MOMENT: np.tile(at, 2), QUERY: asks}
-        table = pa.table(columns | {name: np.ones(2 * len(at), np.int64) for name in NAMES})
-        answered += within_slices(table, np.zeros(2 * len(at), np.int64), ("key", SLICE), NAMES).num_rows
+        table = pa.table({
+            "key": pa.array(["heavy"] * 2 * len(at)), SLICE: np.full(2 * len(at), number * SLICE_WIDTH),
+            MOMENT: np.tile(at, 2), QUERY: asks, PLACE: np.zeros(2 * len(at), np.int32),
+            ENTERED: np.full(2 * len(at), 2 ** len(MEASURES) - 1), ROWS: np.ones(2 * len(at), np.int64),
+        })
+        answered += within_slices(table, np.zeros(2 * len(at), np.int64), ("key", SLICE), MEASURES).num_rows
     return answered
 
 

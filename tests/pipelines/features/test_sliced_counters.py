@@ -16,25 +16,32 @@ from pyspark.sql import functions as F
 
 from contracts.features.event_clock import SECOND, Measure
 from pipelines.features import sliced_counters
-from pipelines.features.measures import MOMENT, QUERY
+from pipelines.features.measures import ENTERED, MOMENT, QUERY, ROWS, changes_at
 from pipelines.features.running_counters import running_counts
-from pipelines.features.sliced_counters import SLICE, within_slices
-from pipelines.windows.publish_clock import PublishClock
+from pipelines.features.sliced_counters import PLACE, SLICE, within_slices
+from pipelines.windows.publish_clock import ENTER, PublishClock
 
 
 def test_changes_of_other_slices_are_left_to_what_is_carried() -> None:
+    """Five impressions enter in another slice, two in that of the query, one of these leaves, one comes after it; of
+    clicks there are none."""
+    measures = (Measure("shown", 20), Measure("clicked", 20))
+    entry, exit_ = (list(changes_at(measures)).index(name) for name in (ENTER, measures[0].exit))
     table = pa.table({
-        "key": ["a"] * 4, SLICE: [0, 10, 10, 10], MOMENT: [3, 11, 12, 13], QUERY: [False, False, True, False],
-        "n": pa.array([5, 2, None, -1], pa.int64()),
+        "key": ["a"] * 5, SLICE: [0, 10, 10, 10, 10], MOMENT: [3, 11, 12, 12, 13],
+        QUERY: [False, False, False, True, False], PLACE: pa.array([entry, entry, exit_, None, entry], pa.int32()),
+        ENTERED: pa.array([1, 1, 1, None, 1], pa.int64()), ROWS: pa.array([5, 2, 1, None, 1], pa.int64()),
     })
-    found = within_slices(table, np.array([0, 1, 1, 1]), ("key", SLICE), ("n",))
-    assert found.to_pylist() == [{"key": "a", SLICE: 10, MOMENT: 12, "n": 2}]
+    found = within_slices(table, np.array([0, 1, 1, 1, 1]), ("key", SLICE), measures)
+    assert found.to_pylist() == [{"key": "a", SLICE: 10, MOMENT: 12, "_shown_20": 1, "_clicked_20": 0}]
 
 
-def told(table: pa.Table, group: np.ndarray, keys: tuple[str, ...], names: tuple[str, ...], folder: Path) -> pa.Table:
+def told(
+    table: pa.Table, group: np.ndarray, keys: tuple[str, ...], measures: tuple[Measure, ...], folder: Path
+) -> pa.Table:
     """As `within_slices`; leaves the most rows of one group as the name of a file."""
     (folder / str(np.bincount(group).max())).touch()
-    return within_slices(table, group, keys, names)
+    return within_slices(table, group, keys, measures)
 
 
 def test_no_task_holds_more_of_a_key_with_a_third_of_the_events_than_an_hour_of_them(

@@ -299,6 +299,8 @@ def test_wrong_settings_are_named(
 def test_a_text_log_is_accounted_for_too(spark: SparkSession, tmp_path: Path) -> None:
     lines = [f"u{n % 2},{n % 3},2026-01-0{5 + n % 2} 00:00:0{n},{n % 2}" for n in range(8)]
     lines += ["u1,1,never,0", "u1,x,2026-01-05 00:00:00,0", "u1,1", lines[0]]
+    years = [f"u1,1,{year}-01-05 00:00:00,0" for year in ("12026", "+12026", "10000", "-2026", "999999")]
+    lines += [*years, "u1,1,02026-01-06 00:00:09,0"]  # the last is of 2026
     text = "\n".join(["user_id,item_id,event_time,clicked", *lines]) + "\n"
     (tmp_path / "log.csv").write_text(text, encoding="utf-8")
     log = (
@@ -313,9 +315,10 @@ def test_a_text_log_is_accounted_for_too(spark: SparkSession, tmp_path: Path) ->
     )
     out = Artifacts(tmp_path / "out")
     summary = ingest(spark, config(log=log, users=None, fields=FIELDS[1:2]), tmp_path, out)
-    assert (summary.rows_in, summary.events, summary.duplicates) == (12, 8, 1)
-    assert summary.reasons == {quarantine.MALFORMED: 3}
-    assert {r["row"] for r in quarantine.read(spark, out.quarantine).collect()} == set(lines[8:11])
+    assert (summary.rows_in, summary.events, summary.duplicates) == (18, 9, 1)
+    assert summary.reasons == {quarantine.MALFORMED: 4, "event_time is no timestamp of the years 1000 to 9998": 4}
+    kept = quarantine.read(spark, out.quarantine).where(f"reason = '{quarantine.MALFORMED}'").collect()
+    assert {row["row"] for row in kept} == {*lines[8:11], years[-1]}
 
 
 def test_a_log_of_times_that_no_event_has_is_refused_with_the_cure(spark: SparkSession, tmp_path: Path) -> None:
