@@ -91,6 +91,13 @@ class Share(Record):
     standard_error: float
 
 
+class Lift(Record):
+    """In the ranker's logit, with its standard error over users."""
+
+    logit: float
+    standard_error: float
+
+
 class HourSlice(Record):
     """Ten minutes that begin at `minute`; a share is None where nobody asked. `lost`: as in HourRun."""
 
@@ -139,6 +146,8 @@ class FreshHourSummary(Summary):
     clicks_gained, value_gained     by later over earlier run, `items` over `nothing` and so on: the difference of their
                                     shares, with the standard error over users of the paired difference
     changes                         of the hour, by kind
+    category_lift                   of a category in which the user's latest clicks are, over other categories, against
+                                    clicks anywhere (sluice/fresh_demo/category_lift.py)
     mood                            how strong what users are after is in the logit, and moves within the hour
     """
 
@@ -149,6 +158,7 @@ class FreshHourSummary(Summary):
     users: int
     items: int
     mood: float
+    category_lift: Lift
     changes: dict[str, int]
     runs: dict[str, HourRun]
     clicks_gained: dict[str, Share]

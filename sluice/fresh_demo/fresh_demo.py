@@ -15,6 +15,8 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import MANIFEST
-from contracts.errors import DataError
+from contracts.errors import ConfigError, DataError
 from contracts.summaries import summary
 from contracts.summaries.demo import FreshHourSummary, HourRun, Share
 from pipelines.marketplace.truth import META, Truth
@@ -32,9 +34,10 @@ from sluice.demo import live_requests
 from sluice.demo.demo import run_demo
 from sluice.demo.server_process import ServerProcess
 from sluice.fresh_demo import figures
+from sluice.fresh_demo.category_lift import category_lift
 from sluice.fresh_demo.figures import Columns
 from sluice.fresh_demo.hour import Hour, HourSettings
-from sluice.fresh_demo.lived_hour import NEWS, LivedVisit, News, live
+from sluice.fresh_demo.lived_hour import NEWS, live
 from sluice.fresh_demo.told_server import ToldServer, Values
 from sluice.report.fresh_hour import write_hour
 from sluice.run.progress import show_progress
@@ -45,10 +48,16 @@ FOLDER = "fresh_hour"
 def run_fresh(
     folder: Path, events: int | None, console: Console, settings: HourSettings | None = None
 ) -> FreshHourSummary:
-    """Returns what it writes. Without a demo in the folder a quick one is made first, of `events` impressions."""
+    """Returns what it writes. Without a demo in the folder a quick one is made first, of `events` impressions.
+
+    Raises ConfigError where there is one and `events` are given, DataError on a bundle of an earlier release.
+    """
     out = Artifacts(folder)
     if not (out.bundle / MANIFEST).exists() or not (out.truth / META).exists():
         run_demo(folder, events, keep_serving=False, console=console, quick=True)
+    elif events is not None:
+        raise ConfigError(f"{folder} holds a demo, whose events stay as they are; leave --events out, or give another "
+                          "folder with --out")
     started = time.perf_counter()
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
     if bundle.event_features is None or bundle.bids is None:
@@ -57,13 +66,12 @@ def run_fresh(
     hour = draw_hour(out, bundle, settings)
     place = folder / FOLDER
     shutil.rmtree(place, ignore_errors=True)
-    columns, runs = dict[str, Columns](), dict[str, HourRun]()
-    for news in NEWS:
-        with show_progress(console, f"the hour, sent: {news.name.replace('_', ' ')}"):
-            columns[news.name], runs[news.name] = _lived(hour, news, out, bundle, place / news.name)
+    with _served(hour, out, bundle, place / "lift") as server:
+        lift = category_lift(hour, server)
+    columns, runs = _asked(hour, out, bundle, console)
     found = FreshHourSummary(
         bundle=bundle.version, ranker=bundle.settings.ranker, seed=settings.seed,
-        visits=settings.visits, users=settings.users, items=len(bundle.items.keys.keys()), mood=settings.mood,
+        visits=settings.visits, users=settings.users, items=hour.known, mood=settings.mood, category_lift=lift,
         changes=dict(Counter(change.kind for change in hour.shelf.changes())), runs=runs,
         clicks_gained=figures.gains(columns, auction=False), value_gained=figures.gains(columns, auction=True),
         seconds=round(time.perf_counter() - started, 1))
@@ -72,6 +80,21 @@ def run_fresh(
     for line in (*conclusion(found), f"by ten minutes, in plots: {page}"):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     return found
+
+
+def _asked(
+    hour: Hour, out: Artifacts, bundle: LoadedBundle, console: Console
+) -> tuple[dict[str, Columns], dict[str, HourRun]]:
+    """By what is sent."""
+    columns, runs = dict[str, Columns](), dict[str, HourRun]()
+    before, limit = clicked_before(hour, bundle), bundle.settings.serve.default_limit
+    for news in NEWS:
+        with show_progress(console, f"the hour, sent: {news.name.replace('_', ' ')}"), \
+                _served(hour, out, bundle, out.out / FOLDER / news.name) as server:
+            lived = live(hour, news, server, before, limit)
+        columns[news.name] = Columns.of(hour, lived)
+        runs[news.name] = figures.hour_run(columns[news.name], lived, server)
+    return columns, runs
 
 
 def draw_hour(out: Artifacts, bundle: LoadedBundle, settings: HourSettings) -> Hour:
@@ -88,10 +111,9 @@ def newcomer_values(hour: Hour, items: Path, bundle: LoadedBundle) -> dict[int, 
     table, read = pq.read_table(items), {*(field.name for field in bundle.spec.of_side("item")), *bundle.filters}
     columns = {name: table[name].take(hour.donors.of(name)).to_pylist()
                for name in table.column_names if name in read - {"item_id"}}
-    first = len(hour.truth.item_ids) - len(hour.donors.brand)
     rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
-    return {first + place: {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-            for place, row in enumerate(rows)}
+    return {code: {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+            for code, row in enumerate(rows, start=hour.known)}
 
 
 def clicked_before(hour: Hour, bundle: LoadedBundle) -> dict[int, np.ndarray]:
@@ -109,19 +131,16 @@ def _codes(truth: Truth, bundle: LoadedBundle) -> np.ndarray:
     return truth.item_codes(np.asarray(bundle.items.keys.keys().to_pylist()))
 
 
-def _lived(
-    hour: Hour, news: News, out: Artifacts, bundle: LoadedBundle, place: Path
-) -> tuple[Columns, HourRun]:
+@contextmanager
+def _served(hour: Hour, out: Artifacts, bundle: LoadedBundle, place: Path) -> Iterator[ToldServer]:
+    """A server of its own, which knows the bundle."""
     place.mkdir(parents=True)
     options = ("--fresh", str(place / "fresh"), "--workers", "1")
     server = ServerProcess(out.bundle, place / "server.log", options=options, ends_with_us=True)
     try:
         described = newcomer_values(hour, out.raw / "items", bundle)
         with ToldServer(server.target, hour.truth.values["item"], described) as told:
-            lived: list[LivedVisit] = live(
-                hour, news, told, clicked_before(hour, bundle), bundle.settings.serve.default_limit)
-            columns = Columns.of(hour, lived)
-            return columns, figures.hour_run(columns, lived, told)
+            yield told
     finally:
         server.stop()
 
@@ -145,6 +164,8 @@ def conclusion(found: FreshHourSummary) -> list[str]:
         f"places spent on what the user had clicked already: {nothing.repeated}, {items.repeated}, {fresh.repeated}; "
         f"what users are after adds {nothing.mood:.3f}, {items.mood:.3f} and {fresh.mood:.3f} to the logit of what was "
         f"shown, {fresh.best_mood:.3f} to that of the oracle's slates",
+        f"ten clicks in a category lift it by {found.category_lift.logit:+.4f} in the ranker's logit, standard error "
+        f"{found.category_lift.standard_error:.4f}",
     ]
 
 

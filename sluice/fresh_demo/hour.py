@@ -77,6 +77,11 @@ class Hour:
         shelf = Shelf.drawn(np.append(bids, bids[donors.price]), known, settings.shares, rng)
         return cls(whole, donors, shelf, moods, visits, settings.seed)
 
+    @property
+    def known(self) -> int:
+        """How many items the log knows: the first of them."""
+        return len(self.truth.item_ids) - len(self.donors.brand)
+
     def probability(self, visit: TimedVisit) -> np.ndarray:
         """Of a click [I] at this minute, were the item on the shelf."""
         items = np.arange(len(self.truth.item_ids))

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from itertools import groupby
 from typing import Self
 
+import numpy as np
+
 from contracts.errors import SluiceError
 from serving.proto import sluice_pb2 as pb
 from serving.request.query import ContextValue
@@ -61,6 +63,14 @@ class ToldServer:
         answer = self._ranking.rank(visit.who.user, context=visit.who.context, limit=limit, seconds=ANSWER_SECONDS,
                                     skip_rerank=not visit.auction, request_id=_request(visit))
         return [item.item_id for item in answer.items]
+
+    def logits(self, visit: TimedVisit, items: np.ndarray, history: np.ndarray) -> np.ndarray:
+        """Of items, float64 [N], for a user who has clicked `history` last; both are codes. Raises RankingFailed."""
+        asked, recent = ([self._items[code] for code in codes] for codes in (items, history))
+        answer = self._ranking.score(visit.who.user, asked, context=visit.who.context, recent_items=recent,
+                                     seconds=ANSWER_SECONDS)
+        probabilities = np.array(answer.probabilities)
+        return np.asarray(np.log(probabilities / (1 - probabilities)))
 
     def record(self, visit: TimedVisit, shown: Sequence[str], bids: Sequence[float], clicked: Sequence[bool]) -> None:
         """What was shown, and what was clicked of it. Raises SluiceError on an event that is refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
+from contracts.errors import ConfigError, SluiceError
 from contracts.summaries import summary
 from contracts.summaries.demo import FreshHourSummary
 from pipelines.marketplace.marketplace import simulate
@@ -39,6 +41,23 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
 @pytest.fixture(scope="module")
 def found(market: Artifacts) -> FreshHourSummary:
     return run_fresh(market.out, None, Console(quiet=True), SETTINGS)
+
+
+def test_without_a_demo_a_quick_one_of_as_many_events_is_made_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def made(folder: Path, events: int | None, **how: Any) -> None:
+        raise SluiceError(f"made {folder.name} of {events}, quick {how['quick']}, kept serving {how['keep_serving']}")
+
+    monkeypatch.setattr("sluice.fresh_demo.fresh_demo.run_demo", made)
+    with pytest.raises(SluiceError, match="made new of 20000, quick True, kept serving False"):
+        run_fresh(tmp_path / "new", 20_000, Console(quiet=True))
+
+
+@pytest.mark.slow
+def test_the_events_of_a_demo_that_is_there_cannot_be_chosen(market: Artifacts) -> None:
+    with pytest.raises(ConfigError, match="leave --events out"):
+        run_fresh(market.out, 20_000, Console(quiet=True))
 
 
 @pytest.mark.slow
