@@ -31,10 +31,12 @@ def draw(axes: Axes, figures: PreRankChoice) -> None:
     points = sorted(figures.frontier, key=_time)
     axes.errorbar([_time(p) for p in points], [p.recall for p in points],
                   yerr=[1.96 * p.recall_error for p in points], fmt="o-", capsize=3, label="FSCD, validation")
-    for point in [points[0], points[-1], *(point for point in points if point.chosen)]:  # the others lie close
-        mark = "bold" if point.chosen else "normal"
-        axes.annotate(f"{point.fields_kept} fields", (_time(point), point.recall), fontweight=mark,
-                      xytext=(4, -14), textcoords="offset points", fontsize=8)
+    chosen = [point for point in points if point.chosen]
+    for point in chosen:
+        _name(axes, point, f"chosen: {point.fields_kept} fields", to_the_right=len(points) < 2 or point is points[0])
+    for point in {points[0].us_per_1000: points[0], points[-1].us_per_1000: points[-1]}.values():  # others lie close
+        if point not in chosen:
+            _name(axes, point, f"{point.fields_kept} fields", to_the_right=True)
     compared = {"fscd": figures.fscd, "dot product": figures.dot_product, "full ranker": figures.full_ranker}
     for (name, pre_ranker), sign in zip(compared.items(), "*sD", strict=True):
         axes.plot(_time(pre_ranker), pre_ranker.recall, sign, markersize=9, label=f"{name}, test")
@@ -42,6 +44,12 @@ def draw(axes: Axes, figures: PreRankChoice) -> None:
     axes.set_xlabel("microseconds per 1,000 candidates")
     axes.set_ylabel("recall of the ranker's top in the kept set")
     axes.legend(frameon=False)
+
+
+def _name(axes: Axes, point: FrontierPoint, name: str, to_the_right: bool) -> None:
+    """Below it; of two points side by side one to the left, so that none lies over the other."""
+    axes.annotate(name, (_time(point), point.recall), xytext=(4 if to_the_right else -4, -14),
+                  textcoords="offset points", ha="left" if to_the_right else "right", fontsize=8)
 
 
 def _time(timed: FrontierPoint | PreRankerFigures) -> float:

@@ -59,7 +59,7 @@ class EventUsers:
         except sqlite3.Error as error:
             return _unread(f"the events cannot be read ({short(str(error))})", begun)
         except NoPlace as error:
-            return _unread(str(error), begun)
+            return _unread(f"the events of the user were not read: {error}", begun)
 
     async def _read_beside(self, user: str, who: str, begun: float, published: int) -> FreshUser:
         """Raises NoPlace."""

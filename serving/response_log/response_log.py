@@ -7,7 +7,8 @@ A request only puts its row into memory. A thread appends what has gathered each
 Parquet file every five minutes (serving/response_log/journal.py): a reader never meets half a file, and a killed server
 loses the last second at most, which is counted by whoever serves next (serving/response_log/ledger.py). What cannot be
 written is kept and tried again, up to a bound in bytes; beyond it calls are lost and counted. The sum of the column
-`calls` is the number of calls that the server took, whatever happened to it. What is promised: docs/response_log.md.
+`calls` is the number of calls that the server took, whatever happened to it. What is promised:
+docs/reference/response_log.md.
 """
 
 from __future__ import annotations

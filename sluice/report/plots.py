@@ -67,20 +67,21 @@ def model_bars(models: Mapping[str, RankerSummary]) -> str:
 
 
 def heat_maps(adjacency: Mapping[str, np.ndarray], columns: Sequence[str]) -> str:
-    """One map per layer of the cross search: row i, column j = how much field i is extended by field j."""
+    """One map per layer of the cross search, one below the other, so that the names of fields can be read: row i,
+    column j = how much field i is extended by field j."""
     if not adjacency:
         return ""
     from matplotlib.figure import Figure
 
     size = 1.6 + 0.16 * len(columns)
-    figure = Figure(figsize=(size * len(adjacency), size), layout="constrained")
-    panels = figure.subplots(1, len(adjacency), squeeze=False)[0]
+    figure = Figure(figsize=(size, size * len(adjacency)), layout="constrained")
+    panels = figure.subplots(len(adjacency), 1, squeeze=False)[:, 0]
     for axes, (title, layer) in zip(panels, adjacency.items(), strict=True):
         picture = axes.imshow(layer, vmin=0.0, vmax=1.0, cmap="viridis")
         axes.set_title(title)
-        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=6)
-        axes.set_yticks(range(len(columns)), columns if axes is panels[0] else [""] * len(columns), fontsize=6)
-    figure.colorbar(picture, shrink=0.6)
+        axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(columns)), columns, fontsize=7)
+    figure.colorbar(picture, ax=panels, shrink=0.3)
     return _svg(figure)
 
 
@@ -99,8 +100,10 @@ def reliability(curve: ReliabilityCurve | None) -> str:
 
 
 def training_curves(models: Mapping[str, RankerSummary]) -> str:
-    """Validation loss by epoch."""
+    """Validation loss by epoch. One of a single epoch (popularity) is no curve, and would take the room of the others:
+    it is left out where there are curves."""
     histories = {name: figures.history for name, figures in models.items() if figures.history}
+    histories = {name: history for name, history in histories.items() if len(history) > 1} or histories
     if not histories:
         return ""
     figure, axes = _canvas()

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from contracts.summaries.prerank import FrontierPoint, PreRankChoice, PreRankerFigures
 from models.preranking import plot as prerank_plot
@@ -10,11 +13,28 @@ POINT = FrontierPoint(cost=3.0, price=3.0, kept=("a", "b", "c"), fields_kept=3, 
 FIGURES = PreRankerFigures(recall=0.7, recall_error=0.01, recall_without_bids=0.7, auc=0.7, us_per_1000=100.0)
 
 
+def choice_of(*points: FrontierPoint) -> PreRankChoice:
+    return PreRankChoice(
+        kind="fscd", item_side="precomputed", seed=1, fields_kept=3, fields_all=3, kept=("a", "b", "c"), cost=3.0,
+        price=3.0, costs={}, frontier=points, dropped=(), words=(), fscd=FIGURES, dot_product=FIGURES,
+        full_ranker=FIGURES)
+
+
 def test_the_frontier_is_drawn(tmp_path: Path) -> None:
     cheaper = POINT.model_copy(update={"us_per_1000": 300.0, "recall": 0.9, "chosen": True})
-    prerank_plot.write(tmp_path / "frontier.png", PreRankChoice(
-        kind="fscd", item_side="precomputed", seed=1, fields_kept=3, fields_all=3, kept=("a", "b", "c"), cost=3.0,
-        price=3.0, costs={}, frontier=(POINT, cheaper), dropped=(), words=(), fscd=FIGURES, dot_product=FIGURES,
-        full_ranker=FIGURES,
-    ))
+    prerank_plot.write(tmp_path / "frontier.png", choice_of(POINT, cheaper))
     assert (tmp_path / "frontier.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_name_lies_over_another() -> None:
+    """Fifteen, 38 chosen and 48 fields, the last two at nearly the same time and recall."""
+    names = ("us_per_1000", "recall", "fields_kept", "chosen")
+    points = tuple(POINT.model_copy(update=dict(zip(names, values, strict=True))) for values in (
+        (800.0, 0.877, 15, False), (1580.0, 0.996, 38, True), (1760.0, 0.991, 48, False)))
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    prerank_plot.draw(axes, choice_of(*points))
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert [text.get_text() for text in axes.texts] == ["chosen: 38 fields", "15 fields", "48 fields"]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

@@ -51,6 +51,17 @@ def test_what_is_there_is_drawn_and_fetches_nothing(name: str) -> None:
     assert DRAWN[name].count("<svg") == 1
 
 
+def test_a_model_of_one_epoch_takes_no_room_from_curves() -> None:
+    first = next(figures.history[0] for figures in MODELS.values() if figures.history)
+    one, two = ({"history": (first,) * epochs} for epochs in (1, 2))
+    model = next(iter(MODELS.values()))
+    alone = plots.training_curves({"alone": model.model_copy(update=one)})
+    both = plots.training_curves({"alone": model.model_copy(update=one), "curve": model.model_copy(update=two)})
+    assert "<!-- alone -->" in alone
+    assert "<!-- alone -->" not in both
+    assert "<!-- curve -->" in both
+
+
 def test_what_is_not_there_is_not_drawn() -> None:
     nothing = [
         plots.model_bars({}), plots.reliability(None), plots.training_curves({}), plots.federated_curves({}),
