@@ -6,7 +6,6 @@ in a thread: the event loop of the side port may share its process with the serv
 
 from __future__ import annotations
 
-import json
 from functools import cached_property, partial
 
 import grpc
@@ -17,8 +16,10 @@ from starlette.responses import JSONResponse, Response
 from contracts.errors import RequestError
 from contracts.shown import short
 from serving.access.doors import is_loopback
+from serving.batches.batch_turns import BatchTurns
+from serving.batches.places import NoPlace
 from serving.gateway import body, call_options, failures
-from serving.gateway.json_messages import to_json, to_message
+from serving.gateway.json_messages import to_json
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 
@@ -40,6 +41,10 @@ class Lookup:
         return sluice_pb2_grpc.RankingStub(grpc.insecure_channel(self.target))
 
     @cached_property
+    def _turns(self) -> BatchTurns:
+        return BatchTurns()
+
+    @cached_property
     def _threads(self) -> CapacityLimiter:
         return CapacityLimiter(AT_ONCE)
 
@@ -49,13 +54,16 @@ class Lookup:
             return failures.refused("UNAVAILABLE", NO_ANSWER)
         try:
             body.check_type(request)
-            message = to_message(json.loads(await body.read(request, BODY)), pb.WhyNotRequest())
+            message = await body.message(
+                await body.read(request, BODY), pb.WhyNotRequest(), self._turns, body.caller(request))
             seconds = min(call_options.seconds(request.headers) or SECONDS, MOST_SECONDS)
             metadata = self.metadata(request)
         except body.NotTaken as error:
             return failures.of_body(error)
-        except (RequestError, ValueError, RecursionError) as error:
+        except RequestError as error:
             return failures.refused("INVALID_ARGUMENT", short(str(error)))
+        except NoPlace as error:
+            return failures.refused("RESOURCE_EXHAUSTED", str(error))
         return await to_thread.run_sync(partial(self._ask, message, seconds, metadata), limiter=self._threads)
 
     def metadata(self, request: Request) -> tuple[tuple[str, str], ...]:

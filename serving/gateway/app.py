@@ -32,7 +32,6 @@ from starlette.routing import Route
 from contracts.errors import RequestError
 from contracts.logs import trace_id
 from contracts.shown import short
-from serving.access.caller_name import machine
 from serving.batches.batch_turns import BatchTurns
 from serving.batches.places import NoPlace
 from serving.gateway import body, call_options, failures, openapi
@@ -97,7 +96,7 @@ def _forward(
             return failures.refused("PERMISSION_DENIED", "a page of another site may not ask here; ask from its server")
         try:
             message = await body.message(
-                await body.read(request, bounds), taken(), request.app.state.turns[service], _who(request))
+                await body.read(request, bounds), taken(), request.app.state.turns[service], body.caller(request))
             seconds, metadata = call_options.seconds(request.headers), call_options.metadata(request.headers)
         except RequestError as error:
             return failures.refused("INVALID_ARGUMENT", str(error), {error.field: error.problem})
@@ -119,11 +118,6 @@ def _forward(
         return answer
 
     return forward
-
-
-def _who(request: Request) -> str:
-    """Whose turns a large body takes: the server behind has not said yet who calls."""
-    return machine(request.client.host if request.client else "")
 
 
 async def _answer(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request) -> Response:

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from contracts.errors import RequestError
 from contracts.shown import short, shown
+from serving.access.caller_name import machine
 from serving.batches.batch_turns import BatchTurns
 from serving.gateway.json_messages import to_message
 
@@ -84,6 +85,11 @@ def check_type(request: Request) -> None:
     told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if told != JSON:
         raise NotJson(f"the body is {shown(told) if told else 'of no type'}; send JSON, with Content-Type: {JSON}")
+
+
+def caller(request: Request) -> str:
+    """Whose turns a large body takes: the server behind has not said yet who calls."""
+    return machine(request.client.host if request.client else "")
 
 
 async def message(body: bytes, empty: Made, turns: BatchTurns, who: str) -> Made:

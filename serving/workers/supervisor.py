@@ -174,10 +174,16 @@ class Supervisor:
 
     def _serves(self, generation: Generation) -> None:
         generation.serving_since = time.monotonic()
-        if self._cache is not None:
+        if self._cache is None:
+            return
+        try:
             self._cache.remember(ServedBundle(version=generation.version, folder=generation.folder))
-            before = [self._before.folder] if self._before else []
-            self._cache.clean(generation.folder, *before)
+        except OSError as error:  # a full disk: what was remembered before stays, and so do all folders
+            log.error("%s cannot be kept as what was served last, for a start without the registry: %s",
+                      generation.version, sentence(error))
+            return
+        before = [self._before.folder] if self._before else []
+        self._cache.clean(generation.folder, *before)
 
     def _leave(self, old: Generation) -> None:
         """Ends the workers of a generation that nobody calls any more, or that is not left in time."""

@@ -77,6 +77,21 @@ def test_a_body_of_more_bytes_than_may_be_is_refused(port: int) -> None:
     assert ask(port, b" " * (1 << 20) + b"{}")[0] == 413
 
 
+def test_a_body_of_more_parts_than_may_be_is_not_parsed(port: int) -> None:
+    """It is small in bytes; nested, listed or as many values, it would hold up the port while it is unpacked."""
+    for asked in (b'{"item_ids": [%b]}' % (b'"",' * 60_000), b"[" * 60_000, b'{"request": ' * 60_000):
+        status, heard = ask(port, asked)
+        assert (status, heard["error"]["status"]) == (413, "INVALID_ARGUMENT")
+        assert "the limit is 50000" in heard["error"]["message"]
+
+
+def test_a_body_of_many_parts_is_answered_as_grpc_answers_it(port: int) -> None:
+    """Parsed in its turn, beside the event loop."""
+    status, heard = ask(port, json.dumps({"request": {"user_id": "u07"}, "item_ids": ["i"] * 40_000}).encode())
+    assert status == 400
+    assert heard["error"]["fields"]
+
+
 def test_without_a_server_that_speaks_plain_text_it_says_whom_to_ask(tmp_path: Path) -> None:
     with side_port(side_app(tmp_path), Address(port=0)) as port:
         status, body = ask(port, b"{}")

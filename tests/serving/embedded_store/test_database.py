@@ -10,6 +10,7 @@ import pytest
 
 from contracts.errors import DataError
 from serving.embedded_store.database import opened, transaction
+from tests import small_disk
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS notes (text TEXT NOT NULL) STRICT"
 
@@ -58,3 +59,55 @@ def test_a_file_that_is_no_data_base_is_refused_with_its_name(tmp_path: Path) ->
     path.write_bytes(b"something else entirely" * 100)
     with pytest.raises(DataError, match=r"notes\.sqlite cannot be opened"):
         opened(path, SCHEMA)
+
+
+FULL = """
+    import sys
+    from pathlib import Path
+    from serving.catalogue.change import Change
+    from serving.catalogue.change_store import ChangeStore
+    from serving.events.event_recorder import EventRecorder, NotKept
+    from tests.serving.recorded_events import SetClock, shown_event, START, store_at
+    import asyncio, contextlib, sqlite3
+
+    disk = Path(sys.argv[1])
+    changes, kept = ChangeStore(disk), 0
+    clock = SetClock()
+    recorder = EventRecorder(lambda: store_at(disk, clock), lambda: clock.now + 1000)
+
+    async def events(name, number):
+        return await recorder.record([shown_event(f"{name} {one}", START, user="u" * 100) for one in range(number)])
+
+    def bids(version, number):
+        return changes.record([Change(item=f"i{one}", kind="bid", version=version, event_time=1, arrived=1,
+                                      value="1" * 100) for one in range(number)])
+
+    first = asyncio.run(events("first", 10))
+    bids(1, 10)
+    filler = disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    for attempt in range(3):
+        try:
+            asyncio.run(events("lost", 5000))
+        except NotKept as error:
+            print("refused", "full" in str(error))
+        try:
+            bids(2, 5000)
+        except sqlite3.OperationalError as error:
+            print("refused", "full" in str(error))
+    filler.unlink()
+    print(asyncio.run(events("again", 10))[0], sum(bids(3, 20)[0]))
+    recorder.close()
+    changes.close()
+    with contextlib.closing(store_at(disk, clock)) as found, contextlib.closing(ChangeStore(disk)) as changed:
+        print(found.connection.execute("SELECT count(*) FROM events").fetchone()[0],
+              {change.version for _, change in changed.after(0, 100)})
+"""
+
+
+def test_a_full_disk_refuses_whole_batches_and_takes_them_again_once_it_has_room(tmp_path: Path) -> None:
+    """On a real file system of 4 MB: nothing of a refused batch is kept, nothing that was acknowledged is lost."""
+    said = small_disk.run(FULL, tmp_path / "disk", "4m").splitlines()
+    assert said == ["refused True"] * 6 + ["10 20", "20 {3}"]

@@ -282,6 +282,19 @@ def refused(port: int) -> bool:
     return False
 
 
+@pytest.mark.slow
+def test_a_disk_that_takes_no_note_of_what_is_served_stops_nothing(platform):
+    """Nothing can be written where it would be kept."""
+    shutil.rmtree(platform.cache, ignore_errors=True)
+    (platform.cache / "serving.json" / "in the way").mkdir(parents=True)
+    server = platform.start()
+    assert version_of(server) == platform.good[0].version
+    assert "cannot be kept as what was served last" in platform.log.read_text()
+    assert server.stop() == 0
+    shutil.rmtree(platform.cache)
+    shutil.rmtree(platform.answers)
+
+
 def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
     options = ("--registry", platform.uri, "--cache", str(tmp_path / "cache"))
     with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 cannot be had"):
