@@ -101,7 +101,7 @@ ROOMS = {
     "serving.batches": "access request",
     "serving.bundle": "vector_search",
     "serving.catalogue": "access batches bundle embedded_store request",
-    "serving.console": "access gateway metrics",
+    "serving.console": "access batches gateway metrics",
     "serving.embedded_store": "",
     "serving.events": "access batches embedded_store redis_store request",
     "serving.gateway": "access batches metrics server",
