@@ -175,7 +175,8 @@ def hour_shares(runs: Mapping[str, HourRun], kind: Literal["clicks", "value"]) -
     axes.axhline(1.0, color=INK, linestyle="--", linewidth=1, marker="", label="oracle")
     axes.set_xlabel("ten minutes from minute")
     axes.set_ylabel(f"share of the oracle's {kind}")
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(0.0, 1.4)  # room for the legend above the oracle
+    axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=2)
     return _svg(figure)
 
 
