@@ -17,6 +17,7 @@ from benchmarks.scale import world as made
 from contracts.config.training import Train
 from models.distributed import data_parallel
 from models.examples.batches import ExampleSet
+from models.layers import batch_norm
 from models.layers.losses import ClickLoss
 from models.layers.own_rows import dealt
 from models.layers.position_bias import PositionBias
@@ -40,6 +41,7 @@ def measure(folder: Path, table_rows: int, batch: int, updates: int) -> dict[str
     torch.manual_seed(0)
     with dealt(*data_parallel.current()):
         network = registry.build("dnn", layout, settings)
+        batch_norm.insert(network)
     train = ExampleSet(folder, layout)
     loop = Loop(ClickLoss(network, PositionBias(0)), [network], settings, 0, 1)
     loop.loss.train()
