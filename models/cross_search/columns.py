@@ -21,7 +21,9 @@ LARGEST_TABLE = 65_536  # codes up to here, or up to the number of rows, are cou
 
 @dataclass(frozen=True)
 class CrossColumns:
-    """ids [N, slots] int32, label [N] float64, position [N] (1 where the log has none), rows in time order of days."""
+    """ids [N, slots] int32, column by column in memory, label [N] float64, position [N] (1 where the log has none);
+    rows lie in time order of days.
+    """
 
     slots: tuple[IdSlot, ...]
     ids: np.ndarray
@@ -63,7 +65,7 @@ def read(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> Cros
     kept = np.arange(examples.rows)
     if limit < examples.rows:
         kept = np.sort(np.random.default_rng(seed).choice(examples.rows, limit, replace=False))
-    ids = np.empty((len(kept), len(slots)), dtype=np.int32)
+    ids = np.empty((len(kept), len(slots)), dtype=np.int32, order="F")
     for column, slot in enumerate(slots):
         ids[:, column] = examples.column(slot.name)[kept]
     position = examples.column(POSITION)[kept] if spec.has_position else np.ones(len(kept), dtype=np.int32)

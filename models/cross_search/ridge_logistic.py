@@ -45,31 +45,39 @@ class RidgeLogistic:
 def fit(columns: Sequence[Column], label: np.ndarray, iterations: int = 100) -> RidgeLogistic:
     """Starts from zero weights and the log odds of the mean label."""
     starts = np.cumsum([0, *(column.size for column in columns)])
-    index = torch.from_numpy(np.stack([c.codes + s for c, s in zip(columns, starts, strict=False)], axis=1))
     l2 = torch.cat([torch.full((column.size,), column.l2, dtype=torch.float64) for column in columns])
     target = torch.from_numpy(np.asarray(label, dtype=np.float64))
     weights = torch.zeros(int(starts[-1]), dtype=torch.float64)
     rate = float(target.mean().clamp(1e-6, 1 - 1e-6))
     bias = torch.tensor([np.log(rate / (1 - rate))], dtype=torch.float64)
-    _minimise(weights.requires_grad_(), bias.requires_grad_(), index, l2, target, iterations)
+    _minimise(weights.requires_grad_(), bias.requires_grad_(), columns, l2, target, iterations)
     return RidgeLogistic(weights.detach(), float(bias.detach()), starts[:-1].tolist())
 
 
-def _minimise(weights: Tensor, bias: Tensor, index: Tensor, l2: Tensor, target: Tensor, iterations: int) -> None:
+def _minimise(
+    weights: Tensor, bias: Tensor, columns: Sequence[Column], l2: Tensor, target: Tensor, iterations: int
+) -> None:
+    """Column by column, so that the weights that are read and summed at a time stay in cache."""
     optimiser = torch.optim.LBFGS(
         [weights, bias], max_iter=iterations, history_size=10, line_search_fn="strong_wolfe",
         tolerance_change=TOLERANCE * len(target), tolerance_grad=1e-6,
     )
-    flat, rows, width = index.flatten(), *index.shape
+    logits, one = torch.empty_like(target), np.empty(len(target))
+    weights.grad, total = torch.empty_like(weights), logits.numpy()
+    views = weights.detach().split([column.size for column in columns])
+    sums = weights.grad.split([column.size for column in columns])
 
     def loss() -> Tensor:
-        optimiser.zero_grad()
+        total.fill(float(bias.detach()))
+        for column, view in zip(columns, views, strict=True):
+            np.take(view.numpy(), column.codes, out=one, mode="clip")  # a code that is too large shows in the count
+            np.add(total, one, out=total)
         with torch.no_grad():
-            logits = weights[flat].view(rows, width).sum(dim=1) + bias
             slope = torch.sigmoid(logits) - target
             value = F.binary_cross_entropy_with_logits(logits, target, reduction="sum") + l2 @ weights.square() / 2
-            spread = slope[:, None].expand(rows, width).reshape(-1)
-            weights.grad = torch.bincount(flat, spread, len(weights)) + l2 * weights
+            for column, sum_of in zip(columns, sums, strict=True):
+                sum_of.numpy()[:] = np.bincount(column.codes, slope.numpy(), column.size)
+            weights.grad.add_(l2 * weights)  # type: ignore[union-attr]
             bias.grad = slope.sum()[None]
         return value
 

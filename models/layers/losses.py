@@ -77,7 +77,7 @@ class RetrievalLoss(nn.Module):
         towers = self.two_tower
         target = batch.clicks()
         clicked = batch.take(target)
-        users, items = towers.user_vector(clicked.request), towers.item_vector(batch.candidate)  # type: ignore[operator]
+        users, items = towers.both(clicked.request, batch.candidate)  # type: ignore[operator]
         ids = towers.item_ids(batch.candidate)  # type: ignore[operator]
         same_item = ids[target][:, None] == ids[None]
         same_user = (clicked.user[:, None] == batch.user[None]) & (batch.label[None] > 0)

@@ -50,18 +50,35 @@ class TwoTower(nn.Module):
 
     def user_vector(self, request: FeatureBlock) -> Tensor:
         """request [B, ...] -> [B, tower_dim] of length 1."""
-        inputs = self._inputs(self.embedding.request, request)
-        return F.normalize(self.user(inputs, inputs[:, :0]).float(), dim=1)
+        return self._user(self._inputs(self.embedding.request, request))
 
     def item_vector(self, candidate: FeatureBlock) -> Tensor:
         """Item-side columns [N, ...] (further columns of a block are ignored) -> [N, tower_dim] of length 1."""
-        item = FeatureBlock(candidate.ids[:, : self.item_id_columns], candidate.dense[:, : self.item_dense_columns])
-        inputs = self._inputs(self.embedding.candidate, item)
-        return F.normalize(self.item(inputs[:, :0], inputs).float(), dim=1)
+        return self._item(self._inputs(self.embedding.candidate, self._item_side(candidate)))
+
+    def both(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
+        """User vectors [B, tower_dim] and item vectors [N, tower_dim], read from the table in one go: torch would take
+        long to add up two sparse gradients."""
+        readers, item = (self.embedding.request, self.embedding.candidate), self._item_side(candidate)
+        rows = [reader.rows(block.ids) for reader, block in zip(readers, (request, item), strict=True)]
+        vectors = self.embedding.vectors(*rows)
+        left, right = (reader.join(*parts, block.dense) for reader, *parts, block in
+                       zip(readers, rows, vectors, (request, item), strict=True))
+        return self._user(left), self._item(right)
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
-        return (self.user_vector(request) * self.item_vector(candidate)).sum(dim=1) / self.temperature
+        users, items = self.both(request, candidate)
+        return (users * items).sum(dim=1) / self.temperature
+
+    def _user(self, inputs: Tensor) -> Tensor:
+        return F.normalize(self.user(inputs, inputs[:, :0]).float(), dim=1)
+
+    def _item(self, inputs: Tensor) -> Tensor:
+        return F.normalize(self.item(inputs[:, :0], inputs).float(), dim=1)
+
+    def _item_side(self, candidate: FeatureBlock) -> FeatureBlock:
+        return FeatureBlock(candidate.ids[:, : self.item_id_columns], candidate.dense[:, : self.item_dense_columns])
 
     def _inputs(self, reader: BlockReader, block: FeatureBlock) -> Tensor:
         rows = reader.rows(block.ids)

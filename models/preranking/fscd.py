@@ -51,6 +51,8 @@ class Fscd(nn.Module):
     kept: Tensor
     request_columns: Tensor
     candidate_columns: Tensor
+    request_spread: Tensor
+    candidate_spread: Tensor
     request_mean: Tensor
     candidate_mean: Tensor
 
@@ -64,6 +66,8 @@ class Fscd(nn.Module):
         for name in ("request", "candidate"):
             columns = [self.fields.index(field) for field in input_fields(self.embedding, spec, name)]  # type: ignore[arg-type]
             self.register_buffer(f"{name}_columns", torch.tensor(columns, dtype=torch.int64), persistent=False)
+            spread = nn.functional.one_hot(getattr(self, f"{name}_columns"), len(self.fields)).float().T
+            self.register_buffer(f"{name}_spread", spread.contiguous(), persistent=False)
             self.register_buffer(f"{name}_mean", torch.zeros(len(columns)))
 
     def keep(self, names: Collection[str]) -> None:
@@ -88,8 +92,8 @@ class Fscd(nn.Module):
         else:
             mask = mask * self.kept
             left = left.repeat_interleave(len(right) // len(left), 0)
-        return (torch.lerp(self.request_mean, left, mask.index_select(1, self.request_columns)),
-                torch.lerp(self.candidate_mean, right, mask.index_select(1, self.candidate_columns)))
+        return (torch.lerp(self.request_mean, left, mask @ self.request_spread),
+                torch.lerp(self.candidate_mean, right, mask @ self.candidate_spread))
 
     @torch.no_grad()
     def _follow(self, left: Tensor, right: Tensor) -> None:

@@ -8,7 +8,7 @@ Every term is a mean per sample, so that `reg_scale`, in nats per unit of cost, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from models.examples.batches import Batch
 from models.examples.in_memory import ArrayExamples
 from models.layers.losses import as_drawn
 from models.layers.position_bias import PositionBias
-from models.optimisation.row_adam import RowAdam, row_gradient
+from models.optimisation.row_adam import RowAdam
 from models.preranking.candidate_batches import ListBatch, batch, drawn
 from models.preranking.concrete_gates import Gates
 from models.preranking.fscd import Fscd
@@ -74,37 +74,50 @@ class Trainer:
         self.row_adam.learning_rate = self.adam.param_groups[0]["lr"] = rate
 
     def _step(self, reg_scale: float | None) -> float:
-        for parameter in self.network.parameters():
-            parameter.grad = None
+        gates = self.gate_adam if reg_scale is not None else None
         self.adam.zero_grad()
-        loss = self._loss()
-        if self.gates is not None and self.gate_adam is not None and reg_scale is not None:
-            self.gate_adam.zero_grad()
-            loss = loss + reg_scale * self.gates.penalty()
-        loss.backward()
+        if gates:
+            gates.zero_grad()
+        losses = self._losses()
+        if gates and self.gates is not None and reg_scale is not None:
+            losses[0] = losses[0] + reg_scale * self.gates.penalty()
+        rows = self._row_gradients(losses)
         self.adam.step()
-        gradient = self.network.embedding.weight.grad
-        if gradient is not None:
-            self.row_adam.step(*row_gradient(gradient))
-        if self.gates is not None and self.gate_adam is not None and reg_scale is not None:
-            self.gate_adam.step()
+        if rows:
+            self.row_adam.step(*self.row_adam.summed(*(torch.cat(parts) for parts in zip(*rows, strict=True))))
+        if gates and self.gates is not None:
+            gates.step()
             self.gates.clamp()
-        return float(loss.detach())
+        return float(sum(loss.detach() for loss in losses))
 
-    def _loss(self) -> Tensor:
+    def _row_gradients(self, losses: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+        """(rows, values) of the embeddings from each of the losses: added up by torch, two sparse gradients take as
+        long as all else of a step."""
+        found: list[tuple[Tensor, Tensor]] = []
+        table = self.network.embedding.weight
+        for loss in losses:
+            table.grad = None
+            loss.backward()
+            if table.grad is not None:
+                found.append((table.grad._indices()[0], table.grad._values()))
+        table.grad = None
+        return found
+
+    def _losses(self) -> list[Tensor]:
+        """Of the lists, and of the impressions where these are learned from; their sum is minimised."""
         settings, part = self.settings, self._lists()
         scores = self.network(part.request, part.candidate, self._mask(part.valid.numel())).view(part.valid.shape)
-        loss = scores.new_zeros(())
+        loss = 0.0 * scores.sum()
         if settings.distillation:
             loss = loss + settings.distillation * distillation(scores, part.teacher, part.valid)
         if settings.consistency:
             loss = loss + settings.consistency * consistency(scores, part.teacher, part.valid)
-        if settings.click_loss_weight and self.sources.impressions:
-            shown = next(self._clicks)
-            logits = self.network(shown.request, shown.candidate, self._mask(len(shown.label)))
-            logits = as_drawn(logits + self.bias(shown.position), shown)
-            loss = loss + settings.click_loss_weight * F.binary_cross_entropy_with_logits(logits, shown.label)
-        return loss
+        if not (settings.click_loss_weight and self.sources.impressions):
+            return [loss]
+        shown = next(self._clicks)
+        logits = self.network(shown.request, shown.candidate, self._mask(len(shown.label)))
+        logits = as_drawn(logits + self.bias(shown.position), shown)
+        return [loss, settings.click_loss_weight * F.binary_cross_entropy_with_logits(logits, shown.label)]
 
     def _mask(self, rows: int) -> Tensor | None:
         return self.gates.sample(rows, self.noise) if self.gates is not None else None

@@ -10,6 +10,8 @@ The second is COPR's chunk-wise consistency with weights from NDCG (arXiv 2306.0
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -33,6 +35,7 @@ def consistency(scores: Tensor, teacher: Tensor, valid: Tensor) -> Tensor:
     return (pairs * loss).sum() / pairs.sum().clamp(min=1e-12)
 
 
+@cache
 def chunk_weights(count: int) -> Tensor:
     """w [K, K] of a list in the ranker's order; 0 unless the column's chunk comes behind the row's."""
     chunk = torch.arange(count) // CHUNK + 1

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
+from models.inference import split_ranker
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay.past_requests import PastRequest
 from serving.request.query import RankQuery
@@ -31,7 +32,7 @@ def retrieve(
     bundle: LoadedBundle, requests: list[PastRequest], rng: np.random.Generator, length: int | None = None
 ) -> CandidateLists:
     """Candidates of every request; `length` keeps so many of each, drawn uniformly."""
-    features, stage = RequestFeatures(bundle), RetrievalStage(bundle)
+    features, stage, ranker = RequestFeatures(bundle), RetrievalStage(bundle), split_ranker.of(bundle.ranker)
     width = min(length or bundle.settings.retrieve.candidates, bundle.settings.retrieve.candidates)
     empty = features.candidate_inputs(np.empty(0, dtype=np.int64), features.missing_request.ids)
     items = bundle.items
@@ -56,7 +57,7 @@ def retrieve(
         lists.rows[number, :k] = candidates.rows
         lists.pair_ids[number, :k] = inputs.ids[:, items.ids.shape[1] :]
         lists.pair_dense[number, :k] = inputs.dense[:, items.dense.shape[1] :]
-        lists.teacher[number, :k] = bundle.ranker(asked_by, block(inputs)).numpy()
+        lists.teacher[number, :k] = ranker.logits(ranker.begin(request.requester.inputs), inputs)
         lists.tower[number, :k] = candidates.scores["retrieve"]
         lists.clicked[number, :k] = candidates.rows == request.clicked
     return lists

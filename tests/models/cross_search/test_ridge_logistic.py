@@ -35,3 +35,8 @@ def test_without_signal_it_answers_the_rate() -> None:
     label = (np.arange(400) % 4 == 0).astype(float)
     model = fit([Column(np.arange(400) // 4 % 5, 5, 1.0)], label)
     np.testing.assert_allclose(model.logits([np.arange(5)]), np.log(1 / 3), atol=1e-3)
+
+
+def test_a_code_beyond_its_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        fit([Column(np.array([0, 1, 2, 5]), 5, 1.0)], np.array([0.0, 1.0, 0.0, 1.0]))

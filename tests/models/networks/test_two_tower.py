@@ -24,6 +24,13 @@ def test_the_logit_is_the_product_of_unit_vectors(towers: TwoTower, batch: Batch
     torch.testing.assert_close(towers(batch.request, batch.candidate), (users * items).sum(1) / 0.2)
 
 
+def test_both_are_what_each_is_alone(towers: TwoTower, batch: Batch) -> None:
+    request = FeatureBlock(*(part[:5] for part in batch.request))
+    users, items = towers.both(request, batch.candidate)
+    torch.testing.assert_close(users, towers.user_vector(request))
+    torch.testing.assert_close(items, towers.item_vector(batch.candidate))
+
+
 def test_the_item_vector_ignores_crosses(towers: TwoTower, batch: Batch, spec: FeatureSpec) -> None:
     width = spec.id_width("item")
     item = FeatureBlock(batch.candidate.ids[:, :width], batch.candidate.dense)
