@@ -1,5 +1,5 @@
 // What is asked of a page (tests/browser.py).
-const shownElements = () => [...document.body.querySelectorAll("*")].filter((one) => one.getClientRects().length);
+const shownElements = () => [...document.body.querySelectorAll("*")].filter((one) => one.checkVisibility() && one.getClientRects().length);
 const named = (one) => `<${one.tagName.toLowerCase()} id="${one.id}" class="${one.getAttribute("class") || ""}"> `
   + one.textContent.trim().slice(0, 40);
 

@@ -31,12 +31,11 @@ def draw(axes: Axes, figures: PreRankChoice) -> None:
     points = sorted(figures.frontier, key=_time)
     axes.errorbar([_time(p) for p in points], [p.recall for p in points],
                   yerr=[1.96 * p.recall_error for p in points], fmt="o-", capsize=3, label="FSCD, validation")
-    chosen = [point for point in points if point.chosen]
-    for point in chosen:
-        _name(axes, point, f"chosen: {point.fields_kept} fields", to_the_right=len(points) < 2 or point is points[0])
-    for point in {points[0].us_per_1000: points[0], points[-1].us_per_1000: points[-1]}.values():  # others lie close
-        if point not in chosen:
-            _name(axes, point, f"{point.fields_kept} fields", to_the_right=True)
+    for point in points:
+        if point.chosen:
+            _name(axes, point, f"chosen: {point.fields_kept} fields", (6, -30))
+        elif point in (points[0], points[-1]):  # the others lie close
+            _name(axes, point, f"{point.fields_kept} fields", (8, -3))
     compared = {"fscd": figures.fscd, "dot product": figures.dot_product, "full ranker": figures.full_ranker}
     for (name, pre_ranker), sign in zip(compared.items(), "*sD", strict=True):
         axes.plot(_time(pre_ranker), pre_ranker.recall, sign, markersize=9, label=f"{name}, test")
@@ -46,10 +45,10 @@ def draw(axes: Axes, figures: PreRankChoice) -> None:
     axes.legend(frameon=False)
 
 
-def _name(axes: Axes, point: FrontierPoint, name: str, to_the_right: bool) -> None:
-    """Below it; of two points side by side one to the left, so that none lies over the other."""
-    axes.annotate(name, (_time(point), point.recall), xytext=(4 if to_the_right else -4, -14),
-                  textcoords="offset points", ha="left" if to_the_right else "right", fontsize=8)
+def _name(axes: Axes, point: FrontierPoint, name: str, place: tuple[int, int]) -> None:
+    """`place` from the point, in points: what is chosen is named below the curve, on which others lie close."""
+    axes.annotate(name, (_time(point), point.recall), xytext=place, textcoords="offset points", fontsize=8,
+                  arrowprops={"arrowstyle": "-", "linewidth": 0.6})
 
 
 def _time(timed: FrontierPoint | PreRankerFigures) -> float:

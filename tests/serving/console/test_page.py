@@ -35,6 +35,8 @@ DAYS = {"title": "Days", "note": "", "columns": [
 GAUGES = {"sluice_workers": ("livesum", {}, 1.0), "sluice_score_drift_psi": ("livemax", {}, 0.125),
           "sluice_drift_sample_requests": ("livesum", {}, 900.0),
           "sluice_field_drift_psi": ("livemax", {"field": "device"}, 0.375)}
+LONG = {**COSTS, "title": "Long", "rows": [[f"advertiser_clicks_count_{n}d", 41.25, "no", "costs more than it is worth"]
+                                           for n in range(25)]}
 BESIDE = "?user=u07&limit=4&missing=none&rerank2=skip&beside="
 
 
@@ -54,7 +56,7 @@ def opened(loaded: LoadedBundle, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("figures")
     write_figures(folder)
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
-    records = json.dumps({"sections": [CROSSES, COSTS, DAYS]})
+    records = json.dumps({"sections": [CROSSES, COSTS, DAYS, LONG]})
     console = Console(records=Records((sys.executable, "-c", f"print({records!r})")))
     with InProcessServer(servicer) as server, side_port(side_app(folder, console), Address(port=0)) as port, \
             Browser(tmp_path_factory.mktemp("profile")) as browser:
@@ -127,8 +129,19 @@ def test_nothing_is_wider_than_the_page_or_cut(opened: Opened, width: int, dark:
 def test_a_table_on_a_phone_says_what_each_value_is(opened: Opened) -> None:
     names = ("[...document.querySelectorAll('#records table')]"
              ".map((one) => getComputedStyle(one.querySelector('td'), '::before').content)")
-    assert opened("", 390).value(names) == ["none", '"field"', '"run"']  # a row of two values has its room
-    assert opened("", 1440).value(names) == ["none"] * 3
+    assert opened("", 390).value(names)[:3] == ["none", '"field"', '"run"']  # a row of two values has its room
+    assert opened("", 1440).value(names) == ["none"] * 4
+
+
+@pytest.mark.slow
+def test_a_long_table_is_folded_on_a_phone_and_fits_once_it_is_opened(opened: Opened) -> None:
+    folded = "[...document.querySelectorAll('#records details')].map((one) => one.open)"
+    assert opened("", 1440).value(folded) == [True] * 4
+    browser = opened("", 390)
+    assert browser.value(folded) == [True, True, True, False]
+    browser.value("document.querySelector('#records section:last-child summary').click()")
+    browser.until("document.querySelector('#records section:last-child table.stacked')")
+    assert browser.misfits() == []
 
 
 @pytest.mark.slow
