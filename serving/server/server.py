@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import grpc
 import torch
@@ -24,6 +20,7 @@ import uvloop
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from contracts.behind_others import behind_others
 from contracts.errors import SluiceError
 from serving.access.caller_name import caller_name
 from serving.access.doors import NO_DOORS, Doors, address
@@ -59,9 +56,6 @@ MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, befor
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
 COLLECT_AFTER = (700, 10, 1)  # objects, rounds, rounds: of 70,000 at once every caller waits for 70 ms
-LOADING_PRIORITY = 10  # Linux's nice value, while others serve
-
-Made = TypeVar("Made")
 log = logging.getLogger("sluice.serving")
 
 
@@ -95,18 +89,6 @@ class ServerSettings:
             return [*alive, ("grpc.so_reuseport", 0)]
         return [*alive, ("grpc.so_reuseport", 1),
                 ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
-
-
-def behind_others(work: Callable[[], Made]) -> Made:
-    """What the work returns, or raises. It has a thread of low priority, which takes no time from processes that serve
-    meanwhile; this one's own requests are not its, and need no right to raise a priority again."""
-    def step_back() -> None:
-        own = threading.get_native_id()
-        with suppress(OSError):  # where a thread has no priority of its own
-            os.setpriority(os.PRIO_PROCESS, own, max(LOADING_PRIORITY, os.getpriority(os.PRIO_PROCESS, own)))
-
-    with ThreadPoolExecutor(1, thread_name_prefix="loading", initializer=step_back) as thread:
-        return thread.submit(work).result()
 
 
 def collect_in_pieces() -> None:
@@ -158,7 +140,7 @@ class Server:
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most,
                                        interceptors=[AccessInterceptor(gate)] if gate else None)
         funnel = Funnel(bundle)
-        warm_up(funnel, bundle)
+        behind_others(partial(warm_up, funnel, bundle))
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         serve, who = bundle.settings.serve, caller_name(gate)
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,

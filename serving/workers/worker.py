@@ -19,9 +19,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable
+from importlib import import_module
 
 from pydantic import ValidationError
 
+from contracts.behind_others import behind_others
 from contracts.logs import log_to_stderr
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
@@ -98,6 +100,7 @@ def main(told: WorkerSettings) -> int:
     reports = Reports()
     orders = Orders(reports, told.port)
     orders.start()
+    behind_others(lambda: import_module("serving.server.server"))  # two seconds of a core, which others need
     from contracts.bundle.bundle import Manifest
     from contracts.errors import SluiceError
     from serving.server.server import ServerSettings, run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import socket
 import subprocess
@@ -26,7 +25,7 @@ from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
-from serving.server.server import LOADING_PRIORITY, behind_others, collect_in_pieces
+from serving.server.server import collect_in_pieces
 from sluice.demo.server_process import ServerProcess
 from tests.serving.silent_caller import SilentCaller
 
@@ -57,13 +56,6 @@ def client(server):
 def channel(server):
     with grpc.insecure_channel(server.target) as channel:
         yield channel
-
-
-def test_loading_steps_back_and_the_process_does_not():
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    found = behind_others(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-    assert found == max(before, LOADING_PRIORITY)
-    assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
 def test_cyclic_garbage_is_collected_in_pieces():
@@ -111,14 +103,6 @@ def test_garbage_that_was_kept_for_long_is_collected_in_pieces():
         gc.callbacks.remove(ended)
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-def test_what_loading_raises_is_told():
-    def refuse():
-        raise SluiceError("damaged")
-
-    with pytest.raises(SluiceError, match="damaged"):
-        behind_others(refuse)
 
 
 def a_user(loaded) -> str:
