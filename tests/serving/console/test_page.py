@@ -86,9 +86,10 @@ def test_figures_drift_and_records_are_shown(opened: Opened) -> None:
     assert "recall by price" in browser.value("document.querySelector('figure').textContent")
 
 
-def reading(seconds: int, **calls: int) -> str:
-    """Of the page, in its words: so many calls of Rank of each status since the server began."""
-    lines = [f'sluice_requests_total{{method="Rank",status="{status}"}} {number}' for status, number in calls.items()]
+def reading(seconds: int, own: int = 0, **calls: int) -> str:
+    """Of the page, in its words: so many calls of Rank of each status since the server began, and of the page's own."""
+    lines = [f'sluice_requests_total{{method="WhyNot",status="OK"}} {own}']
+    lines += [f'sluice_requests_total{{method="Rank",status="{status}"}} {number}' for status, number in calls.items()]
     return json.dumps({"at": 1000 * seconds, "text": "\n".join(lines)})
 
 
@@ -100,9 +101,11 @@ def test_a_server_that_fails_every_call_and_one_that_was_started_anew_are_not_sh
     add = ("(() => {{ const told = {}, now = {{ at: told.at, figures: read(told.text) }}, then = earlier(now);"
            " show(now.figures, then ? then.figures : new Map(), then ? (now.at - then.at) / 1000 : 0);"
            " return [...document.querySelectorAll('#cards div')].slice(0, 2).map((one) => one.innerText); }})()")
-    asked = [browser.value(add.format(reading(*told[:1], **told[1]))) for told in (
-        (0, {"OK": 500}), (10, {"OK": 500, "DEADLINE_EXCEEDED": 40}), (20, {"OK": 3}), (30, {"OK": 13}))]
+    asked = [browser.value(add.format(reading(seconds, **calls))) for seconds, calls in (
+        (0, {"OK": 500}), (5, {"own": 7, "OK": 500}), (10, {"OK": 500, "DEADLINE_EXCEEDED": 40}), (20, {"OK": 3}),
+        (30, {"OK": 13}))]
     assert asked == [["calls since the start\n500", "answered in time\n100.0 %"],
+                     ["calls since the start\n507", "answered in time\n100.0 %"],
                      ["calls a second\n4.0", "answered in time\n0.0 %"],
                      ["calls since the start\n3", "answered in time\n100.0 %"],
                      ["calls a second\n1.0", "answered in time\n100.0 %"]]
