@@ -1,4 +1,5 @@
-"""Late clicks re-open the labels of the days they belong to; what else changes is what could have known of them."""
+"""Late clicks re-open the labels of the days they belong to; what else changes is what could have known of them. On
+Apache Spark late clicks do what they do on the embedded engine: tests/sluice/test_engines_agree.py."""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ from contracts.config.config import Config
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
 
-pytestmark = pytest.mark.every_engine
 START = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS, ROWS = 6, 240
 CONFIG = Config.model_validate({
@@ -107,6 +107,7 @@ def world(first, tmp_path) -> tuple[Log, Artifacts]:
     return Log(tmp_path / "data"), Artifacts(tmp_path / "out")
 
 
+@pytest.mark.every_engine
 def test_a_second_run_writes_nothing(spark, world):
     log, out = world
     before = files(out.events) | files(out.features)
@@ -140,6 +141,7 @@ def test_a_click_after_the_label_window_changes_nothing(spark, world):
     assert made(spark, log, out) == ([], [])
 
 
+@pytest.mark.every_engine
 def test_a_late_row_changes_its_day_and_what_counts_it(spark, world):
     log, out = world
     stamp = pa.timestamp("us", "UTC")

@@ -401,7 +401,6 @@ def test_clicks_need_their_columns(spark: SparkSession, tmp_path: Path) -> None:
         ingest(spark, config(label=label), data, Artifacts(tmp_path / "out"))
 
 
-@pytest.mark.every_engine
 @settings(max_examples=3, deadline=None)
 @given(bad=st.lists(st.sampled_from(sorted(BAD)), max_size=6), copies=st.lists(st.integers(0, 7), max_size=6))
 def test_any_mixture_of_rows_adds_up(
