@@ -31,9 +31,9 @@ class RegistrationSummary(Summary):
 
 class RollbackResult(Record):
     """`champion` is champion afterwards, as version `number`; `left` was before. Not `rolled_back`: another one than
-    the version to leave was champion already, and nothing was changed."""
+    the version to leave was champion already, and nothing was changed. A folder's bundle has no `number`."""
 
     rolled_back: bool
     champion: str
-    number: str
+    number: str | None = None
     left: str | None = None

@@ -1,21 +1,95 @@
-"""A bundle's folder as a source of bundles: it names one version, the one that lay there at the start."""
+"""A bundle's folder as a source of bundles: it names the version that lies there now, put there by a delta that was
+applied, published over it, or behind a link that was moved.
+
+What is served are copies of the server's own, so that a generation keeps its files when the folder gets others, for
+workers that are begun anew and for the way back. Hard links where the file system has them: no byte is copied.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
+import uuid
 from pathlib import Path
 
-from contracts.bundle.bundle import read_manifest
+from contracts.atomic_write import put_in_place
+from contracts.bundle.bundle import MANIFEST, read_manifest, verify
+from contracts.errors import BundleError
+
+log = logging.getLogger("sluice.serving")
 
 
 class FolderSource:
-    """Raises BundleError where the folder holds no bundle."""
+    """`copies` holds a folder for each version that is fetched; None: the folder itself is served, for good. Raises
+    BundleError where the folder holds no bundle."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._version = folder, read_manifest(folder).version
+    def __init__(self, folder: Path, copies: Path | None = None) -> None:
+        self._folder, self._copies = folder, copies
+        self._version, self._said = read_manifest(folder).version, ""
 
-    def latest(self) -> str:
+    def latest(self) -> str | None:
+        """None, and a line of the log, where nothing can be read there now: what is served is served on."""
+        if self._copies is None:
+            return self._version
+        try:
+            self._version, self._said = read_manifest(self._folder).version, ""
+        except BundleError as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                log.error("what is served is served on: %s", error)
+            return None
         return self._version
 
     def fetch(self, version: str) -> Path:
-        """The folder itself."""
-        return self._folder
+        """The folder to serve, unverified: its workers compare checksums and parity before they listen. Raises
+        BundleError where another version lies there by now, OSError where it cannot be copied."""
+        if self._copies is None:
+            return self._folder
+        place, staging = self._copies / "bundle" / version, self._copies.with_name(f".{uuid.uuid4().hex[:8]}")
+        if _is_whole(place):  # workers may be loading it
+            return place
+        try:
+            _linked(self._folder, staging)
+            found = read_manifest(staging).version
+            if found != version:
+                raise BundleError(f"{self._folder} holds {found} by now")
+            place.parent.mkdir(exist_ok=True)
+            put_in_place(staging, place)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return place
+
+
+def _is_whole(place: Path) -> bool:
+    try:
+        verify(place)
+    except (BundleError, OSError):
+        return False
+    return True
+
+
+def _linked(folder: Path, target: Path) -> None:
+    """The files of the manifest that lies there now, of one bundle even where another takes the folder's name
+    meanwhile."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        here = Path(f"/proc/self/fd/{place}")  # the folder itself, whatever its name
+        target.mkdir()
+        for path in [MANIFEST, *read_manifest(here).files]:
+            if ".." in Path(path).parts or Path(path).is_absolute():
+                raise BundleError(f"{folder}: its manifest names {path[:80]!r}, which is not in it; publish it again")
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            _link(here / path, target / path)
+    finally:
+        os.close(place)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Copies where the file system, or its owner, lets nobody link."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(source, target)

@@ -146,7 +146,7 @@ class Supervisor:
             self._leave(self._draining)
         elif self._coming is not None:
             self._come(self._coming, current)
-        elif (found := self._search.take()) is not None and found.version != current.version:
+        elif (found := self._search.take()) is not None and found.version != current.version and found.folder.exists():
             log.info("loading %s beside %s", found.version, current.version)
             self._coming = self._generation(found)
         self._spread()

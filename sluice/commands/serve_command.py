@@ -27,11 +27,15 @@ def serve(
         Path | None, typer.Option(help="append every answer to the Parquet log in this folder")
     ] = None,
     registry: Annotated[str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI")] = None,
-    poll_seconds: Annotated[float, typer.Option(min=0.1, help="how often the alias is looked up")] = 5.0,
+    poll_seconds: Annotated[float, typer.Option(min=0.1, help="how often alias or folder is looked up")] = 5.0,
     connection_seconds: Annotated[
         float, typer.Option(min=0.5, help="how long a caller's connection lives; a change of bundles takes as long")
     ] = 30.0,
     workers: Annotated[int | None, typer.Option(min=1, help="processes that share the port; one per core")] = None,
+    follow: Annotated[
+        bool | None, typer.Option("--follow/--no-follow", help="a folder: take over what is put there; on with several"
+                                  " workers")
+    ] = None,
     cache: Annotated[Path | None, typer.Option(help="an alias: where its bundles lie; below ~/.cache/sluice")] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(envvar="SLUICE_TLS_CERTIFICATE", help="the server's, in PEM; read again on change")
@@ -70,8 +74,8 @@ def serve(
 ) -> None:
     """Serve a bundle over gRPC (sluice.v1.Ranking, Events and Catalog, health, reflection) until SIGTERM or Ctrl-C.
 
-    Of an alias the bundle is changed whenever the alias moves, without a failed request; a start without the registry
-    serves what was served last.
+    The bundle is changed whenever the alias moves, or the folder gets another one, without a failed request; a start
+    without the registry serves what was served last.
 
     Example: sluice serve models:/marketplace@champion --log-answers out/demo/answers
     """
@@ -87,7 +91,7 @@ def serve(
         workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh, **stores(user_store, event_stream, fresh))
     open_doors(host, doors)
     with beside(side, doors, announce) as ready:
-        serve_as_told(bundle, settings, registry, cache, ready)
+        serve_as_told(bundle, settings, registry, cache, follow, ready)
 
 
 def stores(user_store: str | None, event_stream: str | None, fresh: Path | None) -> dict[str, str | None]:
@@ -105,15 +109,16 @@ def stores(user_store: str | None, event_stream: str | None, fresh: Path | None)
 
 
 def serve_as_told(
-    bundle: str, settings: SupervisorSettings, registry: str | None, cache: Path | None, ready: Ready
+    bundle: str, settings: SupervisorSettings, registry: str | None, cache: Path | None, follow: bool | None,
+    ready: Ready,
 ) -> None:
-    """An alias, or a folder by one process or several."""
+    """An alias, or a folder: by this process alone, or by others that are changed when the folder is."""
     from models.tracking.bundle_registry import SCHEME
 
     if bundle.startswith(SCHEME):
         serve_alias(bundle, settings, registry, cache, ready)
-    elif settings.workers > 1:
-        serve_shared(Path(bundle), settings, ready)
+    elif settings.workers > 1 or follow:
+        serve_shared(Path(bundle), settings, follow is not False, ready)
     else:
         serve_folder(Path(bundle), settings, ready)
 
@@ -160,12 +165,19 @@ def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:
     run(folder, settings, lambda loaded, bound: ready(loaded.version, told.host, bound))
 
 
-def serve_shared(folder: Path, settings: SupervisorSettings, ready: Ready) -> None:
-    """By several processes, until a signal."""
+def serve_shared(folder: Path, settings: SupervisorSettings, follow: bool, ready: Ready) -> None:
+    """By processes under a supervisor, until a signal."""
+    from contextlib import nullcontext
+
+    from serving.workers.bundle_cache import BundleCache
     from serving.workers.folder_source import FolderSource
+    from serving.workers.served_copies import served_copies
     from serving.workers.supervisor import Supervisor
 
-    Supervisor(FolderSource(folder), settings).run(lambda version, port: ready(version, settings.host, port))
+    FolderSource(folder)  # what is no bundle is refused before anything is made beside it
+    with served_copies(folder) if follow else nullcontext() as copies:
+        supervisor = Supervisor(FolderSource(folder, copies), settings, BundleCache(copies) if copies else None)
+        supervisor.run(lambda version, port: ready(version, settings.host, port))
 
 
 def serve_alias(

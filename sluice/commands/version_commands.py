@@ -91,20 +91,29 @@ def watch(
     until: Instant = None,
     registry: Registry = None,
     bundle: Annotated[str | None, typer.Option(help="watch this version, not the registry's champion")] = None,
+    applied: Annotated[
+        tuple[Path, Path] | None, typer.Option(metavar="FOLDER DELTA", help="watch the bundle in this folder, which"
+                                               " this delta made; rolled back by reverting it")
+    ] = None,
     roll_back: Annotated[bool, typer.Option("--roll-back", help="do so where it is wanted")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Watch the champion by its answers and the clicks on them; exit code 4 when it should be rolled back.
+    """Watch the champion, or an applied delta, by its answers and the clicks on them; exit code 4 when it should go
+    back.
 
     Example: sluice watch examples/marketplace.toml --out out/demo --answers out/demo/answers --data out/demo/raw
     """
     from contracts.config.section import instant
-    from contracts.errors import RollBackWanted
+    from contracts.errors import ConfigError, RollBackWanted
     from sluice.release import watch as release_watch
+    from sluice.release.applied_delta import AppliedDelta
 
+    if applied and bundle:
+        raise ConfigError("--bundle and --applied both name what is watched: give one")
     loaded, artifacts = opened(config, out)
     watched = release_watch.Watched(
-        artifacts.out, answers, clicks, data, instant(since), instant(until), registry, bundle)
+        artifacts.out, answers, clicks, data, instant(since), instant(until), registry, bundle,
+        AppliedDelta(*applied) if applied else None)
     found = release_watch.watch(loaded, watched, roll_back)
     for line in release_watch.lines(found):
         typer.echo(line)

@@ -15,12 +15,14 @@ from contracts.summaries import summary
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
 from serving.replay import response_history
 from serving.replay.response_history import LoggedResponses
-from sluice.release import click_log, registration, watch_figures
+from sluice.release import applied_delta, click_log, registration, watch_figures
+from sluice.release.applied_delta import AppliedDelta
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What is watched, where. `clicks` None: the configured table; `version` None: the registry's champion."""
+    """What is watched, where. `clicks` None: the configured table; `version` None: the registry's champion; `applied`:
+    the bundle that a delta made of another in its folder."""
 
     out: Path
     answers: Path
@@ -30,12 +32,14 @@ class Watched:
     until: datetime | None = None
     registry: str | None = None
     version: str | None = None
+    applied: AppliedDelta | None = None
 
 
 def watch(config: Config, watched: Watched, roll_back: bool = False) -> WatchSummary:
     """Evaluates and writes OUT/watch, which it returns. `reasons` not empty: the champion should go back.
 
-    Raises DataError without an response log; BundleError without a champion, or when there is nothing to go back to.
+    Raises DataError without an response log; BundleError without a champion, when there is nothing to go back to, or
+    where the folder does not hold what the delta leads to.
     """
     until = watched.until or datetime.now(UTC)
     since = watched.since or until - timedelta(seconds=config.watch.span)
@@ -52,7 +56,8 @@ def watch(config: Config, watched: Watched, roll_back: bool = False) -> WatchSum
     )
     summary.write(watched.out / FOLDER, verdict)
     if verdict.reasons and roll_back:
-        done = registration.rollback(config.name, registry_uri(watched.registry, watched.out), version)
+        done = (applied_delta.revert(watched.applied) if watched.applied
+                else registration.rollback(config.name, registry_uri(watched.registry, watched.out), version))
         verdict = verdict.model_copy(update={"roll_back": done})
         summary.write(watched.out / FOLDER, verdict)
     return verdict
@@ -70,7 +75,9 @@ def lines(verdict: WatchSummary) -> list[str]:
 
 
 def _versions(config: Config, watched: Watched) -> tuple[str, str | None]:
-    """The bundle that is watched, and the one that it replaced where the registry says so."""
+    """The bundle that is watched, and the one that it replaced where registry or delta say so."""
+    if watched.applied:
+        return applied_delta.versions(watched.applied)
     if watched.version:
         return watched.version, None
     store = BundleRegistry(registry_uri(watched.registry, watched.out))

@@ -1,18 +1,94 @@
+"""A folder names the bundle that lies there now; what was fetched of it stays as it was."""
+
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from contracts.bundle.bundle import read_manifest
+from contracts.bundle import bundle
+from contracts.bundle.bundle import MANIFEST, put_verified, read_manifest, verify
 from contracts.errors import BundleError
 from serving.workers.folder_source import FolderSource
 
 
-def test_it_names_the_bundle_that_lies_there(bundle_folder: Path) -> None:
-    source = FolderSource(bundle_folder)
-    assert source.latest() == read_manifest(bundle_folder).version
-    assert source.fetch(source.latest()) == bundle_folder
+def made(folder: Path, content: bytes) -> Path:
+    """A bundle of two files, one of them like any other's."""
+    build = folder.with_name(f"{folder.name}-build")
+    (build / "tables").mkdir(parents=True)
+    (build / "tables" / "rows").write_bytes(content)
+    (build / "same").write_bytes(b"same")
+    bundle.publish(build, folder, "shop")
+    shutil.rmtree(build)
+    return folder
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Path:
+    place = tmp_path / "copies" / "kept"
+    place.mkdir(parents=True)
+    return place
+
+
+def test_without_a_place_for_copies_the_folder_is_served_as_it_was_at_the_start(tmp_path: Path) -> None:
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder)
+    version = read_manifest(folder).version
+    made(folder, b"two")
+    assert (source.latest(), source.fetch(version)) == (version, folder)
+
+
+def test_what_is_put_there_is_named_and_what_was_fetched_keeps_its_files(tmp_path: Path, copies: Path) -> None:
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder, copies)
+    one = source.latest()
+    assert one is not None
+    kept = source.fetch(one)
+    assert (kept / "same").samefile(folder / "same")  # no byte is copied
+    put_verified(made(tmp_path / "other", b"two"), folder)
+    two = source.latest()
+    assert two is not None
+    assert two != one
+    assert verify(source.fetch(two)).version == two
+    assert verify(kept).version == one
+    assert (kept / "tables" / "rows").read_bytes() == b"one"
+    assert sorted(path.name for path in (copies / "bundle").iterdir()) == sorted([one, two])
+    assert [path.name for path in copies.parent.iterdir()] == [copies.name]
+
+
+def test_a_copy_that_workers_load_is_not_touched_and_a_damaged_one_is_made_again(tmp_path: Path, copies: Path) -> None:
+    source = FolderSource(made(tmp_path / "bundle", b"one"), copies)
+    version = source.latest()
+    assert version is not None
+    first = source.fetch(version).stat().st_ino
+    assert source.fetch(version).stat().st_ino == first
+    (copies / "bundle" / version / "same").unlink()
+    assert verify(source.fetch(version)).version == version
+
+
+def test_a_folder_that_cannot_be_read_names_nothing_and_says_so_once(
+    tmp_path: Path, copies: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder, copies)
+    (folder / MANIFEST).rename(tmp_path / "manifest")
+    assert [source.latest(), source.latest()] == [None, None]
+    assert len(caplog.messages) == 1
+    assert "is served on" in caplog.text
+    (tmp_path / "manifest").rename(folder / MANIFEST)
+    assert source.latest() == read_manifest(folder).version
+
+
+def test_another_version_than_was_named_is_not_handed_over_under_its_name(tmp_path: Path, copies: Path) -> None:
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder, copies)
+    version = source.latest()
+    assert version is not None
+    made(folder, b"two")
+    with pytest.raises(BundleError, match="by now"):
+        source.fetch(version)
+    assert not list(copies.iterdir()) or not list((copies / "bundle").iterdir())
 
 
 def test_no_bundle_is_an_error_at_once(tmp_path: Path) -> None:

@@ -13,13 +13,10 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 import grpc
-import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.replay import response_history
@@ -27,31 +24,11 @@ from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
+from tests.serving.bundle_variants import variant, with_other_logits
 
 USERS = [f"u{number:02d}" for number in range(60)]
 PER_SECOND = 8.0
 GONE = "is left by its callers and gone"
-
-
-def variant(source: Path, folder: Path, mark: str) -> Path:
-    """The same bundle under another version: one more file, which nobody reads."""
-    build = Path(shutil.copytree(source, folder / f"build-{mark}"))
-    (build / bundle.MANIFEST).unlink()
-    (build / "mark").write_text(mark)
-    bundle.publish(build, folder / mark, "market")
-    return folder / mark
-
-
-def with_other_logits(source: Path, folder: Path) -> Path:
-    """A bundle whose checksums hold and whose parity rows do not."""
-    build = Path(shutil.copytree(source, folder / "build-bad"))
-    (build / bundle.MANIFEST).unlink()
-    rows = pq.read_table(build / "parity" / "rows.parquet")
-    at = rows.schema.get_field_index("_logit")
-    changed = rows.set_column(at, "_logit", pa.array(rows["_logit"].to_numpy() + 1.0))
-    pq.write_table(changed, build / "parity" / "rows.parquet")
-    bundle.publish(build, folder / "bad", "market")
-    return folder / "bad"
 
 
 def damage(version: RegisteredBundle) -> None:
