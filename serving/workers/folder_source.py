@@ -26,7 +26,7 @@ class FolderSource:
 
     def __init__(self, folder: Path, copies: Path | None = None) -> None:
         self._folder, self._copies = folder, copies
-        self._version, self._said = read_manifest(folder).version, ""
+        self._version, self._said, self._fetched = read_manifest(folder).version, "", False
 
     def latest(self) -> str | None:
         """None, and a line of the log, where nothing can be read there now: what is served is served on."""
@@ -42,8 +42,9 @@ class FolderSource:
         return self._version
 
     def fetch(self, version: str) -> Path:
-        """The folder to serve, unverified: its workers compare checksums and parity before they listen. Raises
-        BundleError where another version lies there by now, OSError where it cannot be copied."""
+        """The folder to serve, unverified: its workers compare checksums and parity before they listen. Where the first
+        cannot be copied (a full disk), the folder itself is served, for good. Raises BundleError where another version
+        lies there by now, OSError where a later one cannot be copied."""
         if self._copies is None:
             return self._folder
         place, staging = self._copies / "bundle" / version, self._copies.with_name(f".{uuid.uuid4().hex[:8]}")
@@ -56,8 +57,16 @@ class FolderSource:
                 raise BundleError(f"{self._folder} holds {found} by now")
             place.parent.mkdir(exist_ok=True)
             put_in_place(staging, place)
+        except OSError as error:
+            if self._fetched:
+                raise
+            log.warning("no copy of %s can be made (%s): another bundle that is put there is served at the next start "
+                        "only", self._folder, error.strerror)
+            self._copies = None
+            return self._folder
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+        self._fetched = True
         return place
 
 

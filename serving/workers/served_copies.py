@@ -27,17 +27,21 @@ def served_copies(folder: Path) -> Iterator[Path | None]:
     beside = folder.absolute()
     prefix = f".{beside.name}.served."
     _remove_left(beside.parent, prefix)
+    place = None
     try:
         place = Path(tempfile.mkdtemp(prefix=prefix, dir=beside.parent))
+        (place / LOCK).touch()
+        (place / KEPT).mkdir()
     except OSError as error:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
         log.warning("nothing can be written beside %s (%s): another bundle that is put there is served at the next "
                     "start only", folder, error.strerror)
         yield None
         return
     try:
-        with (place / LOCK).open("w") as lock:
+        with (place / LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (place / KEPT).mkdir()
             yield place / KEPT
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -91,6 +91,30 @@ def test_another_version_than_was_named_is_not_handed_over_under_its_name(tmp_pa
     assert not list(copies.iterdir()) or not list((copies / "bundle").iterdir())
 
 
+def test_a_first_bundle_that_cannot_be_copied_is_served_from_its_folder_for_good(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And a later one is an error, which its search tells of."""
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder, tmp_path / "nowhere" / "kept")
+    version = source.latest()
+    assert version is not None
+    assert source.fetch(version) == folder
+    assert "at the next start only" in caplog.text
+    made(folder, b"two")
+    assert source.latest() == version
+
+
+def test_a_later_bundle_that_cannot_be_copied_is_an_error(tmp_path: Path, copies: Path) -> None:
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder, copies)
+    source.fetch(read_manifest(folder).version)
+    made(folder, b"two")
+    shutil.rmtree(copies.parent)
+    with pytest.raises(OSError, match="No such file"):
+        source.fetch(read_manifest(folder).version)
+
+
 def test_no_bundle_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(BundleError):
         FolderSource(tmp_path)
