@@ -1,9 +1,7 @@
 """A log of which one item has 30% of the events, event-fresh click rates of many windows, and workers of little memory.
 
-A task that holds the key whole has 90 thousand rows of the 22 times of 40 measures, and as much again of what it makes
-of them, about 95 MB; an hour of the key is 375 impressions. A Python worker with the platform imported takes 350 MB of
-addresses where Arrow's allocator reserves none ahead, and may take ROOM more. Small parts are put together up to 2 MB
-alone, or else the other keys would be one task.
+A Python worker with the platform imported takes some 300 MB of addresses where Arrow's allocator reserves none ahead,
+and may take MOST: less than the light keys need in one task, more than any task needs in parts of 2 MB and slices.
 """
 
 from __future__ import annotations
@@ -18,11 +16,10 @@ import pyarrow.parquet as pq
 from tests.pipelines.skewed_log import DAYS, LOG, SKEW, START, command
 from tests.pipelines.spark_processes import QUICK_PROCESSES
 
-ROWS, ITEMS, ROOM = 300_000, 2_000, 70  # MB
+ROWS, ITEMS, MOST = 300_000, 2_000, 420  # MB
 SETTINGS = QUICK_PROCESSES | {
-    "spark.sql.shuffle.partitions": "32", "spark.sql.adaptive.advisoryPartitionSizeInBytes": "2m",
-    "spark.task.maxFailures": "1",
-    "spark.executor.pyspark.memory": f"{350 + ROOM}m", "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.sql.shuffle.partitions": "32", "spark.task.maxFailures": "1",
+    "spark.executor.pyspark.memory": f"{MOST}m", "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_ARENA_MAX": "1", "spark.executorEnv.OMP_NUM_THREADS": "1",
 }
 WINDOWS = [f"{hours}h" for hours in range(6, 126, 6)]
@@ -60,8 +57,9 @@ def write_log(folder: Path) -> None:
     }), folder / "log.parquet")
 
 
-def features(folder: Path, master: str, name: str, most: int) -> subprocess.CompletedProcess[str]:
-    """Into FOLDER/NAME; a key of more than `most` rows is sliced."""
-    settings = "\n".join(f'"{key}" = "{value}"' for key, value in SETTINGS.items())
-    text = CONFIG.format(master=master, settings=settings, most=most, windows=WINDOWS)
+def features(folder: Path, master: str, name: str, parts: str) -> subprocess.CompletedProcess[str]:
+    """Into FOLDER/NAME; small parts are put together up to `parts`, such as 2m. The heavy key is sliced."""
+    chosen = SETTINGS | {"spark.sql.adaptive.advisoryPartitionSizeInBytes": parts}
+    settings = "\n".join(f'"{key}" = "{value}"' for key, value in chosen.items())
+    text = CONFIG.format(master=master, settings=settings, most=ROWS // 100, windows=WINDOWS)
     return command(folder, text, name, str(folder))
