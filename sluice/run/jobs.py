@@ -28,7 +28,9 @@ from sluice.run.one_process import is_first, refuse_several
 from sluice.run.progress import show_progress
 from sluice.run.side_lane import SideLane
 
-if TYPE_CHECKING:  # the registry is asked by training alone
+if TYPE_CHECKING:  # torch and the registry are asked for by training alone
+    import torch
+
     from models.cross_search.job import OpenComparison
     from sluice.release.warm_parent import WarmStartSource
 
@@ -115,6 +117,14 @@ def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | N
         return pretrain_job.pretrain(config, out, graph, seed=seed, on_progress=progress.advance)
 
 
+def check_before_training(config: Config, out: Artifacts) -> torch.device:
+    """Where `sluice train` computes. Raises DataError without examples, ConfigError for a device that is not there."""
+    need(out.encoding, "sluice features")
+    from models.distributed.data_parallel import resolve_device
+
+    return resolve_device(config.train.device)
+
+
 def run_train(
     config: Config, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None, resume: bool = False, lane: SideLane | None = None,
@@ -123,14 +133,14 @@ def run_train(
     nothing, `resume` takes up what was stopped in the middle. Under torchrun the first process alone speaks. With a
     `lane` models are trained in its process as well."""
     console = console if is_first() else Console(quiet=True)
-    need(out.encoding, "sluice features")
+    device = check_before_training(config, out)
     from models.distributed import data_parallel
     from models.jobs import train_job
     from models.training.warm_start import Parent
     from sluice.release.warm_parent import parent_of
     from sluice.run.side_training import train_in_two
 
-    data_parallel.join(data_parallel.resolve_device(config.train.device))
+    data_parallel.join(device)
     found = data_parallel.by_first(lambda: str(parent_of(config, out, warm_start) or "") if warm_start else "")
     parent = Parent.read(Path(found)) if found else None
     with show_progress(console, "train") as progress:

@@ -33,6 +33,22 @@ def test_without_out_a_job_looks_below_the_configurations_name(command: str, con
     assert "out/no_header" in done.stderr
 
 
+@pytest.mark.parametrize(("device", "examples", "exit_code", "said"), [
+    ("cpu", False, 1, "run `sluice features`"), ("cuda:99", True, 2, "train.device is 'cuda:99'")])
+def test_what_cannot_be_trained_starts_no_processes(
+    device: str, examples: bool, exit_code: int, said: str, config: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("processes were started"))
+    text = config.read_text()
+    assert "[train]" not in text
+    config.write_text(f'{text}\n[train]\ndevice = "{device}"\n')
+    if examples:
+        Artifacts(Path("out/no_header")).encoding.mkdir(parents=True)
+    done = sluice("train", config, "--workers", "2")
+    assert (done.exit_code, said in done.stderr, len(done.stderr.splitlines())) == (exit_code, True, 1)
+
+
 def test_a_good_bundle_is_verified_in_one_line_and_as_json(tmp_path: Path) -> None:
     out: Artifacts = market_run(tmp_path / "out")
     done = sluice("verify", out.bundle, "--json")
