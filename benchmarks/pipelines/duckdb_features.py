@@ -5,10 +5,7 @@
 The same tables by the same definitions (docs/concepts/two_clocks.md), in SQL of its own: events with labels, counters
 and sequences as of the last daily publish, vocabularies and bins of the training window, encoded examples, online
 tables. It leaves out row hashes, quarantine, parity rows, unchanged days, and whatever else makes it more than
-a script.
-
-Days are whole numbers since 1970. A row shown on day t and visible from day v on counts in a window of w days at the
-publish of day p when v <= p < exit, where exit is its event time + w days, up to the next midnight.
+a script. Days are whole numbers since 1970; windows are those of benchmarks/pipelines/duckdb_counts.py.
 """
 
 from __future__ import annotations
@@ -18,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-DAY = 86_400_000_000
-MEASURES = ("shown", "closed", "clicked")
+from benchmarks.pipelines.duckdb_counts import DAY, counts_as_of, counts_by_day, rates
+
 SAMPLE = 200_000
 
 
@@ -100,40 +97,14 @@ class Script:
         self.prior = self.sql(f"""select count(*) filter (counts <= {end}) / count(*) from events
             where shown_at >= {start} and shown_at < {end} and closes <= {end}""")[0][0]
         for counter, key in self.plan["counters"].items():
-            moves = " union all ".join(self._moves(key))
-            daily = self._sums("sum(d) filter (m = '{0}')")
-            running = self._sums("sum({0}) over (partition by key order by day)")
             self.table(f"by_{counter}", f"""
-                with moves as ({moves}),
-                days as (select key, day, {daily} from moves group by key, day),
-                running as (select key, day, {running} from days),
+                with running as ({counts_by_day(self.windows, key)}),
                 asked as (select distinct {key} as key, p from events where {key} is not null)
-                select asked.key, asked.p, {self._rates(counter)} from asked asof left join running
+                select asked.key, asked.p, {self._rates(counter, 'running')} from asked asof left join running
                   on asked.key = running.key and asked.p >= running.day""")
 
-    def _names(self) -> list[str]:
-        return [f"{measure}_{window}" for window in self.windows for measure in MEASURES]
-
-    def _sums(self, template: str) -> str:
-        return ", ".join(f"coalesce({template.format(name)}, 0)::bigint {name}" for name in self._names())
-
-    def _moves(self, key: str) -> list[str]:
-        """+1 on the day from which a row counts, -1 on the day from which it no longer does."""
-        moves = []
-        for window, days in self.windows.items():
-            for measure, moment in zip(MEASURES, ("enter", "closes", "counts"), strict=True):
-                name, inside = f"{measure}_{window}", f"{key} is not null and {moment} < shown_at + {days * DAY}"
-                for when, delta in ((moment, 1), (f"shown_at + {days * DAY}", -1)):
-                    moves.append(f"select {key} as key, (({when}) + {DAY - 1}) // {DAY} as day, '{name}' m, {delta} d "
-                                 f"from events where {inside}")
-        return moves
-
-    def _rates(self, counter: str, of: str = "running") -> str:
-        strength = self.plan["prior_strength"]
-        prior = f"{self.prior * strength!r}::double"
-        return ", ".join(
-            f"coalesce({of}.shown_{w}, 0)::double {counter}_count_{w}, (coalesce({of}.clicked_{w}, 0) + {prior}) "
-            f"/ (coalesce({of}.closed_{w}, 0) + {strength}::double) {counter}_rate_{w}" for w in self.windows)
+    def _rates(self, counter: str, of: str) -> str:
+        return rates(self.windows, counter, of, self.prior, self.plan["prior_strength"])
 
     def remember(self) -> None:
         """Of every user and day, the items clicked last, newest first, of those learned by then."""
@@ -272,28 +243,20 @@ class Script:
             list_transform({known}[1:{length}], lambda c: c.item) recent_clicks,
             list_transform({known}[1:50], lambda c: c.item) recent_items
             from (select user_id from users union select user_id from events) k left join users u using (user_id)
-            left join ({self._now('user_id', p)}) n on n.key = k.user_id left join clicks_of using (user_id)""",
+            left join ({counts_as_of(self.windows, 'user_id', p)}) n on n.key = k.user_id
+            left join clicks_of using (user_id)""",
                    "online", "users")
         sides = {"item_clicks": "k.item_id", "category_clicks": "i.category", "advertiser_clicks": "i.advertiser_id"}
-        joins = " ".join(f"left join ({self._now(key.split('.')[1], p)}) n_{name} on n_{name}.key = {key}"
-                         for name, key in sides.items())
-        rates = ", ".join(self._rates(name, f"n_{name}") for name in sides)
-        self.write(f"""select k.item_id, i.* exclude (item_id), b.* exclude (item_id), {rates}
+        joins = " ".join(f"left join ({counts_as_of(self.windows, key.split('.')[1], p)}) n_{name} "
+                         f"on n_{name}.key = {key}" for name, key in sides.items())
+        counted = ", ".join(self._rates(name, f"n_{name}") for name in sides)
+        self.write(f"""select k.item_id, i.* exclude (item_id), b.* exclude (item_id), {counted}
             from (select item_id from items union select item_id from events) k
             left join items i on i.item_id = k.item_id
             left join (select item_id, arg_max(bid, shown_at) last_bid, count(*) filter (closes <= {p * DAY}) shown,
                          count(*) filter (counts <= {p * DAY}) clicks from events group by item_id) b
               on b.item_id = k.item_id {joins}""",
                    "online", "items")
-
-    def _now(self, key: str, p: int) -> str:
-        """Counts of every key at the publish of day `p`."""
-        now = p * DAY
-        columns = ", ".join(
-            f"count(*) filter ({moment} <= {now} and {moment} < shown_at + {days * DAY} "
-            f"and shown_at + {days * DAY} > {now}) {measure}_{w}" for w, days in self.windows.items()
-            for measure, moment in zip(MEASURES, ("enter", "closes", "counts"), strict=True))
-        return f"select {key} as key, {columns} from events where {key} is not null group by {key}"
 
 
 def _bin(column: str, edges: Sequence[float]) -> str:

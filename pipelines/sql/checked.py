@@ -21,10 +21,10 @@ from sqlglot.tokens import Token, TokenType
 
 from contracts.errors import ConfigError
 from pipelines.sql.calls import Call, calls
-from pipelines.sql.differences import REFUSED, REWRITTEN
+from pipelines.sql.differences import REFUSED, REWRITTEN, REWRITTEN_OF_NESTED
 from pipelines.sql.functions import EQUAL
 from pipelines.sql.patterns import translated
-from pipelines.sql.typed import Difference, with_doubles
+from pipelines.sql.typed import Difference, is_plain, with_doubles
 
 Engine = Literal["embedded", "spark"]
 _PATTERNS = frozenset(
@@ -60,7 +60,7 @@ def checked(expression: str, engine: Engine, where: str = "", types: Mapping[str
         for call in calls(expression):
             _refuse(call)
         _refuse_likes(expression)
-        rewritten = _with_patterns(_rewritten(doubled))
+        rewritten = _with_patterns(_rewritten(doubled, types or {}))
     except Difference as error:
         raise ConfigError(f"{where}{expression!r}: {error}, or set spark.master to local[*]") from None
     strange = sorted({call.name for call in calls(expression)} - KNOWN)
@@ -102,12 +102,14 @@ def _refuse_likes(expression: str) -> None:
         raise Difference("LIKE ANY is unknown to the embedded engine; write one LIKE a pattern with OR between them")
 
 
-def _rewritten(text: str) -> str:
+def _rewritten(text: str, types: Mapping[str, str]) -> str:
     for call in calls(text):
         rewrite = REWRITTEN.get(call.name)
-        new = rewrite([_rewritten(argument) for argument in call.arguments]) if rewrite else None
+        if call.name in REWRITTEN_OF_NESTED and not any(is_plain(argument, types) for argument in call.arguments):
+            rewrite = REWRITTEN_OF_NESTED[call.name]
+        new = rewrite([_rewritten(argument, types) for argument in call.arguments]) if rewrite else None
         if new is not None:
-            return text[:call.start] + new + _rewritten(text[call.end:])
+            return text[:call.start] + new + _rewritten(text[call.end:], types)
     return text
 
 

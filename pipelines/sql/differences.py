@@ -67,6 +67,10 @@ REWRITTEN: dict[str, Callable[[Arguments], str | None]] = {
     "timestamp": _of(1, "CAST({0} AS TIMESTAMP)"),
     "left": _of(2, "left({0}, greatest({1}, 0))"),
 }
+# The same, but for calls of which an argument is known to be neither a list nor a struct.
+REWRITTEN_OF_NESTED: dict[str, Callable[[Arguments], str | None]] = {
+    "least": lambda arguments: f"try_element_at(sort_array({_THERE}), 1)".format(f"array({', '.join(arguments)})"),
+}
 # name -> (what differs, the cure).
 REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("ln", "log", "log2", "log10", "log1p", "exp", "expm1"), _MONOTONE),

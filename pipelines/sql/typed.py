@@ -50,6 +50,14 @@ def with_doubles(expression: str, types: Mapping[str, str]) -> str:
     return expression
 
 
+def is_plain(expression: str, types: Mapping[str, str]) -> bool:
+    """Whether its values are known to be neither lists, nor maps, nor structs."""
+    try:
+        return _kind(_annotated(expression, types).expressions[0]) not in (None, *_NESTED)
+    except SqlglotError:
+        return False
+
+
 def _annotated(expression: str, types: Mapping[str, str]) -> exp.Expr:
     """Parsed, with types where they follow from those of the columns."""
     tree = parse_one(f"{_PREFIX}{expression} FROM t", read="spark")
@@ -150,14 +158,18 @@ def _refuse(node: exp.Expr) -> None:
     elif isinstance(node, exp.Cast):
         _refuse_cast(node)
     elif isinstance(node, exp.Func) and "hash" in _name(node):
-        _refuse_wide_hash(node)
+        _refuse_hash(node)
 
 
 def _name(node: exp.Func) -> str:
     return (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
 
 
-def _refuse_wide_hash(node: exp.Func) -> None:
+def _refuse_hash(node: exp.Func) -> None:
+    nested = next((part for part in node.iter_expressions() if _kind(part) in _NESTED), None)
+    if _name(node) == "hash" and nested is not None:
+        raise Difference(f"{_text(node)} hashes no lists or structs on the embedded engine; "
+                         f"write xxhash64({_text(nested)})")
     for column in node.find_all(exp.Column, exp.Cast):
         kind = column.type
         if kind is not None and kind.this == T.DECIMAL and kind.expressions and int(kind.expressions[0].name) > 18:

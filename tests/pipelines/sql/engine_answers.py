@@ -29,7 +29,8 @@ def cases() -> list[str]:
 
 def users_cases() -> list[str]:
     """Of what users may write; the embedded engine runs them rewritten."""
-    from pipelines.sql.functions import EQUAL, SYNTAX
+    from pipelines.sql.functions import EQUAL
+    from pipelines.sql.syntax import SYNTAX
 
     return list(dict.fromkeys(text for table in (EQUAL, SYNTAX) for texts in table.values() for text in texts))
 

@@ -61,6 +61,14 @@ def test_types_say_more() -> None:
         checked("if(b, 1, v)", "embedded", types={"b": "boolean", "v": "double"})
 
 
+def test_the_least_of_lists_is_found_by_a_sort_and_that_of_numbers_as_it_is() -> None:
+    types = {"a": "array<int>", "h": "array<int>", "i": "int"}
+    lists = "try_element_at(sort_array(filter(array(a, h), _element -> _element IS NOT NULL)), 1)"
+    assert checked("least(i, 1) + size(least(a, h))", "embedded", types=types).expression == (
+        f"least(i, 1) + size({lists})")
+    assert checked("least(a, h)", "spark", types=types).expression == "least(a, h)"
+
+
 def test_what_is_no_sql_is_left_to_the_engine() -> None:
     assert on_embedded("rating >=") == "rating >="
     assert on_embedded("'open") == "'open"

@@ -18,8 +18,9 @@ import pytest
 
 from pipelines.sql.calls import calls
 from pipelines.sql.checked import checked
-from pipelines.sql.functions import EQUAL, SYNTAX
+from pipelines.sql.functions import EQUAL
 from pipelines.sql.own_functions import AGGREGATES, OF_ROWS
+from pipelines.sql.syntax import SYNTAX
 from tests.pipelines.sql.engine_answers import RECORD, answers, cases, own_cases, users_cases
 from tests.pipelines.sql.sql_sample import sample
 
