@@ -4,7 +4,8 @@
                               └ overdue: the run is answered from what it holds, a spare thread goes on with the queue
 
 One thread computes: more would only share the core. A spare steps in where a stage hangs, so that one slow call does
-not hold up the queue; with all spares hanging the queue waits.
+not hold up the queue; with all spares hanging the queue waits. A run that says that it is brief, as those before it
+have been, is a turn of the event loop instead: to hand it to a thread and back costs as much as it does itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 from contracts.errors import SluiceError
 from serving.admission.admission import Admission, Overloaded, Waiting
 from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.stage_clock import RunningQuantile
 from serving.request.work_threads import WorkThread, WorkThreads
 from serving.stages.funnel import Funnel
 
@@ -28,19 +30,24 @@ SPARES = 4
 SMOOTHING = 0.05  # of the mean time of service
 STOPPING_SECONDS = 0.02  # in which a run whose caller has gone comes to a question
 GRACE = 0.5  # of the reserve, after which an overdue run is answered for
+BRIEF_SECONDS = 0.005  # that the event loop may be held up
 
 
 log = logging.getLogger("sluice.serving")
 Answer = TypeVar("Answer")
+Settle = Callable[[asyncio.Future[Any], Any], None]
+Tell = Callable[[Settle, asyncio.Future[Any], Any], None]
 Made = TypeVar("Made", covariant=True)
 
 
 class Run(Protocol[Made]):
     """What can be run: `complete` once, `salvage` at any time where a partial answer will do. With fewer than `least`
-    seconds there is no answer."""
+    seconds there is no answer. A `brief` one takes a few milliseconds at most, whatever its time."""
 
     deadline: Deadline
 
+    @property
+    def brief(self) -> bool: ...
     @property
     def partial_ok(self) -> bool: ...
     @property
@@ -74,6 +81,7 @@ class Engine:
         self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
         self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
+        self._brief = RunningQuantile()
 
     @property
     def waiting(self) -> int:
@@ -127,43 +135,64 @@ class Engine:
         self._threads.close()
 
     def _enter(self, job: Job) -> None:
+        """Raises Overloaded, and RuntimeError where there is no thread for it."""
         with self._lock:
             if self.free:
                 self._admission.rested()
-                self._begin(job)
+                self._start(job)
+                self._busy += 1
+                self._run(job)
                 return
             self._admission.enter(job, self.service)
 
-    def _begin(self, job: Job) -> None:
-        """Raises RuntimeError where there is no thread for it; nothing has then been counted."""
-        self._threads.begin(partial(self._work, job))
-        self._busy += 1
-        self._run(job)
+    def _start(self, job: Job) -> None:
+        """In the loop. Raises RuntimeError where there is no thread for it."""
+        if job.run.brief and self._brief.value < BRIEF_SECONDS:
+            job.answer.get_loop().call_soon(self._turn, job)
+        else:
+            self._threads.begin(partial(self._work, job))
+
+    def _turn(self, job: Job) -> None:
+        """In the loop: this job; what waits has a turn of its own, before which the loop looks at its callers."""
+        spent = self._completed(job, _at_once)
+        with self._lock:
+            following = self._next(job, spent)
+            while following is not None and not self._handed(following):
+                following = self._after(following)
+                self._busy -= following is None
 
     def _work(self, job: Job, thread: WorkThread) -> None:
         """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
         following: Job | None = job
         while following is not None:
-            following = self._completed(following, thread)
+            done, spent = following, self._completed(following, _tell)
+            with self._lock:
+                following = self._next(done, spent)
+                if following is None:
+                    self._threads.rest(thread)
 
-    def _completed(self, job: Job, thread: WorkThread) -> Job | None:
+    def _completed(self, job: Job, tell: Tell) -> float:
+        """Seconds that it took."""
         begun = self._clock()
         try:
             found = job.run.complete()
         except BaseException as error:
-            _tell(_fail, job.answer, error)
+            tell(_fail, job.answer, error)
         else:
-            _tell(_succeed, job.answer, found)
-        with self._lock:
-            job.finished = True
-            spent = self._clock() - begun
-            self._service += SMOOTHING * (spent - self._service) if self._service else spent
-            following = None if job.overdue else self._after(job)
-            if following is None:
-                self._hanging -= job.overdue
-                self._busy -= not job.overdue
-                self._threads.rest(thread)
-            return following
+            tell(_succeed, job.answer, found)
+        return self._clock() - begun
+
+    def _next(self, job: Job, spent: float) -> Job | None:
+        """Whose turn it is after one that has taken so long; None where nobody waits or a spare goes on."""
+        job.finished = True
+        self._service += SMOOTHING * (spent - self._service) if self._service else spent
+        if job.run.brief:
+            self._brief.tell(spent)
+        following = None if job.overdue else self._after(job)
+        if following is None:
+            self._hanging -= job.overdue
+            self._busy -= not job.overdue
+        return following
 
     def _after(self, job: Job) -> Job | None:
         """Whose turn it is, once the job has been charged for its own."""
@@ -206,16 +235,16 @@ class Engine:
             if job.finished or job.overdue or self._hanging >= SPARES:
                 return
             following = self._after(job)
-            if following is not None and not self._taken(following):
+            if following is not None and not self._handed(following):
                 return
             job.overdue = True
             self._hanging += 1
-            self._busy -= 1
+            self._busy -= following is None
 
-    def _taken(self, job: Job) -> bool:
-        """By a spare; otherwise it is refused."""
+    def _handed(self, job: Job) -> bool:
+        """To whoever is to do it; otherwise it is refused."""
         try:
-            self._begin(job)
+            self._start(job)
         except RuntimeError as error:
             log.error("no thread takes the place of one that hangs (%s): allow the server more of them", error)
             _fail(job.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
@@ -223,7 +252,12 @@ class Engine:
         return True
 
 
-def _tell(settle: Callable[[asyncio.Future[Any], Any], None], answer: asyncio.Future[Any], found: Any) -> None:
+def _at_once(settle: Settle, answer: asyncio.Future[Any], found: Any) -> None:
+    """From the loop."""
+    settle(answer, found)
+
+
+def _tell(settle: Settle, answer: asyncio.Future[Any], found: Any) -> None:
     """From a thread."""
     try:
         answer.get_loop().call_soon_threadsafe(settle, answer, found)

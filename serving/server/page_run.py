@@ -22,6 +22,8 @@ class PageRun:
     Raises RequestError when a query cannot be answered as asked, DeadlineExpired when no time is left at entry.
     """
 
+    brief = False
+
     def __init__(self, funnel: Funnel, page: PageQuery, deadline: Deadline) -> None:
         self._funnel, self._page, self.deadline = funnel, page, deadline
         check_page(page)

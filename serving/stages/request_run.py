@@ -94,6 +94,8 @@ class Held(NamedTuple):
 class RequestRun:
     """`complete` is called once; `salvage` at any time, also by another thread meanwhile."""
 
+    brief = False
+
     def __init__(self, stages: Stages, query: RankQuery, deadline: Deadline) -> None:
         self._stages, self._query, self.deadline = stages, query, deadline
         self._by_value = query.rerank and stages.rerank.kind == "auction"

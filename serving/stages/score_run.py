@@ -26,6 +26,11 @@ class ScoreRun:
 
     partial_ok, least = False, 0.0
 
+    @property
+    def brief(self) -> bool:
+        """One chunk."""
+        return len(self._query.items) <= CHUNK
+
     def __init__(
         self, bundle: LoadedBundle, features: RequestFeatures, describer: ItemDescriber, rank: RankStage,
         query: ScoreQuery, deadline: Deadline,

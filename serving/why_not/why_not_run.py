@@ -58,7 +58,7 @@ class Explained(NamedTuple):
 class WhyNotRun:
     """`complete` is called once; there is nothing to answer with before it is done. Raises what Funnel.begin does."""
 
-    partial_ok = False
+    partial_ok = brief = False
 
     @property
     def least(self) -> float:

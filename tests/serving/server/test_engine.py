@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import Fallback, RankAnswer, RankQuery
 from serving.request.work_threads import WorkThread
-from serving.server.engine import Engine
+from serving.server.engine import BRIEF_SECONDS, Engine
 from serving.stages.funnel import Funnel
 from serving.stages.rank import RankStage
 
@@ -109,7 +110,7 @@ def test_a_spare_goes_on_while_a_stage_hangs(funnel: Funnel, monkeypatch: pytest
 class HangingRun:
     """Goes on when it is let."""
 
-    partial_ok, least = True, 0.0
+    partial_ok, least, brief = True, 0.0, False
 
     def __init__(self, deadline: Deadline, let: threading.Event) -> None:
         self.deadline, self._let = deadline, let
@@ -202,6 +203,111 @@ def test_without_a_spare_the_queue_waits_for_what_hangs(funnel: Funnel, monkeypa
         assert engine.free
 
     run(ask())
+
+
+class BriefRun:
+    """Takes so many seconds by `clock`, and says whether the loop's thread has done it."""
+
+    partial_ok, least, brief = False, 0.0, True
+
+    def __init__(self, clock: Clock, seconds: float = 0.0) -> None:
+        self.deadline, self._clock, self._seconds = Deadline(None), clock, seconds
+
+    def complete(self) -> bool:
+        self.deadline.checkpoint()
+        self._clock.now += self._seconds
+        self._clock.done += 1
+        return threading.current_thread() is threading.main_thread()
+
+    def salvage(self) -> bool:
+        raise DeadlineExpired("nothing is there before it is done")
+
+
+class Clock:
+    """Of brief runs, however busy the machine is; counts those that are done."""
+
+    def __init__(self) -> None:
+        self.now, self.done = 0.0, 0
+
+    def engine(self, funnel: Funnel) -> Engine:
+        return Engine(funnel, 64, 10.0, RESERVE, clock=lambda: self.now)
+
+
+def test_brief_runs_are_turns_of_the_loop_which_looks_at_its_callers_between_them(funnel: Funnel) -> None:
+    turns, waited, clock = 20, list[int](), Clock()
+
+    async def ask() -> None:
+        engine = clock.engine(funnel)
+        calls = [asyncio.ensure_future(engine.submit(BriefRun(clock), "")) for _ in range(turns)]
+        await asyncio.sleep(0)
+        while engine.waiting:
+            waited.append(engine.waiting)
+            await asyncio.sleep(0)
+        assert await asyncio.gather(*calls) == [True] * turns
+        assert engine.free
+        engine.close()
+
+    run(ask())
+    assert set(waited) == set(range(1, turns))
+
+
+def test_brief_runs_that_are_not_go_to_a_thread_until_they_are_again(funnel: Funnel) -> None:
+    """Two hold the loop up at most."""
+    quick, slow = [0.0] * 100, [2 * BRIEF_SECONDS] * 20
+    clock, by_loop = Clock(), list[bool]()
+
+    async def ask() -> None:
+        engine = clock.engine(funnel)
+        for seconds in (*quick, *slow, *quick):
+            by_loop.append(await asyncio.wait_for(engine.submit(BriefRun(clock, seconds), ""), WAIT))
+        engine.close()
+
+    run(ask())
+    assert all(by_loop[:100])
+    assert by_loop[100:120] == [True] * 2 + [False] * 18
+    assert by_loop[-1]
+
+
+def test_brief_runs_and_others_take_turns_in_their_order(funnel: Funnel) -> None:
+    """What comes behind a run of a thread is done there, and a run behind brief ones gets its thread."""
+    let, ended, clock = threading.Event(), list[int](), Clock()
+
+    async def ask() -> None:
+        engine = clock.engine(funnel)
+        runs: list[Any] = [BriefRun(clock), BriefRun(clock), HangingRun(Deadline(None), let), BriefRun(clock)]
+        calls = [asyncio.ensure_future(engine.submit(one, "")) for one in runs]
+        for place, call in enumerate(calls):
+            call.add_done_callback(partial(_append, ended, place))
+        assert await asyncio.gather(*calls[:2]) == [True, True]
+        let.set()
+        assert await asyncio.wait_for(calls[2], WAIT) == "complete"
+        assert not await asyncio.wait_for(calls[3], WAIT)
+        engine.close()
+        assert engine.free
+
+    run(ask())
+    assert ended == [0, 1, 2, 3]
+
+
+def _append(into: list[int], place: int, _: object) -> None:
+    into.append(place)
+
+
+def test_a_brief_run_whose_caller_has_gone_is_not_done(funnel: Funnel) -> None:
+    clock = Clock()
+
+    async def ask() -> None:
+        engine = clock.engine(funnel)
+        calls = [asyncio.ensure_future(engine.submit(BriefRun(clock), "")) for _ in range(10)]
+        await asyncio.sleep(0)
+        for call in calls[:9]:
+            call.cancel()
+        assert await asyncio.wait_for(calls[9], WAIT)
+        assert engine.free
+        engine.close()
+
+    run(ask())
+    assert clock.done <= 3
 
 
 def no_thread(thread: WorkThread) -> None:
