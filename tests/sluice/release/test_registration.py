@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from contracts.release.gate import GateSummary
 from contracts.summaries import summary
 from contracts.windows import HashedShares
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry
+from sluice.cli import app
 from sluice.release.registration import lineage
 from tests.sluice.market_run import market_run
 
-ROOT = Path(__file__).parents[3]
 GATE = {"draws": 100, "latency_requests": 10, "max_latency_ratio": 100.0}
 
 
-def sluice(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sluice.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+def sluice(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def champion_number(store: BundleRegistry) -> str | None:
@@ -46,9 +45,9 @@ def test_a_version_goes_past_the_gate_and_back(tmp_path):
 
     assert "not registered" in sluice("promote", bad.out, *registry).stderr
     for out in (bad, good):
-        assert sluice("register", out.out, *registry).returncode == 0
+        assert sluice("register", out.out, *registry).exit_code == 0
         done = sluice("promote", out.out, *registry, "--json")
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert json.loads(done.stdout.splitlines()[-1])["promoted"]
     champion = store.by_alias("market", CHAMPION)
     assert champion is not None
@@ -56,19 +55,19 @@ def test_a_version_goes_past_the_gate_and_back(tmp_path):
     assert "already" in sluice("promote", good.out, *registry).stdout
 
     refused = sluice("promote", bad.out, *registry)
-    assert refused.returncode == 3
+    assert refused.exit_code == 3
     assert "GAUC" in refused.stderr
     assert "GAUC" in summary.required(bad.out / "gate", GateSummary, "sluice promote").reasons[0]
     assert store.by_alias("market", CHAMPION) == champion
 
     other = sluice("rollback", "market", *registry, "--only", "market-000000000000")
-    assert (other.returncode, champion_number(store)) == (0, "2")
-    assert sluice("rollback", "market", *registry, "--only", champion.version).returncode == 0
+    assert (other.exit_code, champion_number(store)) == (0, "2")
+    assert sluice("rollback", "market", *registry, "--only", champion.version).exit_code == 0
     assert champion_number(store) == "1"
     again = sluice("promote", good.out, *registry)
-    assert again.returncode == 3
+    assert again.exit_code == 3
     assert "rolled back" in again.stderr
-    assert sluice("promote", good.out, *registry, "--force").returncode == 0
+    assert sluice("promote", good.out, *registry, "--force").exit_code == 0
     assert champion_number(store) == "2"
 
 
@@ -76,5 +75,5 @@ def test_a_version_goes_past_the_gate_and_back(tmp_path):
 def test_without_a_registry_the_cure_is_said(command, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     done = sluice(*command)
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "--registry" in done.stderr

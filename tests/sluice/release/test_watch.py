@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from contracts.release.watch import WatchSummary
 from contracts.summaries import summary
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage
 from serving.response_log.response_log import ResponseLog
+from sluice.cli import app
 from tests.serving.logged_responses import logged
 from tests.sluice.market_run import market_run
 
-ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEFORE, CONFIG = "market-before", """
 name = "market"
@@ -77,10 +76,9 @@ class Traffic:
         until = (NOON + timedelta(seconds=self.second + 1)).isoformat()
         command = ["watch", self.folder / "watch.toml", "--out", self.folder, "--answers", self.folder / "answers",
                    "--data", self.folder, "--until", until, "--json", *options]
-        done = subprocess.run([sys.executable, "-m", "sluice.cli", *map(str, command)], capture_output=True, text=True,
-                              cwd=ROOT, timeout=120)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, summary.read(self.folder / "watch", WatchSummary), done.stdout + done.stderr
+        done = CliRunner().invoke(app, [*map(str, command)])
+        assert isinstance(done.exception, SystemExit | None), done.exception
+        return done.exit_code, summary.read(self.folder / "watch", WatchSummary), done.stdout + done.stderr
 
 
 @pytest.fixture
