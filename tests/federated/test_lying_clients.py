@@ -227,6 +227,7 @@ class TellingGrid(InProcessGrid):
         return [Message(self.content, reply_to=asked) for asked in messages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("masking", "policy"), [("union", "cpp5"), ("per_row", "cpp2")])
 def test_ten_thousand_lies(tmp_path, masking, policy):
     """Every phase's message changed in every way: what Flower's exchange makes of each is nothing, or a message with

@@ -46,7 +46,7 @@ UNTIL = "2026-01-04"  # the last day but one of that log
 
 def write_movielens(folder: Path) -> Path:
     draw = np.random.default_rng(6)
-    ratings = [f"{draw.integers(1, 30)}\t{draw.integers(1, 40)}\t{draw.integers(1, 6)}\t{874724710 + 9000 * row}"
+    ratings = [f"{draw.integers(1, 30)}\t{draw.integers(1, 40)}\t{draw.integers(1, 6)}\t{874724710 + 1800 * row}"
                for row in range(900)]
     (folder / "u.data").write_text("\n".join(ratings) + "\n")
     users = [f"{user}|{20 + user}|{'MF'[user % 2]}|artist|{user:05d}" for user in range(1, 30)]
@@ -76,7 +76,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 
 
 EVERY = (*WRITERS, *(f"random_{seed}" for seed in SEEDS))
-CLUSTERED = (*(EVERY if ALL else ("marketplace", "random_0")), SKEWED)
+CLUSTERED = (*(EVERY if ALL else ("taobao_ads", "random_0")), SKEWED)
 
 
 def write_cases(folder: Path) -> list[str]:

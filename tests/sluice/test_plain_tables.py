@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from contracts.summaries import summary
 from contracts.summaries.run import RunSummary
+from sluice.cli import app
 from tests.sluice.plain_rows import write_adult, write_bank
 
 ROOT = Path(__file__).parents[2]
 FAST = {"epochs = 8": "epochs = 1", "epochs = 6": "epochs = 1", "compare_rows = 50000": "compare_rows = 0"}
 
 
-def sluice(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sluice.cli", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def sluice(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
 
 
 def run(example: str, data: str, out: Path, folder: Path | None = None) -> RunSummary:
@@ -32,16 +31,16 @@ def run(example: str, data: str, out: Path, folder: Path | None = None) -> RunSu
         config = folder / "quick.toml"
         config.write_text(text, encoding="utf-8")
     done = sluice("run", str(config), "--data", data, "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return summary.required(out, RunSummary, "sluice run")
 
 
 def check_bundle(out: Path) -> None:
     checked = sluice("verify", str(out / "bundle"))
-    assert (checked.returncode, "nothing can be served" in checked.stdout) == (0, True), checked.stderr
+    assert (checked.exit_code, "nothing can be served" in checked.stdout) == (0, True), checked.stderr
     refused = sluice("serve", str(out / "bundle"), "--port", "0")
-    assert (refused.returncode, "ranks no items" in refused.stderr) == (1, True)
-    assert sluice("report", str(out)).returncode == 0
+    assert (refused.exit_code, "ranks no items" in refused.stderr) == (1, True)
+    assert sluice("report", str(out)).exit_code == 0
     assert "the log has no items" in (out / "report.html").read_text(encoding="utf-8")
 
 

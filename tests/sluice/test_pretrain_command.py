@@ -25,7 +25,7 @@ name = "t"
 log = { path = "p", event_time = "t" }
 label = { clicks = { path = "c", on = ["k"], window = "1h" } }
 train = { checkpoint_minutes = 0.001 }
-pair_rates = { pairs = [["city", "brand"], ["city", "tags"]], dim = 4, epochs = 60, patience = 60, batch_size = 2 }
+pair_rates = { pairs = [["city", "brand"], ["city", "tags"]], dim = 4, epochs = 24, patience = 24, batch_size = 2 }
 fields = [
   { name = "city", kind = "categorical", side = "user" }, { name = "region", kind = "categorical", side = "user" },
   { name = "brand", kind = "categorical", side = "item" }, { name = "tags", kind = "multi_valued", side = "item" },
@@ -71,7 +71,7 @@ def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path
 
     resumed, straight = finished(config, killed), finished(config, whole)
     assert resumed.resumed_epochs is not None
-    assert 0 <= resumed.resumed_epochs < 60
+    assert 0 <= resumed.resumed_epochs < 24
     assert straight.resumed_epochs == 0
     assert weights.read_bytes() == (whole.pair_rates / WEIGHTS).read_bytes()
     assert [field.parts for field in FeatureSpec.read(killed.encoding).pair_rates()] == [

@@ -24,12 +24,15 @@ from tests.sluice.public_rows import product, write_avazu, write_beauty, write_c
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = {"epochs": 3, "tower_epochs": 1, "batch_size": 128, "hidden": (16,), "tower_hidden": (16,), "embedding_dim": 4,
          "lightgbm_rows": 0}
+QUICK_PRERANK = {"requests": 200, "evaluation_requests": 40, "warm_steps": 20, "sweep_steps": 10, "tune_steps": 5,
+                 "final_steps": 20}
 
 
 def quick(example: str) -> Config:
     """The example with small models, and few epochs."""
     config = load(EXAMPLES / f"{example}.toml")
-    return config.model_copy(update={"train": config.train.model_copy(update=QUICK)})
+    return config.model_copy(update={
+        "train": config.train.model_copy(update=QUICK), "prerank": config.prerank.model_copy(update=QUICK_PRERANK)})
 
 
 def made(example: str, data: Path, out: Artifacts, *, bundle: bool = False) -> RunSummary:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.serving import load
 from benchmarks.serving.load import main
 from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
 
 @pytest.mark.slow
-def test_the_last_line_holds_what_a_reader_looks_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_line_holds_what_a_reader_looks_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "SHARES", (0.5,))
+    monkeypatch.setattr(load, "SWAP_CONNECTION_SECONDS", 1.0)
     main(["--items", "2000", "--workers", "1", "--seconds", "1", "--requests", "20", "--swaps", "1",
           "--json"])
     found = last_line(capsys.readouterr().out)["load"]

@@ -40,8 +40,8 @@ def test_noise_and_the_dear_copy_go_and_what_is_needed_stays(seed: int) -> None:
 
 @pytest.mark.slow
 def test_the_batch_size_does_not_decide() -> None:
-    kept = [[kept_at(task(seed, batch_size=size), 5e-3) for size in (256, 4096)] for seed in range(5)]
-    assert sum(small == large for small, large in kept) >= 4
+    kept = [[kept_at(task(seed, batch_size=size), 5e-3) for size in (256, 4096)] for seed in range(3)]
+    assert [small == large for small, large in kept] == [True] * 3
 
 
 def test_a_dearer_penalty_keeps_no_dearer_set() -> None:

@@ -333,6 +333,7 @@ def test_a_second_server_on_the_port_is_refused(server, bundle_folder, tmp_path)
         ServerProcess(bundle_folder, tmp_path / "second.log", server.port, ("--workers", "1"))
 
 
+@pytest.mark.slow
 def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(publish_bundle, loaded):
     """Each request takes at least SLOW_MS: however slow the machine, most are still running at the signal."""
     folder = publish_bundle(serve={"max_queue": 2 * BUSY, "queue_ms": 60_000, "max_deadline_ms": 60_000})

@@ -58,6 +58,7 @@ def callers_are_dealt_to_both(made: Generation, port: int) -> None:
     until(lambda: made.connections == 0, made.tend)
 
 
+@pytest.mark.slow
 def test_two_listen_in_their_order_and_the_dead_and_the_silent_are_replaced(
     bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
