@@ -1,12 +1,8 @@
-"""`sluice pretrain` as a user types it: killed and started again, and once more when there is nothing left to do."""
+"""`sluice pretrain` as a command: killed and started again, and once more when there is nothing left to do."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +14,9 @@ from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.summary import required
 from models.distributed.run_checkpoint import CHECKPOINTS
 from tests.pipelines.cooccurrence.paired_log import VOCABULARIES, rows, spec, write
+from tests.sluice.small_day import KILLED, Forks, Kill
 
-ROOT = Path(__file__).parents[2]
+THIRD = Kill("os.rename", rf"{CHECKPOINTS}/\.\d", n=3)  # checkpoint
 TEXT = """
 name = "t"
 log = { path = "p", event_time = "t" }
@@ -41,35 +38,34 @@ def prepared(folder: Path, name: str) -> Artifacts:
     return out
 
 
-def pretrain(config: Path, out: Artifacts) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "sluice.cli", "pretrain", str(config), "--out", str(out.out)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
-
-
-def finished(config: Path, out: Artifacts) -> PairRatesSummary:
-    process = pretrain(config, out)
-    _, said = process.communicate(timeout=600)
-    assert process.returncode == 0, said
+def finished(forks: Forks, config: Path, out: Artifacts) -> PairRatesSummary:
+    assert forks.run(command(config, out)) == 0, forks.said()[-3000:]
     return required(out.pair_rates, PairRatesSummary, "sluice pretrain")
 
 
+def command(config: Path, out: Artifacts) -> list[str]:
+    return ["pretrain", str(config), "--out", str(out.out)]
+
+
+@pytest.fixture
+def forks(tmp_path: Path) -> Iterator[Forks]:
+    made = Forks(tmp_path / "said.log", OMP_NUM_THREADS="1")
+    yield made
+    made.close()
+
+
 @pytest.mark.slow
-def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path: Path, forks: Forks) -> None:
     config = tmp_path / "t.toml"
     config.write_text(TEXT)
     killed, whole = prepared(tmp_path, "killed"), prepared(tmp_path, "whole")
-    process = pretrain(config, killed)
-    while not any((killed.pair_rates / CHECKPOINTS).glob("[0-9]*")):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    assert forks.run(command(config, killed), THIRD) == KILLED, forks.said()[-2000:]
+    assert any((killed.pair_rates / CHECKPOINTS).glob("[0-9]*"))
     weights = killed.pair_rates / WEIGHTS
     assert not weights.exists()
     assert FeatureSpec.read(killed.encoding) == spec()  # a ranker sees nothing half-done
 
-    resumed, straight = finished(config, killed), finished(config, whole)
+    resumed, straight = finished(forks, config, killed), finished(forks, config, whole)
     assert resumed.resumed_epochs is not None
     assert 0 <= resumed.resumed_epochs < 24
     assert straight.resumed_epochs == 0
@@ -78,6 +74,6 @@ def test_a_killed_run_goes_on_ends_in_the_same_weights_and_is_done_once(tmp_path
         ("city", "brand"), ("city", "tags")]
 
     made = weights.stat().st_mtime_ns
-    again = finished(config, killed)
+    again = finished(forks, config, killed)
     assert weights.stat().st_mtime_ns == made
     assert again.model_copy(update={"seconds": 0}) == resumed.model_copy(update={"seconds": 0})

@@ -159,6 +159,7 @@ def test_a_sigterm_after_the_last_look_is_sent_again(tmp_path: Path) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.slow
 def test_two_processes_take_up_what_one_left(of_two: Path, alone: Any) -> None:
     for rank in (0, 1):
         equal(load_weights(of_two / f"resumed{rank}.safetensors"), alone[1], 5e-3)

@@ -5,6 +5,7 @@ OUT/whole is trained undisturbed. OUT/broken is trained on from checkpoint to ch
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -33,6 +34,9 @@ INTERRUPTIONS = (
     ("pre_ranker", 2, signal.SIGTERM, 60.0),
     ("pre_ranker", 7, signal.SIGKILL, 1e-9),
 )
+
+
+LAZY = ("matplotlib.pyplot", "pandas", "sklearn.linear_model", "torch._dynamo")  # what training imports when it needs it
 
 
 def train(out: Path, minutes: float, resume: bool, on_progress: OnProgress) -> None:
@@ -83,6 +87,8 @@ def interrupted(out: Path, model: str, n: int, kind: signal.Signals, minutes: fl
 
 def main(out: Path) -> None:
     torch.set_num_threads(1)
+    for name in LAZY:  # once, and not in every fork
+        importlib.import_module(name)
     print(in_fork(lambda: train(out / "whole", 0.0, False, lambda *_: None)), flush=True)
     for one in INTERRUPTIONS:
         print(in_fork(lambda one=one: interrupted(out / "broken", *one)), flush=True)  # type: ignore[misc]

@@ -56,6 +56,7 @@ def history(out: Artifacts, name: str) -> list[object]:
     return [entry.model_dump(exclude={"seconds"}) for entry in found.history]
 
 
+@pytest.mark.slow
 def test_interrupted_training_ends_in_the_same_bits(ended: tuple[Artifacts, Artifacts, list[str]]) -> None:
     whole, broken, said = ended
     stops = [line for line in said if not line.lstrip("-").isdigit()]
