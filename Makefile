@@ -12,7 +12,7 @@ LINTERS := .venv-linters
 SUPPORTED := 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"Sluice needs Python 3.11, 3.12 or 3.13, {sys.executable} is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 export OMP_NUM_THREADS ?= 2
 export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
-TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load redis languages proto clean
 

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", DOCS, tmp_path / "site"],
                           capture_output=True, text=True, check=False)

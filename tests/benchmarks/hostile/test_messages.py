@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -12,6 +13,7 @@ from serving.batches.wire_parts import fields_of, parts_of
 from serving.proto import sluice_pb2 as pb
 
 
+@cache
 def drawn(count: int) -> list[Sent]:
     found: list[Sent] = []
 

@@ -32,6 +32,7 @@ def check(folder: Path, count: int, alone: tuple[list[list[float]], dict[str, np
             np.testing.assert_allclose(theirs[name], tensor, rtol=0, atol=WEIGHT_TOLERANCE, err_msg=name)
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_does(of_two: Path, alone: Any) -> None:
     check(of_two, 2, alone)
 
@@ -50,6 +51,7 @@ def products_alone(item_world: Any, spec: FeatureSpec, exact_settings: Train, tm
     return load_weights(folder / "products0of1.safetensors")
 
 
+@pytest.mark.slow
 def test_factors_of_products_are_dealt_as_well(of_two: Path, products_alone: dict[str, Any]) -> None:
     for rank in (0, 1):
         theirs = load_weights(of_two / f"products{rank}of2.safetensors")
@@ -58,6 +60,7 @@ def test_factors_of_products_are_dealt_as_well(of_two: Path, products_alone: dic
             np.testing.assert_allclose(theirs[name], tensor, rtol=0, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_bytes_are_those_of_the_arithmetic(of_two: Path) -> None:
     """Per distinct row that another process owns 4 bytes of its number and two vectors; per table and update a count
     for each other process; of replicated numbers, a word for each of their tensors, loss, terms, wish and norm by a
@@ -71,6 +74,7 @@ def test_bytes_are_those_of_the_arithmetic(of_two: Path) -> None:
     assert sum(each["sent"] for each in said) == rows + ring + counts
 
 
+@pytest.mark.slow
 def test_a_process_without_a_click_neither_hangs_nor_counts(
     of_two: Path, item_world: Any, spec: FeatureSpec, exact_settings: Train
 ) -> None:

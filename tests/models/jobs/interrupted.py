@@ -36,7 +36,7 @@ INTERRUPTIONS = (
 )
 
 
-LAZY = ("matplotlib.pyplot", "pandas", "sklearn.linear_model", "torch._dynamo")  # what training imports when it needs it
+LAZY = ("matplotlib.pyplot", "pandas", "sklearn.linear_model", "torch._dynamo")  # imported by training as it goes
 
 
 def train(out: Path, minutes: float, resume: bool, on_progress: OnProgress) -> None:

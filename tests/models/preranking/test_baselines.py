@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from models.preranking import baselines as prerank_baselines
@@ -8,6 +9,7 @@ from models.preranking.baselines import SmoothGates
 from tests.models.prerank_market import COSTS, task
 
 
+@pytest.mark.slow
 def test_baselines_put_what_is_needed_before_noise() -> None:
     job = task(final_steps=400)
     network, gates, _ = prerank_sweep.gated(job)

@@ -52,6 +52,7 @@ def test_the_logit_varies_as_much_on_each_day(drift):
     assert max(deviations) / min(deviations) < 1.25
 
 
+@pytest.mark.slow
 def test_each_day_is_clicked_by_its_own_truth_and_a_still_world_is_what_it_was(tmp_path):
     simulate(SMALL, 3, tmp_path / "raw", tmp_path / "truth")
     for day in range(4):

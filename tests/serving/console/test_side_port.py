@@ -61,6 +61,7 @@ def test_a_port_that_is_taken_is_said_with_its_option(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_two_workers_of_a_server_are_one_page(bundle_folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     server = ServerProcess(bundle_folder, log, options=("--workers", "2", "--metrics-port", "0"))

@@ -163,6 +163,7 @@ def test_six_changes_under_load_without_a_failed_request(platform, server):
     swap_under_load(platform, server, 6)
 
 
+@pytest.mark.slow
 def test_a_bad_bundle_is_refused_while_the_old_one_keeps_serving(platform, server):
     """Also a damaged one; and health tells which one is served."""
     with WholeAnswers(server.target, USERS, PER_SECOND) as load:
@@ -209,6 +210,7 @@ class WholeAnswers(SteadyLoad):
         self.whole += not answer.degraded
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platform, server):
     [first] = workers(server)
     os.kill(first, signal.SIGKILL)
@@ -282,6 +284,7 @@ def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
         ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", server.port, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alias", "sentence"), [("nobody", "names no such bundle"), ("shadow", "parity rows differ")])
 def test_without_a_first_bundle_nothing_is_served(platform, tmp_path, alias, sentence):
     platform.registry.point(platform.bad, "shadow")

@@ -107,6 +107,7 @@ def test_any_jobs_alone_make_a_page_that_names_what_is_missing(done: tuple[str, 
             re.findall(r"not done here; run `(.*?)`", text))
 
 
+@pytest.mark.slow
 def test_every_job_of_a_whole_run_may_be_left_out(tmp_path: Path) -> None:
     for name in JOBS:
         summary.write(tmp_path, DEMO.model_copy(update={name: None}))
