@@ -33,6 +33,7 @@ kill-test: $(READY) java
 
 cluster-test: $(READY) java
 	SLUICE_CLUSTER_EXAMPLES=all $(BIN)/pytest -q tests/sluice/test_engines_agree.py tests/pipelines/test_cluster.py
+	$(BIN)/python -m tests.pipelines.heavy_key
 
 check: $(READY) types
 	$(BIN)/ruff check .
