@@ -34,7 +34,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.changing_index import MERGE_AT
-from serving.catalogue.follower import AT_ONCE, SLICE
+from serving.catalogue.follower import AT_ONCE, turns
 from serving.catalogue.fresh_bundle import FreshBundle
 from serving.request.deadline import Deadline
 from serving.server.catalog_client import ItemChange
@@ -99,8 +99,7 @@ class Worker:
         timed, fresh = self.timed, self.fresh
         timed("store", lambda: self.store.record(changes))
         found = timed("read", lambda: self.store.after(self._applied, AT_ONCE))
-        for start in range(0, len(found), SLICE):
-            part = [change for _, change in found[start : start + SLICE]]
+        for part in turns([change for _, change in found]):
             timed("write", lambda part=part: fresh.write(part))  # type: ignore[misc]
         timed("publish", fresh.publish)
         self._applied = found[-1][0]

@@ -10,7 +10,7 @@ from contracts.thread_name import name_thread
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
-from serving.catalogue.follower import Follower
+from serving.catalogue.follower import WAIT_SECONDS, Follower
 from serving.catalogue.fresh_bundle import FreshBundle
 
 
@@ -32,7 +32,8 @@ class Catalogue:
         return self.fresh.bundle
 
     def record(self, changes: Sequence[Change]) -> tuple[list[bool], int]:
-        """As ChangeStore does; in the thread of `writing`."""
+        """As ChangeStore does; in the thread of `writing`, between requests where there is time."""
+        self.follower.lulls.wait(WAIT_SECONDS)
         return self._store.record(changes)
 
     def stored(self) -> int:

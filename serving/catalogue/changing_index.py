@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -141,16 +142,21 @@ class ChangingIndex:
         best = best_first(scores, rows, k)
         return Hits(scores[best], rows[best])
 
-    def recall(self, query: np.ndarray, k: int) -> float:
-        """Share of a search's hits that score as high as the k-th best item that is shown."""
-        rows = self.snapshot.shown.rows()
-        k = min(k, len(rows))
+    def recall(self, query: np.ndarray, k: int, wait: Callable[[], None] = lambda: None) -> float:
+        """Share of a search's hits that score as high as the k-th best item that is shown; will `wait` before every
+        SCORED_AT_ONCE of them."""
+        shown, best = self.snapshot.shown, np.empty(0, dtype=np.float32)
+        k = min(k, shown.count)
         if not k:
             return 1.0
-        parts = (self.vectors[start : start + SCORED_AT_ONCE] for start in range(0, int(rows[-1]) + 1, SCORED_AT_ONCE))
-        scores = np.concatenate([part @ query for part in parts])[rows]
-        limit = np.partition(scores, len(scores) - k)[len(scores) - k]
-        return float(np.count_nonzero(self.vectors[self.search(query, k).rows] @ query >= limit - 1e-5) / k)
+        for start in range(0, len(self.vectors), SCORED_AT_ONCE):
+            part = slice(start, start + SCORED_AT_ONCE)
+            members = np.unpackbits(shown.bits[start // 8 : part.stop // 8], bitorder="little")[: shown.size - start]
+            if members.any():
+                wait()
+                scores = np.concatenate([best, (self.vectors[part] @ query)[members.astype(bool)]])
+                best = scores[best_first(scores, np.arange(len(scores)), k)]
+        return float(np.count_nonzero(self.vectors[self.search(query, k).rows] @ query >= best[-1] - 1e-5) / k)
 
     def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         if not wanted.count:

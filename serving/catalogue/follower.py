@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,10 +19,12 @@ from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.changing_index import MERGE_AT, QUERIES
 from serving.catalogue.fresh_bundle import FreshBundle
+from serving.request.lulls import Lulls
 
 POLL_SECONDS = 0.05
 AT_ONCE = 5000  # changes
-SLICE, REST_SECONDS = 16, 0.002  # a millisecond of work, or three for items that are described
+TURN, DESCRIPTION = 16, 5  # bids, a millisecond of work; an item that is described is as much as so many
+WAIT_SECONDS, HURRIED_SECONDS = 0.01, 0.001  # at most, for requests, before every turn
 UNHURRIED = 500  # changes
 RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
 MERGE_PRIORITY = 10  # Linux's nice value
@@ -30,11 +32,24 @@ LATEST = 10_000  # of which the delay is known
 log = logging.getLogger("sluice.serving")
 
 
+def turns(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """All of them in their order, as many at once as are a turn's work."""
+    start, work = 0, 0
+    for place, change in enumerate(changes):
+        work += DESCRIPTION if change.kind == "item" and not change.withdraws else 1
+        if work >= TURN:
+            yield changes[start : place + 1]
+            start, work = place + 1, 0
+    if start < len(changes):
+        yield changes[start:]
+
+
 class Follower:
-    """Of one bundle's items. `catch_up` first, then `start`; `applied` is the last sequence number that is shown."""
+    """Of one bundle's items. `catch_up` first, then `start`; `applied` is the last sequence number that is shown.
+    `lulls` are those of the requests that are answered from it."""
 
     def __init__(self, fresh: FreshBundle, folder: Path) -> None:
-        self._fresh, self._store = fresh, ChangeStore(folder)
+        self._fresh, self._store, self.lulls = fresh, ChangeStore(folder), Lulls()
         self.applied, self.failure, self._current = 0, "", time.monotonic()
         self._recalls: deque[float] = deque(maxlen=QUERIES)
         self._delays: deque[float] = deque(maxlen=LATEST)
@@ -60,7 +75,7 @@ class Follower:
 
     def catch_up(self) -> None:
         """All that is stored, before anything is served."""
-        while self._step():
+        while self._step(self._fresh.apply):
             pass
         self._delays.clear()
 
@@ -79,7 +94,7 @@ class Follower:
         name_thread()
         while not self._stopping.wait(POLL_SECONDS):
             try:
-                while self._step():
+                while self._step(self._show):
                     pass
                 self.failure = ""
             except Exception as error:  # whatever it is, the next try may succeed
@@ -106,29 +121,32 @@ class Follower:
         """Merges where enough has come, and measures now and then."""
         index = self._fresh.index
         if index.unmerged >= MERGE_AT:
+            self._wait()
             index.merge()
         if time.monotonic() > self._measured + RECALL_SECONDS and index.asked:
-            self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT))
+            self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT, self._wait))
             self._measured = time.monotonic()
 
     def _show(self, changes: Sequence[Change]) -> None:
-        """A few at a time, with rests in which requests have the interpreter, unless many wait."""
-        pause = REST_SECONDS if len(changes) <= UNHURRIED else 0.0
-        size = SLICE if pause else len(changes)
-        for start in range(0, len(changes), size):
-            if start:
-                self._stopping.wait(pause)
-            self._fresh.write(changes[start : start + size])
+        """A few at a time, between requests; where many changes wait, they wait for few requests."""
+        seconds = WAIT_SECONDS if len(changes) <= UNHURRIED else HURRIED_SECONDS
+        for turn in turns(changes):
+            self._wait(seconds)
+            self._fresh.write(turn)
+        self._wait(seconds)
         self._fresh.publish()
 
-    def _step(self) -> bool:
+    def _wait(self, seconds: float = WAIT_SECONDS) -> None:
+        self.lulls.wait(seconds)
+
+    def _step(self, show: Callable[[Sequence[Change]], None]) -> bool:
         """Whether there may be more."""
         asked = time.monotonic()
         found: Sequence[tuple[int, Change]] = self._store.after(self.applied, AT_ONCE)
         if not found:
             self._current = asked
             return False
-        self._show([change for _, change in found])
+        show([change for _, change in found])
         self.applied = found[-1][0]
         now = time.time()
         self._delays.extend(now - change.arrived / 1e6 for _, change in found)

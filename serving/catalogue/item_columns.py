@@ -61,6 +61,8 @@ class ItemEncoder:
         for field in self._fields:
             kept = np.array([field.name not in one for one in described]) & (rows >= 0)
             places = np.flatnonzero(kept)
+            if not len(places):
+                continue
             for part, stored, columns_of in ((inputs.ids, self._bundle.items.ids, self._id_columns),
                                              (inputs.dense, self._bundle.items.dense, self._dense_columns)):
                 wanted = np.array(columns_of[field.name], dtype=np.int64)

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 from contracts.errors import SluiceError
 from serving.admission.admission import Admission, Overloaded, Waiting
 from serving.request.deadline import Deadline, DeadlineExpired
+from serving.request.lulls import Lulls
 from serving.request.stage_clock import RunningQuantile
 from serving.request.work_threads import WorkThread, WorkThreads
 from serving.stages.funnel import Funnel
@@ -81,6 +82,7 @@ class Engine:
         self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
         self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
+        self.lulls = Lulls()
         self._brief = RunningQuantile()
 
     @property
@@ -140,7 +142,7 @@ class Engine:
             if self.free:
                 self._admission.rested()
                 self._start(job)
-                self._busy += 1
+                self._count_busy(1)
                 self._run(job)
                 return
             self._admission.enter(job, self.service)
@@ -159,7 +161,7 @@ class Engine:
             following = self._next(job, spent)
             while following is not None and not self._handed(following):
                 following = self._after(following)
-                self._busy -= following is None
+                self._count_busy(-(following is None))
 
     def _work(self, job: Job, thread: WorkThread) -> None:
         """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
@@ -191,7 +193,7 @@ class Engine:
         following = None if job.overdue else self._after(job)
         if following is None:
             self._hanging -= job.overdue
-            self._busy -= not job.overdue
+            self._count_busy(-(not job.overdue))
         return following
 
     def _after(self, job: Job) -> Job | None:
@@ -204,6 +206,13 @@ class Engine:
         if following is not None:
             self._run(following)
         return following
+
+    def _count_busy(self, more: int) -> None:
+        self._busy += more
+        if self._busy:
+            self.lulls.ends()
+        else:
+            self.lulls.begins()
 
     def _run(self, job: Job) -> None:
         job.running, job.charged_to = True, self._clock()
@@ -239,7 +248,7 @@ class Engine:
                 return
             job.overdue = True
             self._hanging += 1
-            self._busy -= following is None
+            self._count_busy(-(following is None))
 
     def _handed(self, job: Job) -> bool:
         """To whoever is to do it; otherwise it is refused."""

@@ -149,6 +149,8 @@ class Server:
         self._shared = shared_users(settings.user_store, bundle)
         users = OnlineUsers(self._shared, self._events.users) if self._shared else self._events.users
         self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users)
+        if catalogue is not None:
+            catalogue.follower.lulls = self._servicer.lulls
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._calls = OpenCalls(most, who)
         self._stopping = asyncio.Event()

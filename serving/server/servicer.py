@@ -31,6 +31,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.after_call import after
 from serving.request.deadline import Deadline
+from serving.request.lulls import Lulls
 from serving.request.message_bounds import OutOfBounds, largest_message, text
 from serving.request.query import FreshUser, PageAnswer, RankAnswer, RankQuery, ScoreQuery, Users
 from serving.request.stage_clock import RunningQuantile
@@ -114,6 +115,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     def queue(self) -> tuple[int, float]:
         """Requests that wait, and the seconds that the oldest has."""
         return self._engine.waiting, self._engine.queue_age
+
+    @property
+    def lulls(self) -> Lulls:
+        """When no request is computed."""
+        return self._engine.lulls
 
     @property
     def reading(self) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue import follower as following
 from serving.catalogue.change import WITHDRAWN, Change, encoded
 from serving.catalogue.change_store import ChangeStore
-from serving.catalogue.follower import Follower
+from serving.catalogue.follower import Follower, turns
 from serving.catalogue.fresh_bundle import FreshBundle
+from serving.request.lulls import Lulls
 
 
 def withdrawal(item: str) -> Change:
@@ -76,12 +78,11 @@ def test_a_merge_that_fails_is_told_and_tried_again(
     assert caplog.text.count("changes of items are not merged") == 1
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(40, [16, 16, 8]), (following.UNHURRIED + 1, [following.UNHURRIED + 1])])
-def test_few_changes_are_written_in_turns_and_shown_at_once(
-    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int,
-    sizes: list[int],
+@pytest.mark.parametrize("count", [40, following.UNHURRIED + 1])
+def test_changes_are_written_in_turns_and_shown_at_once(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Many are not, which are to be shown in time."""
+    """However many there are."""
     fresh, written, hidden = FreshBundle(loaded, bundle_folder), list[int](), list[int]()
     write = fresh.write
 
@@ -94,7 +95,39 @@ def test_few_changes_are_written_in_turns_and_shown_at_once(
     with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
         gone = [loaded.items.key(row) for row in range(3)]
         store.record([withdrawal(item) for item in [*gone, *(f"unknown{n}" for n in range(count - 3))]])
-        follower.catch_up()
-    assert written == sizes
-    assert hidden == [0] * len(sizes)
+        follower.start()
+        until(lambda: follower.applied == count)
+    assert sum(written) == count
+    assert max(written) <= following.TURN
+    assert hidden == [0] * len(written)
     assert fresh.hidden_items == 3
+
+
+def test_a_turn_has_fewer_changes_where_they_describe_items() -> None:
+    described = [replace(withdrawal(f"i{n}"), value="{}") for n in range(10)]
+    changes = [withdrawal("i10"), *described, *(withdrawal(f"i{n}") for n in range(11, 40))]
+    found = list(turns(changes))
+    assert [one for turn in found for one in turn] == changes
+    work = [sum(1 if change.withdraws else following.DESCRIPTION for change in turn) for turn in found]
+    assert max(work) < following.TURN + following.DESCRIPTION
+    assert min(work[:-1]) >= following.TURN
+    assert not list(turns([]))
+
+
+def test_changes_wait_for_a_lull_of_requests_and_not_for_ever(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh, lulls = FreshBundle(loaded, bundle_folder), Lulls()
+    lulls.ends()
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+        follower.lulls = lulls
+        follower.start()
+        store.record([withdrawal("i05")])
+        until(lambda: follower.applied == 1)  # a worker that has no moment without a request shows it all the same
+        monkeypatch.setattr(following, "UNHURRIED", 0)
+        monkeypatch.setattr(following, "HURRIED_SECONDS", 60.0)
+        store.record([withdrawal("i06")])
+        time.sleep(0.3)
+        assert follower.applied == 1
+        lulls.begins()
+        until(lambda: follower.applied == 2)

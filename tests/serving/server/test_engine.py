@@ -343,3 +343,24 @@ def test_a_caller_who_goes_is_not_worked_for(funnel: Funnel, monkeypatch: pytest
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
+
+
+def test_while_a_request_is_computed_there_is_no_lull(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, during = RankStage.run, list[bool]()
+
+    async def ask() -> tuple[bool, bool]:
+        engine = Engine(funnel, 64, 10.0, RESERVE)
+
+        def run(self: RankStage, *arguments: Any) -> Any:
+            during.append(engine.lulls.wait(0.01))
+            return work(self, *arguments)
+
+        monkeypatch.setattr(RankStage, "run", run)
+        before = engine.lulls.wait(WAIT)
+        await asyncio.gather(*(engine.submit(funnel.begin(RankQuery("u11", 5), Deadline(None)), "") for _ in range(3)))
+        after = engine.lulls.wait(WAIT)
+        engine.close()
+        return before, after
+
+    assert asyncio.run(ask()) == (True, True)
+    assert during == [False] * 3

@@ -1,0 +1,36 @@
+"""Moments in which a worker computes no request: for work beside requests that can wait for one.
+
+A request that computes beside another thread of Python gives the interpreter away whenever it calls a library, some
+hundred times, and is given it back when the other thread's turn is over, up to half a millisecond later each time.
+Work that lies between requests takes nothing from them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+SETTLED_SECONDS = 0.001  # the event loop writes the answer of the request that was computed last
+
+
+class Lulls:
+    """One thread at a time says when a lull `begins` and `ends`; any waits for one."""
+
+    def __init__(self) -> None:
+        self._lull = threading.Event()
+        self._lull.set()
+
+    def begins(self) -> None:
+        self._lull.set()
+
+    def ends(self) -> None:
+        self._lull.clear()
+
+    def wait(self, seconds: float) -> bool:
+        """Until there is one, at most so long; whether there is."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and self._lull.wait(left):
+            time.sleep(min(left, SETTLED_SECONDS))
+            if self._lull.is_set():
+                return True
+        return False
