@@ -465,7 +465,7 @@ def test_a_server_that_is_always_too_late_has_failed_every_call(loaded: LoadedBu
 
 
 def test_a_caller_that_hangs_up_early_is_no_failure_of_the_server(loaded: LoadedBundle, tmp_path: Path) -> None:
-    log = ResponseLog(tmp_path)
+    log = ResponseLog(tmp_path, flush_seconds=60.0)  # until it is closed, so that its row is seen to wait
     made = RankingServicer(Late(loaded), loaded.manifest, SERVE, log)
     with InProcessServer(made) as server, grpc.insecure_channel(server.target) as channel:
         grpc.channel_ready_future(channel).result(20)

@@ -116,7 +116,7 @@ def test_the_server_answers_every_request_with_the_scores_of_training(demo):
     assert found["serving"]["errors"] == 0
     assert found["parity"]["rows"] > 0
     assert found["parity"]["mismatches"] == 0
-    assert sluice("verify", str(out / "bundle")).returncode == 0
+    assert CliRunner().invoke(app, ["verify", str(out / "bundle")]).exit_code == 0
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_the_pre_ranker_beats_the_dot_product_with_fewer_fields_than_there_are(d
 @pytest.mark.slow
 def test_the_report_is_there_and_a_folder_of_somebody_else_is_refused(demo):
     assert (demo[0] / "report.html").exists()
-    assert sluice("demo", "--events", "40000", "--out", str(ROOT / "contracts")).returncode == 1
+    assert CliRunner().invoke(app, ["demo", "--events", "40000", "--out", str(ROOT / "contracts")]).exit_code == 1
 
 
 @pytest.mark.slow
