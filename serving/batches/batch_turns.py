@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from contracts.thread_name import name_thread
@@ -20,14 +21,15 @@ Made = TypeVar("Made")
 
 
 class BatchTurns:
-    """Of one service of a process, in a `thread` of somebody else's, or their own. At most `most` wait, so that what
-    they hold is bounded."""
+    """Of one service of a process, in a `thread` of somebody else's, or their own; `before` is called there before
+    each of them. At most `most` wait, so that what they hold is bounded."""
 
     def __init__(
-        self, most: int = MOST_WAITING, what: str = "wait to be read", thread: ThreadPoolExecutor | None = None
+        self, most: int = MOST_WAITING, what: str = "wait to be read", thread: ThreadPoolExecutor | None = None,
+        before: Callable[[], object] = lambda: None,
     ) -> None:
         self._places = Places(most, f"batches {what}", "send this one again later, or elsewhere")
-        self._thread = thread or ThreadPoolExecutor(1, "batches", name_thread)
+        self._thread, self._before = thread or ThreadPoolExecutor(1, "batches", name_thread), before
 
     @property
     def waiting(self) -> int:
@@ -36,9 +38,13 @@ class BatchTurns:
     async def take(self, who: str, work: Callable[[], Made]) -> Made:
         """What `work` returns, or raises, in its turn. Raises NoPlace."""
         self._places.take(who)
-        done = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        done = asyncio.get_running_loop().run_in_executor(self._thread, partial(self._turn, work))
         done.add_done_callback(lambda _: self._places.leave(who))  # not before: who goes away leaves it in the line
         return await asyncio.shield(done)
+
+    def _turn(self, work: Callable[[], Made]) -> Made:
+        self._before()
+        return work()
 
     def close(self) -> None:
         """Waits for what is being read."""

@@ -31,15 +31,16 @@ Batch = list[Asked]
 
 class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
     """`catalogue` is None where the server keeps none. Batches take turns of their own, once to be read and once to be
-    written, which callers share by what `who` names them."""
+    written, which callers share by what `who` names them, and which wait for lulls of requests."""
 
     def __init__(self, catalogue: Catalogue | None, serve: Serve, who: Who | None = None) -> None:
         self._catalogue, self._who = catalogue, who or caller_name(None)
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
         self._bounds = BatchBounds(
             largest=largest_message(serve), entries=serve.max_candidates, setting="max_candidates")
-        self._turns = BatchTurns()
-        self._disk = None if catalogue is None else BatchTurns(what="wait for the disk", thread=catalogue.writing)
+        self._turns = BatchTurns() if catalogue is None else BatchTurns(before=catalogue.wait)
+        self._disk = None if catalogue is None else BatchTurns(
+            what="wait for the disk", thread=catalogue.writing, before=catalogue.wait)
 
     def add_to(self, server: grpc.aio.Server | TimedServer) -> None:
         """The service."""

@@ -32,13 +32,16 @@ class Catalogue:
         return self.fresh.bundle
 
     def record(self, changes: Sequence[Change]) -> tuple[list[bool], int]:
-        """As ChangeStore does; in the thread of `writing`, between requests where there is time."""
-        self.follower.lulls.wait(WAIT_SECONDS)
+        """As ChangeStore does; in the thread of `writing`."""
         return self._store.record(changes)
 
     def stored(self) -> int:
         """The last sequence number of the store; in the thread of `reading`, which waits for no batch."""
         return self._read.last()
+
+    def wait(self) -> None:
+        """For a moment without a request, where one comes soon."""
+        self.follower.lulls.wait(WAIT_SECONDS)
 
     def close(self) -> None:
         self.writing.shutdown()

@@ -17,10 +17,11 @@ class Lulls:
     """One thread at a time says when a lull `begins` and `ends`; any waits for one."""
 
     def __init__(self) -> None:
-        self._lull = threading.Event()
+        self._lull, self._settled = threading.Event(), 0.0
         self._lull.set()
 
     def begins(self) -> None:
+        self._settled = time.monotonic() + SETTLED_SECONDS
         self._lull.set()
 
     def ends(self) -> None:
@@ -30,7 +31,8 @@ class Lulls:
         """Until there is one, at most so long; whether there is."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and self._lull.wait(left):
-            time.sleep(min(left, SETTLED_SECONDS))
-            if self._lull.is_set():
+            unsettled = self._settled - time.monotonic()
+            if unsettled <= 0:
                 return True
+            time.sleep(min(left, unsettled))
         return False

@@ -36,6 +36,23 @@ def test_one_at_a_time_and_no_more_wait_than_may() -> None:
     asyncio.run(drive())
 
 
+def test_what_comes_before_a_batch_is_done_in_its_thread() -> None:
+    async def drive() -> list[str]:
+        done = list[str]()
+
+        def before() -> None:
+            done.append("before")
+            assert threading.current_thread() is not threading.main_thread()
+
+        turns = BatchTurns(before=before)
+        for name in ("first", "second"):
+            await turns.take("a", lambda name=name: done.append(name))  # type: ignore[misc]
+        turns.close()
+        return done
+
+    assert asyncio.run(drive()) == ["before", "first", "before", "second"]
+
+
 def test_who_goes_away_leaves_its_batch_in_the_line() -> None:
     """What it holds is held until its turn, so it counts until then."""
     async def drive() -> None:
