@@ -130,7 +130,7 @@ def shares_of_oracle(
     config: Config, folder: Path, day: int, bundles: dict[str, Path], count: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Per bundle: expected clicks over those of the best slates, and the standard error of that share over visits."""
-    truth, visits = Truth.load(folder / "truth" / f"day-{day:03d}"), visits_of(config, folder, day, count)
+    truth, visits = Truth.of_day(folder / "truth", day), visits_of(config, folder, day, count)
     shares, errors = {}, {}
     for name, place in bundles.items():
         bundle = LoadedBundle.load(place, check_parity=False)

@@ -20,3 +20,4 @@ class Simulation(Section):
     click_rate: float = Field(0.035, gt=0, lt=1, description="aimed at")
     shares: dict[str, float] = Field({}, description="of the logit's variance, by term")
     drift: float = Field(0.0, ge=0, description="radians a day by which tastes turn into others; 0: they stay")
+    user_drift: float = Field(0.0, ge=0, description="the same of what each user likes for itself")

@@ -29,7 +29,7 @@ from contracts.atomic_write import durable
 
 PRELOADED = ["federated.flower.client_app", runtime.__name__, "httpcore", "numpy.ma"]  # the last two on first use
 UNPACKED = "unpacked"
-POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 0.05
+POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 0.2
 
 
 class ForkingExecutor(SubprocessExecutor):

@@ -25,7 +25,7 @@ from contracts.summaries.marketplace import SimulatedLog
 from pipelines.marketplace.click_stream import DAY_US, Policy, Shown, click, click_table, impression_table, show
 from pipelines.marketplace.drifting_tastes import Drift
 from pipelines.marketplace.logit_terms import Draft, declared, draft, make_truth
-from pipelines.marketplace.truth import Truth
+from pipelines.marketplace.truth import Truth, day_folder
 from pipelines.marketplace.world import SLATE, Codes, Population, item_table, populate, user_table
 
 SAMPLED = 200_000
@@ -43,7 +43,7 @@ def build_drift(settings: Simulation, seed: int) -> Drift:
     population, drawn, policy = _inhabited(settings, seed)
     other = draft(population, np.random.default_rng([seed, 4]))
     first, second = (_truth(settings, seed, population, tastes, policy) for tastes in (drawn, other))
-    return Drift(first, second, settings.drift)
+    return Drift(first, second, settings.drift, settings.user_drift)
 
 
 def _inhabited(settings: Simulation, seed: int) -> tuple[Population, Draft, Policy]:
@@ -82,7 +82,7 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> Simulat
     if settings.events < least:
         raise ConfigError(f"simulation.events is {settings.events}; {settings.days} days need at least {least}")
     population, policy, world_truth = build_world(settings, seed)
-    drift = build_drift(settings, seed) if settings.drift else None
+    drift = build_drift(settings, seed) if settings.drift or settings.user_drift else None
     world_truth.save(truth)
     rows = {
         "users": _write(user_table(population), raw / "users", "users"),
@@ -97,7 +97,7 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> Simulat
         first += -(-int(events) // SLATE)
         today = drift.on(day) if drift else world_truth
         if drift:
-            today.save(truth / f"day-{day:03d}")
+            today.save(day_folder(truth, day))
         impressions, clicks = _write_day(rng, population, today, shown, raw, day)
         rows["impressions"] += impressions
         rows["clicks"] += clicks

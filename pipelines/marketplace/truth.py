@@ -166,6 +166,12 @@ class Truth:
         (folder / META).write_text(json.dumps(meta), encoding="utf-8")
 
     @classmethod
+    def of_day(cls, folder: Path, day: int) -> Truth:
+        """Of a day of the log, from 0 on, where tastes drift; otherwise that of all days. Raises DataError when the
+        folder holds no truth."""
+        return cls.load(of_day if (of_day := day_folder(folder, day)).is_dir() else folder)
+
+    @classmethod
     def load(cls, folder: Path) -> Truth:
         """Raises DataError when the folder holds no truth."""
         if not (folder / META).exists():
@@ -185,6 +191,11 @@ class Truth:
             planted=[tuple(fields) for fields in meta["planted"]],
             incidental=[tuple(fields) for fields in meta["incidental"]],
         )
+
+
+def day_folder(folder: Path, day: int) -> Path:
+    """Where the truth of a day lies below that of the world."""
+    return folder / f"day-{day:03d}"
 
 
 class _Names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,13 @@ import typer
 
 from contracts.errors import ConfigError
 from sluice.commands.command import AsJson, command, console, local_folder, show
+
+
+class Preset(StrEnum):
+    """Of the simulated marketplace, as in sluice/demo/demo.py."""
+
+    STANDARD = "standard"
+    TASTES = "tastes"
 
 
 @command()
@@ -19,6 +27,8 @@ def demo(
     events: Annotated[int | None, typer.Option(min=20_000, help="impressions to simulate")] = None,
     keep_serving: Annotated[bool, typer.Option(help="leave the server running")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="the same path on 40,000 events, for a first look")] = False,
+    preset: Annotated[Preset, typer.Option(help="standard: crosses of fields carry the clicks; tastes: what each user"
+                                           " likes for itself, and that changes")] = Preset.STANDARD,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="instead: an hour after the log, with and without changes of items and"
                            " events sent to the server; of the demo in --out, or of a quick one made there")
@@ -38,6 +48,6 @@ def demo(
         return
     from sluice.demo.demo import require_sound, run_demo
 
-    found = run_demo(out, events, keep_serving, console(), quick)
+    found = run_demo(out, events, keep_serving, console(), quick, preset.value)
     show(found, as_json)
     require_sound(found.serving, found.parity)

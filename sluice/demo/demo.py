@@ -34,15 +34,18 @@ if TYPE_CHECKING:
     from sluice.demo.evaluate_slates import ServedVisits
 
 VISITS = 400
+STANDARD = "standard"
+PRESETS = {STANDARD: "marketplace.toml", "tastes": "marketplace_tastes.toml"}
 CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
 SHOWN = ("slate", "pair_rates", "serving", "parity", "federated", "seconds", "marketplace_version")
 
 
-def demo_config(events: int | None, quick: bool = False) -> Config:
-    """examples/marketplace.toml, `quick` shortened, with another number of events where asked for."""
-    config = load(Path(str(files("sluice"))).parent / "examples" / "marketplace.toml")
+def demo_config(events: int | None, quick: bool = False, preset: str = STANDARD) -> Config:
+    """The preset's file among the examples, `quick` shortened, with another number of events where asked for."""
+    file = PRESETS[preset]
+    config = load(Path(str(files("sluice"))).parent / "examples" / file)
     if config.simulation is None:
-        raise ConfigError("examples/marketplace.toml has no [simulation] section")
+        raise ConfigError(f"examples/{file} has no [simulation] section")
     if quick:
         config = shortened(config)
     if events is not None:
@@ -53,19 +56,23 @@ def demo_config(events: int | None, quick: bool = False) -> Config:
 
 
 def run_demo(
-    folder: Path, events: int | None, keep_serving: bool, console: Console, quick: bool = False
+    folder: Path, events: int | None, keep_serving: bool, console: Console, quick: bool = False,
+    preset: str = STANDARD,
 ) -> RunSummary:
     """Returns what it writes to FOLDER/summary.json, whatever it found. An earlier demo in the folder gives way.
 
-    `quick`: without federated rounds and the baselines of pair rates, and all else smaller.
+    `quick`: without federated rounds and the baselines of pair rates, as are presets but the standard one, and all else
+    smaller.
     """
     started = time.perf_counter()
-    config, out = demo_config(events, quick), Artifacts(folder)
+    config, out = demo_config(events, quick, preset), Artifacts(folder)
     demo_folder.clear(folder)
     with SideLane(("models.jobs.ahead",)) as lane:
         simulated = _simulate(config, out, console)
         run = jobs.run_to_models(config, out.raw, out, console, lane=lane)
-        beyond = None if quick else (lane.submit(_pair_rates, config, out), lane.submit(_federated, config, out))
+        beyond = None
+        if preset == STANDARD and not quick:
+            beyond = lane.submit(_pair_rates, config, out), lane.submit(_federated, config, out)
         run = jobs.run_to_bundle(config, out, console, run)
         server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0,
                                ends_with_us=not keep_serving)
@@ -79,7 +86,7 @@ def run_demo(
             raise
         if not keep_serving:
             server.stop()
-    run = _with_crosses(run, out)
+    run = _with_crosses(run, config, out)
     if beyond is not None:
         pair_rates, rounds = beyond[0].result(), beyond[1].result()
         run = run.model_copy(
@@ -96,11 +103,10 @@ def run_demo(
 
 def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, count: int) -> RunSummary:
     """The models and pre-ranker of the run, and the slates of its server, against the truth."""
-    from pipelines.marketplace.truth import Truth
     from sluice.demo import live_requests, oracle
     from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
 
-    truth = Truth.load(out.truth)
+    truth = _truth_of_test(config, out)
     visits = serve_visits(config, out, truth, target, count)
     best = oracle.best_auc(truth, out)
     models = {
@@ -116,12 +122,21 @@ def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, cou
     })
 
 
-def _with_crosses(run: RunSummary, out: Artifacts) -> RunSummary:
-    """With what the process beside found the crosses to be worth, against the truth."""
+def _truth_of_test(config: Config, out: Artifacts) -> Truth:
+    """Of the first day of the test window, the only one that its embargo leaves."""
     from pipelines.marketplace.truth import Truth
+
+    test = config.windows.test
+    assert config.simulation is not None
+    assert isinstance(test, tuple)
+    return Truth.of_day(out.truth, (test[0] - config.simulation.start).days)
+
+
+def _with_crosses(run: RunSummary, config: Config, out: Artifacts) -> RunSummary:
+    """With what the process beside found the crosses to be worth, against the truth."""
     from sluice.demo import oracle
 
-    searched, truth = summary.read(out.crosses, CrossesSummary), Truth.load(out.truth)
+    searched, truth = summary.read(out.crosses, CrossesSummary), _truth_of_test(config, out)
     evaluated = searched and _evaluated_crosses(searched, truth, oracle.best_auc(truth, out))
     return run.model_copy(update={"crosses": evaluated})
 

@@ -43,6 +43,16 @@ def test_tables_turn_by_the_angle_and_other_terms_stay(drift):
         "fields", "crosses_order_2", "crosses_order_3", "segment_taste"}
 
 
+def test_the_tastes_of_users_turn_at_their_own_pace():
+    still = build_drift(SMALL, 3)
+    quarter = build_drift(SMALL.model_copy(update={"drift": 0.0, "user_drift": np.pi / 2}), 3)
+    assert np.array_equal(still.on(3).user_taste, still.first.user_taste)
+    np.testing.assert_allclose(quarter.on(1).user_taste, quarter.other.user_taste, atol=1e-12)
+    assert all(np.array_equal(now.table, first.table)
+               for now, first in zip(quarter.on(1).terms, quarter.first.terms, strict=True))
+    assert np.array_equal(quarter.on(1).item_taste, quarter.first.item_taste)
+
+
 def test_the_logit_varies_as_much_on_each_day(drift):
     population, _, _ = build_world(SMALL, 3)
     draw, n = np.random.default_rng(0), 20_000
@@ -56,11 +66,13 @@ def test_the_logit_varies_as_much_on_each_day(drift):
 def test_each_day_is_clicked_by_its_own_truth_and_a_still_world_is_what_it_was(tmp_path):
     simulate(SMALL, 3, tmp_path / "raw", tmp_path / "truth")
     for day in range(4):
-        told = Truth.load(tmp_path / "truth" / f"day-{day:03d}")
+        told = Truth.of_day(tmp_path / "truth", day)
         assert np.array_equal(told.terms[-1].table, build_drift(SMALL, 3).on(day).terms[-1].table)
     still = SMALL.model_copy(update={"drift": 0.0})
     simulate(still, 3, tmp_path / "still", tmp_path / "still_truth")
     assert not list((tmp_path / "still_truth").glob("day-*"))
+    whole, third = Truth.load(tmp_path / "still_truth"), Truth.of_day(tmp_path / "still_truth", 3)
+    assert np.array_equal(whole.user_taste, third.user_taste)
     moved, kept = files(tmp_path / "raw"), files(tmp_path / "still")
     assert moved.keys() == kept.keys()
     same = {name for name in kept if kept[name] == moved[name]}

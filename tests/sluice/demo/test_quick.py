@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from sluice.demo.demo import demo_config
+from datetime import timedelta
+
+import pytest
+
+from sluice.commands.demo_command import Preset
+from sluice.demo.demo import PRESETS, demo_config
 from sluice.demo.quick import EVENTS, SECTIONS, shortened
 
 
@@ -19,3 +24,20 @@ def test_events_can_be_more_all_the_same() -> None:
     config = demo_config(60_000, quick=True)
     assert config.simulation is not None
     assert (config.simulation.events, config.simulation.users) == (60_000, SECTIONS["simulation"]["users"])
+
+
+def test_each_preset_is_a_world_of_its_own() -> None:
+    assert {preset.value for preset in Preset} == PRESETS.keys()
+    worlds = {preset: demo_config(None, preset=preset) for preset in PRESETS}
+    shares = {preset: config.simulation.shares for preset, config in worlds.items() if config.simulation}
+    assert shares["tastes"]["personal_taste"] >= 0.5 > 0.1 > shares["standard"]["personal_taste"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_test_window_has_one_day_of_clicks_so_that_one_days_truth_holds(preset: str) -> None:
+    config = demo_config(None, preset=preset)
+    assert config.simulation is not None
+    test = config.windows.test
+    assert isinstance(test, tuple)
+    last = config.simulation.start + timedelta(days=config.simulation.days)
+    assert test[0] + timedelta(days=1) == last - timedelta(seconds=config.embargo)
