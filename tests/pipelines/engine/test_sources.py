@@ -20,6 +20,13 @@ HELD = ExitStack()
 DDL = "a INT, t TIMESTAMP"
 
 
+@pytest.fixture(autouse=True)
+def held() -> Iterator[None]:
+    """What a test has read is let go at its end, with its temporary files."""
+    yield
+    HELD.close()
+
+
 def read(spark: SparkSession, source: Source, path: str, what: str = "log") -> DataFrame:
     return sources.read(spark, source, path, HELD, what)
 
