@@ -159,6 +159,7 @@ def expected(config: Config, events: list[Event], trial: Trial) -> dict[int, dic
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=3, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trial=TRIALS)
 def test_histories_equal_the_definition(spark: SparkSession, trial: Trial) -> None:
