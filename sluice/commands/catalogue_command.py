@@ -20,7 +20,7 @@ from sluice.commands.command import (
 )
 
 if TYPE_CHECKING:
-    from serving.proto.sluice_pb2 import ChangeResponse
+    from serving.proto.sluice_pb2 import CatalogStatus, ChangeResponse
     from serving.request.query import ContextValue
     from serving.server.catalog_client import CatalogClient, ItemChange
 
@@ -60,10 +60,7 @@ def catalogue(
 
     Example: sluice catalogue withdraw i_3608 i_4144 --target 127.0.0.1:50051
     """
-    import json
     import time
-
-    from google.protobuf.json_format import MessageToDict
 
     from contracts.errors import SluiceError
     from serving.access.client_credentials import ClientCredentials, token_of
@@ -80,13 +77,7 @@ def catalogue(
             answer = client.status(timeout) if action is Action.STATUS else _sent(client, action, changes, timeout)
         except RankingFailed as error:
             raise SluiceError(f"{target} answered {error}") from None
-    found = MessageToDict(answer, always_print_fields_with_no_presence=True)
-    if as_json:
-        typer.echo(json.dumps(found))
-    elif action is Action.STATUS:
-        typer.echo("\n".join(f"{name}: {told}" for name, told in found.items()))
-    else:
-        _say(answer)
+    _show(answer, as_json)
 
 
 def parse_changes(
@@ -126,8 +117,25 @@ def _sent(
     return method(changes, seconds)
 
 
-def _say(answer: ChangeResponse) -> None:
-    """A line per item. Raises Exit 1 where one was refused."""
+def _show(answer: CatalogStatus | ChangeResponse, as_json: bool) -> None:
+    """One JSON object, a line per figure of a status, or one per item."""
+    import json
+
+    from google.protobuf.json_format import MessageToDict
+
+    from serving.proto.sluice_pb2 import ChangeResponse
+
+    found = MessageToDict(answer, always_print_fields_with_no_presence=True)
+    if as_json:
+        typer.echo(json.dumps(found))
+    elif isinstance(answer, ChangeResponse):
+        _show_outcomes(answer)
+    else:
+        typer.echo("\n".join(f"{name}: {told}" for name, told in found.items()))
+
+
+def _show_outcomes(answer: ChangeResponse) -> None:
+    """Raises Exit 1 where an item was refused."""
     from serving.proto.sluice_pb2 import ChangeResult
 
     for result in answer.results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from sluice.cli import app
 from sluice.demo.server_process import ServerProcess
 from tests.serving.in_process_server import InProcessServer
 
@@ -81,6 +84,25 @@ def test_the_status_waits_for_no_batch(loaded: LoadedBundle, bundle_folder: Path
             assert batch.result().sequence == 1
             assert catalog.Status(pb.CatalogStatusRequest(), timeout=60).stored_sequence == 1
         assert written.result()
+        servicer.close()
+
+
+def test_the_command_says_what_became_of_every_item(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server:
+            def said(*words: str) -> tuple[int, str]:
+                found = CliRunner().invoke(app, ["catalogue", *words, "--target", server.target])
+                return found.exit_code, found.stdout
+
+            assert said("withdraw", "i05", "--item-version", "2") == (0, "i05  applied\n")
+            assert said("withdraw", "i05", "--item-version", "2") == (0, "i05  superseded\n")
+            code, told = said("withdraw", "i06", "i\0", "--item-version", "2")
+            assert code == 1
+            assert told.startswith("i06  applied\ni")
+            assert "refused: change.item_id" in told
+            assert "storedSequence: 2" in said("status")[1].splitlines()
+            assert json.loads(said("status", "--json")[1])["storedSequence"] == "2"
         servicer.close()
 
 
