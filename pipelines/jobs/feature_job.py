@@ -5,6 +5,7 @@ Crosses that a search has found (OUT/crosses/crosses.json) are fields like the c
 them in after the search: it fits their vocabularies and writes examples and parity rows anew, and nothing else.
 
 With a day, exactly that day's partitions are made again, within the windows and with the spec of the last whole run.
+With the encoding of another run or of a bundle nothing is fitted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.features import ExampleRows, FeaturesSummary, OnlineTables, WindowRows
 from contracts.windows import TimedWindows
-from pipelines.encoding import examples, fit_spec, parity_sample
+from pipelines.encoding import examples, fit_spec, kept_encoding, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed, windowed_parts
 from pipelines.engine.day_partitions import read_table, rows_in
@@ -74,9 +75,10 @@ class Encoded(NamedTuple):
 
 def make_features(
     config: Config, data: str | Path | None, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None,
-    until: str | None = None,
+    until: str | None = None, encoding: Path | None = None,
 ) -> FeaturesSummary:
-    """Does the whole job; writes features/summary.json and returns it. `until`: as when that day ended.
+    """Does the whole job; writes features/summary.json and returns it. `until`: as when that day ended; `encoding`: the
+    one that is kept, None where one is fitted.
 
     Raises what its parts raise; OneClassError when training or validation has labels of one class or too few users;
     DataError when a day is asked for before there was a whole run.
@@ -94,7 +96,7 @@ def make_features(
         features = times.run("features", lambda: build_features(spark, config, out, days))
         checked = _checked(spark, config, out, times) if day is None else None
         with _online_tables(spark, config, out) as finish:  # a log that is refused leaves those of the last good one
-            encoded = _encode(spark, config, out, day, times)
+            encoded = _encode(spark, config, out, day, times, kept=encoding)
             online = times.run("online", finish)
     made = FeaturesSummary(
         name=config.name, day=day, until=until, ingest=ingested, windows=resolved, drawn=drawn, features=features,
@@ -164,10 +166,15 @@ def _checked(spark: SparkSession, config: Config, out: Artifacts, times: PartTim
 
 
 def _encode(
-    spark: SparkSession, config: Config, out: Artifacts, day: str | None, times: PartTimes, keep_fields: bool = False
+    spark: SparkSession, config: Config, out: Artifacts, day: str | None, times: PartTimes, keep_fields: bool = False,
+    kept: Path | None = None,
 ) -> Encoded:
-    spec = FeatureSpec.read(out.encoding) if day else times.run(
-        "fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
+    if day:
+        spec = FeatureSpec.read(out.encoding)
+    elif kept:
+        spec = kept_encoding.keep(kept, config, out)
+    else:
+        spec = times.run("fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
     parts: Iterable[DataFrame] = windowed_parts(spark, config, out, ENCODED_ROWS)
     if day:

@@ -13,6 +13,7 @@ outlives its supervisor.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -77,7 +78,8 @@ class Orders:
         if order.select is not None:
             select(self._port, order.select)
         if order.ping and self.loop is not None:
-            self.loop.call_soon_threadsafe(self._pong, order.ping)
+            with contextlib.suppress(RuntimeError):  # a closed loop: this process is about to end
+                self.loop.call_soon_threadsafe(self._pong, order.ping)
 
     def _pong(self, number: int) -> None:
         from serving.server.port_takeover import connections

@@ -80,6 +80,9 @@ def features(
         str | None, typer.Option(help="re-run exactly this day (YYYY-MM-DD), with the fitted encoding")
     ] = None,
     until: Until = None,
+    encoding: Annotated[
+        Path | None, typer.Option(help="keep ids, bins and scales of this run or bundle; nothing is fitted")
+    ] = None,
     compare_engines: Annotated[
         int | None, typer.Option(metavar="ROWS", help="instead: compare the embedded engine with Apache Spark on ROWS "
                                  "rows of the log, in throw-away folders; exit code 3 where they differ")
@@ -96,7 +99,9 @@ def features(
     if compare_engines is not None:
         compare_on_engines(config, loaded, data, compare_engines, as_json)
         return
-    made, leaks = jobs.run_features(loaded, data, artifacts, console(), day, until)
+    if encoding is not None and day is not None:
+        raise ConfigError("--day keeps the encoding of the run that it is a day of: leave --encoding out")
+    made, leaks = jobs.run_features(loaded, data, artifacts, console(), day, until, encoding)
     show({**made.plain(), **({"leaks": leaks.plain()} if leaks else {})}, as_json)
 
 

@@ -37,6 +37,9 @@ class HourSettings:
     seed: int = 2026
 
 
+QUICK_HOUR = HourSettings(visits=400, users=50)
+
+
 class TimedVisit(NamedTuple):
     """`auction`: the slate is asked for with the auction on and its value counts, else with re-ranking off and its
     clicks count. `number` is its place in the hour."""

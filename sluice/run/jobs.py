@@ -47,15 +47,16 @@ NO_CHOICE = "prerank.kind is not fscd, which alone chooses fields; set it"
 
 def run_features(
     config: Config, data: str | Path | None, out: Artifacts, console: Console, day: str | None = None,
-    until: str | None = None,
+    until: str | None = None, encoding: Path | None = None,
 ) -> tuple[FeaturesSummary, LeaksSummary | None]:
     """Log to encoded examples, then the leak check; without it where one `day` is made again. `until`: as that day
-    ended."""
+    ended; `encoding`: of a run or bundle, kept as it is."""
     refuse_several("features")
     from pipelines.jobs import feature_job
 
     with show_progress(console, "features") as progress:
-        made = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until)
+        made = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until,
+                                         encoding=encoding)
     if made.drawn is not None:
         console.print(meaning(made.drawn), highlight=False, markup=False)
     return made, None if day else check_leaks(config, out, console)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,17 +13,9 @@ from serving.server.client import RankingClient
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
 from tests.serving.bundle_variants import variant, with_other_logits
+from tests.serving.takeover_seen import GONE, USERS, until
 
-USERS = [f"u{number:02d}" for number in range(60)]
 PER_SECOND = 8.0
-GONE = "is left by its callers and gone"
-
-
-def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def answers(server: ServerProcess) -> list[bytes]:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
+from contracts.config.config import Config
 from contracts.errors import DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
@@ -154,6 +155,24 @@ def test_a_day_of_training_reads_no_other_days_features_and_examples(done, data,
     assert {name: rows.content_hash for name, rows in again.examples.items()} == {
         name: rows.content_hash for name, rows in done[0].examples.items()}
     assert again.parity_rows == 40
+
+
+def test_a_kept_encoding_gives_every_row_the_ids_that_it_had(done, data, out, tmp_path):
+    """In other windows, on which another encoding would be fitted. Counters have those windows' base rate in them."""
+    own = Artifacts(tmp_path)
+    shares = {"statistics": 0.5, "train": 0.2, "validation": 0.15, "test": 0.15}
+    later = Config.model_validate(config().model_dump() | {"windows": shares})
+    made = make_features(later, data, own, encoding=out.out)
+    spec = FeatureSpec.read(own.encoding)
+    assert "fit" not in made.seconds
+    assert spec == FeatureSpec.read(out.encoding)
+    names = [slot.name for slot in spec.id_slots("user", "item", "context", "cross")
+             if spec.by_name[slot.field].kind != "counter"]
+    before, now = ({row[ROW]: row for window in WINDOWS for row in table(one, window).select([ROW, *names]).to_pylist()}
+                   for one in (out, own))
+    shared = before.keys() & now.keys()
+    assert len(shared) > 300
+    assert {row: now[row] for row in shared} == {row: before[row] for row in shared}
 
 
 def test_negatives_are_thinned_in_training_alone(done, data, tmp_path):

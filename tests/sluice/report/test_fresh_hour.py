@@ -27,6 +27,6 @@ def test_every_run_is_on_the_page_with_its_gains_and_three_plots(tmp_path):
     assert text.count("<svg") == 3
     assert " src=" not in text
     for part in ("1,600 visits", "<td>items over nothing</td><td>0.0456</td><td>0.0031</td>",
-                 "<td>nothing</td><td>0.7000</td>", "<td>items</td><td>0.7456</td>", "250 withdraw, 250 upsert",
-                 "lift it by 0.0123"):
+                 "<th>nothing</th><th>items</th>", "oracle's clicks</td><td>0.7000</td><td>0.7456</td>",
+                 "250 withdraw, 250 upsert", "lift its other items by 0.0123"):
         assert part in text
