@@ -46,6 +46,9 @@ def demo(
 
         if keep_serving:
             raise ConfigError("--fresh stops each of its servers when its hour is over; leave --keep-serving out")
+        if preset is not Preset.STANDARD:
+            raise ConfigError("--fresh asks the demo in --out as it was made: make that by `sluice demo --preset "
+                              f"{preset.value}`, then leave --preset out")
         show(run_fresh(out, events, console(), QUICK_HOUR if quick else None), as_json)
         return
     from sluice.demo.demo import require_sound, run_demo

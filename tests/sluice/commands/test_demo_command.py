@@ -18,6 +18,13 @@ def test_servers_of_the_hour_end_with_it(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_hour_is_of_the_demo_that_is_there_and_of_no_other_preset(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "--fresh", "--preset", "tastes", "--out", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "leave --preset out" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_quick_hour_is_a_quarter_of_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[HourSettings | None] = []
 
