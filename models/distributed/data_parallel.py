@@ -79,8 +79,8 @@ def current() -> World:
 
 
 def restarted() -> bool:
-    """Whether torchrun started this process, and all others, because one of those before had died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    """Whether torchrun, or `sluice train --workers`, started all processes anew because one had died."""
+    return any(int(os.environ.get(name, "0")) > 0 for name in ("TORCHELASTIC_RESTART_COUNT", "SLUICE_RESTART_COUNT"))
 
 
 def same_start(tensors: Iterable[Tensor]) -> None:

@@ -2,7 +2,8 @@
 
 Buckets hold the last parameters first, in about the order in which a backward pass ends with them. They leave in one
 order in every process, whatever the batches hold: a bucket waits for those before it, and what no gradient came to
-leaves as zeros when the pass has ended (Li et al., PyTorch Distributed, VLDB 2020).
+leaves as zeros when the pass has ended (Li et al., PyTorch Distributed, VLDB 2020). The last bucket leaves after the
+pass, with what else is to be added up: an exchange costs more than the numbers in it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from models.distributed.world import World
 
-BUCKET = 1 << 18  # numbers
+BUCKET = 1 << 20  # numbers
 
 
 class GradientBuckets:
@@ -35,33 +36,39 @@ class GradientBuckets:
 
     def _made(self, parameter: Tensor) -> None:
         self._missing[self._bucket[parameter]] -= 1  # type: ignore[index]
-        while len(self.sent) < len(self._buckets) and not self._missing[len(self.sent)]:
+        while len(self.sent) < len(self._buckets) - 1 and not self._missing[len(self.sent)]:
             self._send()
 
-    def _send(self) -> None:
+    def _send(self, *further: Tensor) -> None:
         bucket = self._buckets[len(self.sent)]
-        flat = torch.cat([p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in bucket])
-        self.sent.append((flat, self.reduced(flat)))
+        flat = torch.cat([p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in bucket]
+                         + list(further))
+        self.traffic += 2 * flat.numel() * flat.element_size() * (self.world.size - 1) / self.world.size
+        self.sent.append((flat, dist.all_reduce(flat, async_op=True)))  # type: ignore[arg-type]
 
-    def send_rest(self) -> list[bool]:
-        """After the backward pass; returns which of `dense` have a gradient here."""
-        while len(self.sent) < len(self._buckets):
+    def send_rest(self, further: Tensor) -> None:
+        """After the backward pass, with numbers [n] of another kind, for `said`."""
+        while len(self.sent) < len(self._buckets) - 1:
             self._send()
-        return [parameter.grad is not None for parameter in self.dense]
+        self._send(further, further.new_tensor([float(p.grad is not None) for p in self.dense]))
 
-    def take(self, scale: float, there: Sequence[float]) -> None:
-        """Waits, and leaves `scale` times the sums in the parameters, but for those not `there` in any process."""
-        has = dict(zip(self.dense, there, strict=True))
+    def said(self) -> list[float]:
+        """Waits for the last bucket; the sums of what was sent with it."""
+        flat, handle = self.sent[-1]
+        handle.wait()
+        found: list[float] = flat[sum(p.numel() for p in self._buckets[-1]) :].tolist()
+        first_flag = len(found) - len(self.dense)
+        self._has = dict(zip(self.dense, found[first_flag:], strict=True))
+        return found[:first_flag]
+
+    def take(self, scale: float) -> None:
+        """After `said`: leaves `scale` times the sums in the parameters, but for those no process has a gradient of."""
         for bucket, (flat, handle) in zip(self._buckets, self.sent, strict=True):
             handle.wait()
-            for parameter, part in zip(bucket, flat.mul_(scale).split([p.numel() for p in bucket]), strict=True):
-                parameter.grad = part.view_as(parameter) if has[parameter] else None
+            numbers = [p.numel() for p in bucket]
+            for parameter, part in zip(bucket, flat[: sum(numbers)].mul_(scale).split(numbers), strict=True):
+                parameter.grad = part.view_as(parameter) if self._has[parameter] else None
         self._begin()
-
-    def reduced(self, own: Tensor) -> dist.Work:
-        """Starts to add up a tensor over all processes, in place."""
-        self.traffic += 2 * own.numel() * own.element_size() * (self.world.size - 1) / self.world.size
-        return dist.all_reduce(own, async_op=True)  # type: ignore[return-value]
 
     def close(self) -> None:
         """No further backward pass is of this run."""
@@ -70,8 +77,9 @@ class GradientBuckets:
 
 
 def _cut(dense: Sequence[nn.Parameter]) -> list[list[nn.Parameter]]:
-    buckets: list[list[nn.Parameter]] = []
-    numbers = BUCKET
+    """At least one, be it empty."""
+    buckets: list[list[nn.Parameter]] = [[]]
+    numbers = 0
     for parameter in reversed(dense):
         if numbers >= BUCKET:
             buckets.append([])

@@ -7,7 +7,7 @@ batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -17,21 +17,27 @@ from models.distributed.gradient_buckets import GradientBuckets
 from models.distributed.sharded_table import ShardedTable
 from models.distributed.world import World
 
+RowSums = tuple[Tensor, Tensor]  # distinct rows [U] and one gradient each [U, D]
+Summing = Callable[[Tensor, Tensor], RowSums]
+
 
 class Summed(NamedTuple):
-    """Of all processes: losses and terms, wishes (models/distributed/run_checkpoint.py), and for each table the own
-    rows and their gradients, not yet one per row."""
+    """Of all processes: losses and terms, wishes (models/distributed/run_checkpoint.py), for each table the own rows
+    with one gradient each, and the norm of the gradients of all rows of all processes."""
 
     loss: float
     terms: int
     wishes: float
-    rows: list[tuple[Tensor, Tensor]]
+    rows: list[RowSums]
+    row_norm: float
 
 
 class GradientSum:
-    """Of replicated parameters and of tables. `traffic` counts the bytes that left this process for the former."""
+    """Of replicated parameters and of tables, each with what makes one sum per row of its gradients. `traffic` counts
+    the bytes that left this process for the former."""
 
-    def __init__(self, dense: Sequence[nn.Parameter], tables: Sequence[ShardedTable], world: World) -> None:
+    def __init__(self, dense: Sequence[nn.Parameter], tables: Sequence[tuple[ShardedTable, Summing]], world: World
+                 ) -> None:
         self.tables, self._buckets = list(tables), GradientBuckets(dense, world)
 
     @property
@@ -42,22 +48,18 @@ class GradientSum:
         """What is said in `Summed`.
 
         Called by all processes after each backward pass; `value` and `terms` are this process's own. Gradients of
-        dense parameters are left in them; one that has none anywhere keeps none.
+        dense parameters are left in them; one that has none anywhere keeps none. Rows go to their owners first, so that
+        their norm travels with the dense part.
         """
-        own = torch.tensor([float(terms), wish, *map(float, self._buckets.send_rest())], device=value.device)
-        said = torch.cat([value.detach().float()[None], own])
-        handle = self._buckets.reduced(said)
-        found = [table.gradient() for table in self.tables]
-        handle.wait()
-        loss, count, wishes, *there = said.tolist()
+        found = [summed(*table.gradient()) for table, summed in self.tables]
+        squares = sum((values.square().sum() for _, values in found), value.new_zeros(()))
+        numbers = value.new_tensor([float(terms), wish])
+        self._buckets.send_rest(torch.cat([torch.stack([value.detach(), squares]), numbers]).float())
+        loss, squared, count, wishes = self._buckets.said()
         scale = 1.0 / max(count, 1.0)
-        self._buckets.take(scale, there)
-        return Summed(loss, round(count), wishes, [(rows, gradient.mul_(scale)) for rows, gradient in found])
-
-    def added(self, own: Tensor) -> Tensor:
-        """The tensor, added up over all processes in place."""
-        self._buckets.reduced(own).wait()
-        return own
+        self._buckets.take(scale)
+        rows = [(own, values.mul_(scale)) for own, values in found]
+        return Summed(loss, round(count), wishes, rows, scale * squared**0.5)
 
     def close(self) -> None:
         """No further backward pass is of this run."""

@@ -45,8 +45,9 @@ class Optimisers:
                           for embedding in self.embeddings]
         self.adam = torch.optim.AdamW(self.dense, lr=rate, weight_decay=decay, fused=True) if self.dense else None
         self._rate = rate
-        self._sum = GradientSum(self.dense, self.tables, world)
-        self._received: list[tuple[Tensor, Tensor]] = []
+        summing = [adam.summed for adam in self.row_adams]
+        self._sum = GradientSum(self.dense, [*zip(self.tables, summing, strict=False)], world)
+        self._received: Summed | None = None
 
     @property
     def learning_rate(self) -> float:
@@ -89,9 +90,8 @@ class Optimisers:
 
     def sum_gradients(self, value: Tensor, terms: int, wish: float) -> Summed:
         """Of all processes, as means over their terms."""
-        found = self._sum(value, terms, wish)
-        self._received = found.rows
-        return found
+        self._received = self._sum(value, terms, wish)
+        return self._received
 
     def step(self) -> None:
         """One update by the gradients that the parameters hold, or that came from all processes."""
@@ -133,18 +133,18 @@ class Optimisers:
             table.restore()
 
     def _row_gradients(self) -> list[tuple[RowAdam, RowGradient]]:
-        if not self.tables:
+        if self._received is None:
             return [(adam, found) for adam in self.row_adams if (found := adam.gradient()) is not None]
-        return [(adam, adam.summed(*received)) for adam, received in zip(self.row_adams, self._received, strict=True)]
+        return [(adam, RowGradient(*found)) for adam, found in zip(self.row_adams, self._received.rows, strict=True)]
 
     def _clip(self, dense: list[Tensor], rows: list[Tensor]) -> None:
         torch._foreach_mul_([*dense, *rows], (self.clip_norm / (self._norm(dense, rows) + 1e-6)).clamp(max=1.0))
 
     def _norm(self, dense: list[Tensor], rows: list[Tensor]) -> Tensor:
-        if not self.tables:
+        if self._received is None:
             return torch.linalg.vector_norm(torch.stack(torch._foreach_norm([*dense, *rows])))
-        own = torch.stack(torch._foreach_norm(rows)).square().sum()
-        return torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(dense), self._sum.added(own).sqrt()]))
+        of_rows = torch.tensor(self._received.row_norm, device=(dense or rows)[0].device)
+        return torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(dense), of_rows]))
 
 
 def _by_row(settings: Train, embedding: Embedding) -> bool:

@@ -26,24 +26,26 @@ def test_buckets_leave_while_the_pass_goes_on_last_parameters_first(layers: list
     hidden = first.sum() * second.sum()
     (hidden * third.sum() * last.sum()).backward()
     assert left == [2]
-    assert len(buckets.sent) == 3
-    assert buckets.send_rest() == [True] * 4
-    buckets.take(0.5, [True] * 4)
+    assert len(buckets.sent) == 2, "the last waits for what else is to be added up"
+    buckets.send_rest(torch.tensor([7.0, 8.0]))
+    assert buckets.said() == [7.0, 8.0]
+    buckets.take(0.5)
     assert first.grad is not None
     assert first.grad.tolist() == [0.5 * 2 * 2 * 3] * 4
 
 
 @pytest.mark.usefixtures("group_of_one")
 def test_what_no_gradient_came_to_leaves_as_zeros(layers: list[torch.nn.Parameter]) -> None:
-    """One that another process has a gradient of gets it; one that nobody has keeps none."""
+    """One that nobody has a gradient of keeps none."""
     buckets = GradientBuckets(layers, World(0, 2))
     layers[0].sum().backward()
     assert len(buckets.sent) == 0, "those before it have not left"
-    assert buckets.send_rest() == [True, False, False, False]
-    buckets.take(1.0, [True, True, False, False])
-    assert layers[1].grad is not None
-    assert layers[1].grad.tolist() == [0.0, 0.0]
-    assert [layers[2].grad, layers[3].grad] == [None, None]
+    buckets.send_rest(torch.zeros(1))
+    buckets.said()
+    buckets.take(1.0)
+    assert layers[0].grad is not None
+    assert layers[0].grad.tolist() == [1.0] * 4
+    assert [layer.grad for layer in layers[1:]] == [None] * 3
 
 
 @pytest.mark.usefixtures("group_of_one")
