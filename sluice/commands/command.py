@@ -121,19 +121,25 @@ class Command(TyperCommand):
 def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Makes a function a command of `sluice`; its name is the function's, blanks as "-", unless given.
 
-    A SluiceError becomes its one sentence and its exit code.
+    A SluiceError becomes its one sentence and its exit code; of several processes one speaks.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def reported(*args: Any, **kwargs: Any) -> None:
             from contracts.errors import SluiceError
+            from sluice.run import final_error
 
             try:
                 function(*args, **kwargs)
             except SluiceError as error:
-                typer.echo(f"sluice: {error}", err=True)
+                if final_error.note(error, error.exit_code):
+                    typer.echo(f"sluice: {error}", err=True)
                 raise typer.Exit(error.exit_code) from None
+            except Exception as error:
+                if final_error.note(error, getattr(error, "exit_code", 1)):
+                    raise
+                raise typer.Exit(1) from None
 
         return app.command(name, cls=Command, **settings)(reported)
 

@@ -196,7 +196,7 @@ def train(
     from sluice.run.one_process import is_first, start_several
 
     loaded, artifacts = opened(config, out)
-    if workers > 1:  # torchrun would try four times what is refused in its processes
+    if workers > 1:  # refused before they are started
         jobs.check_before_training(loaded, artifacts)
     start_several(workers, sys.argv[1:])
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
