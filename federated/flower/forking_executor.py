@@ -27,7 +27,9 @@ from flwr.supernode.runtime import run_clientapp as runtime
 
 from contracts.atomic_write import durable
 
-PRELOADED = ["federated.flower.client_app", runtime.__name__, "httpcore", "numpy.ma"]  # the last two on first use
+NAME = "federated.flower.forking_executor"  # `__name__` is `__main__` where it is started
+# Each fork runs the main module again, so what that imports is here, too; the last two are imported on first use.
+PRELOADED = ["federated.flower.client_app", NAME, runtime.__name__, "httpcore", "numpy.ma"]
 UNPACKED = "unpacked"
 POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 0.2
 

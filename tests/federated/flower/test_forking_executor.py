@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shutil
+import subprocess
+import sys
 from multiprocessing import active_children
 
 import pytest
@@ -12,7 +14,8 @@ from flwr.supercore.constant import TaskType
 from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResultStatus
 from flwr.supernode.runtime import run_clientapp as runtime
 
-from federated.flower.forking_executor import ForkingExecutor, unpacked
+from federated.flower import forking_executor
+from federated.flower.forking_executor import NAME, PRELOADED, ForkingExecutor, unpacked
 
 NOBODY = "127.0.0.1:1"
 PROJECT = """
@@ -46,6 +49,22 @@ def test_a_message_is_handled_in_a_process_of_its_own_that_is_taken_leave_of():
     assert not child.is_alive()
     executor.reconcile()
     assert len(active_children()) == before
+
+
+def test_a_fork_finds_imported_what_its_main_module_imports():
+    """Each child of a fork server runs the module that its parent was started with: half a second where Flower's
+    commands are imported for it."""
+    program = f"""
+import importlib, runpy, sys
+for name in {PRELOADED!r}:
+    importlib.import_module(name)
+before = set(sys.modules)
+runpy.run_module({forking_executor.__name__!r}, run_name="__mp_main__")
+print(sorted(set(sys.modules) - before))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+    assert forking_executor.__name__ == NAME
 
 
 def test_there_is_always_capacity():
