@@ -6,8 +6,10 @@ The world is that of `sluice bench funnel` (1,000 retrieved, 200 ranked, 10 show
 bundle and served by `sluice serve`. Callers are a process of their own on the same machine (benchmarks/serving/
 open_loop.py). Capacity is what a closed loop of eight callers gets; goodput counts answers within a deadline of 25 ms,
 as a share of capacity. The generator's own share of the machine stands beside each figure, and the server's, its memory
-and its queue. h2load is asked besides, where it is installed (benchmarks/serving/witness.py). The funnel
-in process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With
+and its queue; beyond capacity, what answers, refusals and the generator take of the cores that they share. What a call
+costs that does nothing is measured in turns with one caller's requests (benchmarks/serving/empty_calls.py): none can
+be answered in less. h2load is asked besides, where it is installed (benchmarks/serving/witness.py). The funnel in
+process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With
 --json the last line is `load.{...}`.
 """
 
@@ -22,11 +24,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.funnel import USERS, VALUES, beside_floor, clock, world
+from benchmarks.serving.empty_calls import one_caller
+from benchmarks.serving.funnel import USERS, VALUES, beside_floor, world
 from benchmarks.serving.open_loop import LoadFigures, offered, request
 from benchmarks.serving.process_figures import cpu_seconds, resident_megabytes
 from benchmarks.serving.queue_watch import QueueWatch
@@ -35,7 +37,6 @@ from benchmarks.serving.synthetic_bundle import publish
 from benchmarks.serving.witness import witness
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.server.client import RankingClient
 from sluice.demo.server_process import ServerProcess
 
 CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
@@ -54,20 +55,11 @@ def in_process(bundle: LoadedBundle, times: int) -> dict[str, Any]:
             "spread": {"funnel": found.plain_ratio[1:], "explained": found.explained_ratio[1:]}}
 
 
-def one_caller(target: str, times: int) -> dict[str, float]:
-    """Milliseconds of requests that follow one another."""
-    with RankingClient(target) as client:
-        def ask(number: int) -> object:
-            return client.rank(f"u{number % USERS}", context={"context0": f"v{number % VALUES}"}, seconds=5.0)
-
-        spent = clock(ask, times)
-    p50, p99 = np.percentile(spent, (50, 99))
-    return {"p50_ms": float(p50), "p99_ms": float(p99)}
-
-
-def capacity(target: str, seconds: float) -> float:
-    """Requests a second that eight callers get who ask again at once."""
-    return offered(target, 0.0, seconds, 1.0, callers=CALLERS).answered
+def capacity(server: ServerProcess, seconds: float) -> tuple[float, float]:
+    """Requests a second that eight callers get who ask again at once, and what each costs the server, ms of a core."""
+    before = cpu_seconds(server.process.pid)
+    found = offered(server.target, 0.0, seconds, 1.0, callers=CALLERS)
+    return found.answered, 1000 * (cpu_seconds(server.process.pid) - before) / max(found.requests, 1)
 
 
 def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float) -> dict[str, Any]:
@@ -78,6 +70,13 @@ def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float)
     return {**figures, "server_cores": (cpu_seconds(server.process.pid) - before) / seconds,
             "waiting": queue.waiting, "queue_ms": queue.milliseconds,
             "megabytes": resident_megabytes(server.process.pid)}
+
+
+def where_cores_go(one: dict[str, Any], answer_ms: float) -> dict[str, float]:
+    """Of an overloaded stretch, cores: what its answers would take at capacity, what else the server has used, nearly
+    all of it refusals, and what the generator has."""
+    answers = one["answered"] * answer_ms / 1000
+    return {"answers": answers, "refusals": one["server_cores"] - answers, "generator": one["generator_cores"]}
 
 
 def swapped(folder: Path, swaps: int, rate: float, workers: int) -> dict[str, Any]:
@@ -91,7 +90,7 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
     """All figures of a server with so many workers."""
     server = ServerProcess(folder, log, options=("--workers", str(workers)))
     try:
-        alone, most = one_caller(server.target, times), capacity(server.target, seconds)
+        alone, (most, answer_ms) = one_caller(server.target, times), capacity(server, seconds)
         along = {str(share): stretch(server, share * most, seconds, 1.0) for share in SHARES}
         beyond = {str(share): stretch(server, share * most, seconds, SHORT) for share in OVERLOAD}
         steady = stretch(server, STEADY_RATE, seconds, 1.0)
@@ -100,7 +99,9 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
         memory = resident_megabytes(server.process.pid)
     finally:
         server.stop()
-    return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "at_300": steady, "along": along,
+    return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "answer_core_ms": answer_ms,
+            "cores_beyond": {share: where_cores_go(one, answer_ms) for share, one in beyond.items()},
+            "at_300": steady, "along": along,
             "beyond": beyond, "witness": None if seen is None else seen.model_dump(),
             "goodput": {share: one["answered"] / most for share, one in beyond.items()},
             "megabytes": memory}
@@ -118,12 +119,16 @@ def row(label: str, figures: dict[str, Any]) -> str:
 
 
 def show(found: dict[str, Any]) -> None:
-    print(f"{found['workers']} worker(s): one caller p50 {found['one_caller']['p50_ms']:.2f} p99 "
-          f"{found['one_caller']['p99_ms']:.2f} ms; capacity {found['capacity_per_second']:.0f}/s; "
+    alone = found["one_caller"]
+    print(f"{found['workers']} worker(s): one caller p50 {alone['p50_ms']:.2f} p99 {alone['p99_ms']:.2f} ms, an empty "
+          f"call {alone['empty_ms']:.2f}, of a bare server {alone['bare_empty_ms']:.2f}; capacity "
+          f"{found['capacity_per_second']:.0f}/s, {found['answer_core_ms']:.2f} ms of a core each; "
           f"{found['megabytes']} MB resident")
     for kind in ("along", "beyond"):
         for share, one in found[kind].items():
             print(row(f"  {share} capacity", one))
+    for share, cores in found["cores_beyond"].items():
+        print(f"  cores at {share} times capacity: " + ", ".join(f"{name} {used:.2f}" for name, used in cores.items()))
     print(row("  300/s", found["at_300"]))
     if (seen := found["witness"]) is None:
         print("  no witness: h2load is not installed (Debian: nghttp2-client)")
@@ -168,12 +173,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
     """One caller and overload of the first run, capacity and 300 a second of the last."""
     first, last = found[0], found[-1]
+    alone = first["one_caller"]
     return {
         "funnel_over_floor": inside["funnel_over_floor"], "explained_over_floor": inside["explained_over_floor"],
-        "grpc_adds_ms": first["one_caller"]["p50_ms"] - inside["funnel_ms"], "one_caller": first["one_caller"],
+        "grpc_adds_ms": alone["p50_ms"] - inside["funnel_ms"], "empty_call_ms": alone["empty_ms"],
+        "bare_empty_call_ms": alone["bare_empty_ms"],
+        "one_caller": {"p50_ms": alone["p50_ms"], "p99_ms": alone["p99_ms"]},
         "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
         "goodput_at_2_8x": first["goodput"]["2.8"], "goodput_at_5x": first["goodput"]["5.0"],
-        "swap": swap,
+        "cores_at_2_8x": first["cores_beyond"]["2.8"], "cores_at_5x": first["cores_beyond"]["5.0"], "swap": swap,
     }
 
 

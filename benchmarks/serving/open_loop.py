@@ -5,7 +5,7 @@
 
 Timed from when a request was due, so that a server that stalls is seen to stall; with --callers each connection asks
 again as soon as it is answered. A process of its own, which takes little of the machine that the server needs
-(benchmarks/serving/wire_caller.py); the last line is one JSON object.
+(benchmarks/wire/wire_caller.py); the last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.serving.wire_caller import Target, WireCaller
+from benchmarks.wire.wire_caller import Target, WireCaller
 from serving.proto import sluice_pb2 as pb
 from serving.request.wire_values import to_value
 from serving.server.entry import SERVICE

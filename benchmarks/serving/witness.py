@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.serving.wire_caller import framed
+from benchmarks.wire.wire_caller import framed
 from serving.proto import sluice_pb2 as pb
 from serving.server.entry import SERVICE
 

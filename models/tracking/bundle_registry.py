@@ -25,14 +25,13 @@ from typing import Any, Literal
 from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
 from contracts.errors import BundleError, ConfigError
-from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.shown import short, shown, without_passwords
+from models.tracking.registered_model import BUNDLE, VERSION, write_model
 from models.tracking.tracking import URI, with_database
 
 Alias = Literal["champion", "challenger", "shadow"]
 CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
-HASH, VERSION, REPLACED, ROLLED_BACK = "content_hash", "bundle_version", "replaced", "rolled_back"
-BUNDLE = "bundle"
+HASH, REPLACED, ROLLED_BACK = "content_hash", "replaced", "rolled_back"
 log = logging.getLogger("sluice.registry")
 SCHEME = "models:/"
 PATH_PART = re.compile(r"[A-Za-z0-9_-]{1,200}")  # as contracts/config/config.py lets bundles be called
@@ -219,7 +218,7 @@ class BundleRegistry:
         self._ensure_model(manifest.name)
         run = self._client.create_run(self._experiment(manifest.name), run_name=f"register {manifest.version}")
         with tempfile.TemporaryDirectory() as aside:
-            _write_model(Path(aside), folder, manifest)
+            write_model(Path(aside), folder, manifest)
             self._client.log_artifacts(run.info.run_id, aside, "model")
         self._client.set_terminated(run.info.run_id, "FINISHED")
         return _registered(self._client.create_model_version(
@@ -269,37 +268,3 @@ def _tags(manifest: Manifest, lineage: Lineage) -> dict[str, str]:
         "data_start": lineage.data_start, "data_end": lineage.data_end, "commit": lineage.commit,
         "ranker": manifest.ranker or "", **({} if auc is None else {"test_auc": f"{auc:.6f}"}),
     }
-
-
-def _write_model(target: Path, folder: Path, manifest: Manifest) -> None:
-    from mlflow.models import Model
-
-    model = Model(signature=_signature(FeatureSpec.read(folder)), metadata={VERSION: manifest.version})
-    model.add_flavor("sluice", bundle=BUNDLE, schema_version=manifest.schema_version)
-    model.save(str(target / "MLmodel"))
-    shutil.copytree(folder, target / BUNDLE)
-
-
-def _signature(spec: FeatureSpec) -> Any:
-    """What a request may say and what an answer holds; a bundle without items takes a row and gives a probability."""
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, Schema
-
-    probability = ColSpec("double", "probability")
-    if not spec.has_items:
-        inputs: list[Any] = [_column(field) for field in spec.of_side("user", "context", "item")]
-        return ModelSignature(Schema(inputs), Schema([probability]))
-    inputs = [ColSpec("string", "user_id")]
-    inputs += [_column(field) for field in spec.of_side("context")]
-    outputs: list[Any] = [ColSpec("string", "item_id"), probability, ColSpec("double", "score")]
-    return ModelSignature(Schema(inputs), Schema(outputs))
-
-
-def _column(field: FeatureField) -> Any:
-    from mlflow.types import ColSpec, DataType
-    from mlflow.types.schema import Array
-
-    keys = {"string": DataType.string, "int64": DataType.long, "bool": DataType.boolean}
-    kind = DataType.double if field.kind in ("numeric", "counter") else keys[field.key_type]
-    several = field.kind in ("multi_valued", "sequence")
-    return ColSpec(Array(kind) if several else kind, field.name, required=False)

@@ -24,8 +24,8 @@ from serving.access.caller_name import caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.admission.admission import Overloaded
-from serving.batches.batch_turns import BatchTurns
-from serving.batches.places import NoPlace, Places
+from serving.batches.large_requests import LARGE_BYTES, LargeRequests
+from serving.batches.places import NoPlace
 from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -57,9 +57,7 @@ from serving.stages.request_run import RequestRun
 from serving.stages.score_run import ScoreRun
 from serving.why_not.why_not_run import WhyNotRun
 
-LARGE_BYTES, MOST_LARGE = 64 << 10, 32
 OF_USERS = 0.5  # of the time that a request has, at most to wait for what is known of its user
-MOST_HELD = 16  # times the largest request: what large ones hold that are not answered yet; unpacked it is far more
 Begun = TypeVar("Begun")
 Query = TypeVar("Query", RankQuery, ScoreQuery)
 
@@ -79,10 +77,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._writing = RunningQuantile()
         self._engine = Engine(
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
-        self._large = BatchTurns(MOST_LARGE, "as large wait to be read")
-        self._held = Places(MOST_HELD * self.largest, "bytes of large requests wait for their answers",
-                            "send this one again later, or elsewhere")
         self._who = caller_name(gate)
+        self._large = LargeRequests(self.largest, self._who)
         self.taken = self.turned_away = 0
         self.refusing = False
 
@@ -264,26 +260,15 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         the event loop, which its ten thousands of values would hold up. Where the users' store is slow, OF_USERS of the
         deadline are spent on it and the rest is the funnel's."""
         user = text("user_id", request.user_id, self._serve)
-        who, size = "", request.ByteSize()
-        if size > LARGE_BYTES:
-            who = self._who(context)
-            self._hold(who, size, context)
-        fresh = None if self._users is None else await self._users.read(
-            user, OF_USERS * deadline.remaining(), partial(self._who, context))
-        if size <= LARGE_BYTES:
-            return begin(fresh)
+        large = request.ByteSize() > LARGE_BYTES
         try:
-            return await self._large.take(who, partial(begin, fresh))
+            if large:
+                self._large.hold(request.ByteSize(), context)
+            fresh = None if self._users is None else await self._users.read(
+                user, OF_USERS * deadline.remaining(), partial(self._who, context))
+            return await self._large.read(partial(begin, fresh), context) if large else begin(fresh)
         except NoPlace as error:
             raise Overloaded(str(error)) from None
-
-    def _hold(self, who: str, size: int, context: grpc.aio.ServicerContext) -> None:
-        """Until the call ends: what waits for the funnel is as large as what waits to be read. Raises Overloaded."""
-        try:
-            self._held.take(who, size)
-        except NoPlace as error:
-            raise Overloaded(str(error)) from None
-        after(context, lambda _: self._held.leave(who, size))
 
     def close(self) -> None:
         """Waits for the request that is being ranked."""

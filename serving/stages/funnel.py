@@ -17,11 +17,12 @@ from serving.request.query import RankAnswer, RankQuery, ScoreQuery
 from serving.request.request_check import check, check_features, check_score
 from serving.request.request_features import RequestFeatures
 from serving.request.stage_clock import StageClock
+from serving.stages.bundle_stages import ANSWER, CLOCKED, FLOOR, Stages
 from serving.stages.prerank import PrerankStage
 from serving.stages.prerank_scorers import Scorer, configured_scorer
 from serving.stages.rank import RankStage
 from serving.stages.reasons import Reasons
-from serving.stages.request_run import ANSWER, CLOCKED, FLOOR, RequestRun, Stages, Trace
+from serving.stages.request_run import RequestRun, Trace
 from serving.stages.rerank import RerankStage
 from serving.stages.retrieval import RetrievalStage
 from serving.stages.score_run import ScoreRun

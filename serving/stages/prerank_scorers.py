@@ -1,7 +1,7 @@
 """The scores that may cut the retrieved candidates, by `prerank.kind`; each returns logits in chunks.
 
     fscd          per request: one user part, one look-up per candidate in the items' part, the kept crosses
-                  (serving/stages/request_crosses.py); then the rest of the MLP (models/preranking/fscd_scorer.py)
+                  (serving/request/request_crosses.py); then the rest of the MLP (models/preranking/fscd_scorer.py)
     towers        an MLP over the two towers' vectors
     dot_product   their inner product over the temperature, which retrieval has computed
 """
@@ -20,8 +20,8 @@ from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.vector_rows import VectorRows
 from serving.request.candidates import Candidates
+from serving.request.request_crosses import RequestCrosses, narrowed
 from serving.request.request_features import Requester, RequestFeatures, block
-from serving.stages.request_crosses import RequestCrosses, narrowed
 
 ScorePart = Callable[[slice], np.ndarray]
 

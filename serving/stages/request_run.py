@@ -17,78 +17,30 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from contracts.errors import SluiceError
-from models.inference.tower_vectors import UserTower
-from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.candidates import CHANNELS, Candidates
+from serving.request.candidates import Candidates
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
-from serving.request.query import (
-    Fallback,
-    RankAnswer,
-    RankedItem,
-    RankQuery,
-    Reason,
-    Sold,
-    StageReport,
-    StageStatus,
-)
-from serving.request.request_features import Requester, RequestFeatures
-from serving.request.stage_clock import StageClock
+from serving.request.query import Fallback, RankAnswer, RankQuery, Reason, StageReport, StageStatus
+from serving.request.request_features import Requester
+from serving.stages.bundle_stages import ANSWER, CHUNK, FLOOR, Stages
 from serving.stages.prerank import CHUNK as PRERANK_CHUNK
-from serving.stages.prerank import PrerankStage
 from serving.stages.rank import CHUNK as RANK_CHUNK
-from serving.stages.rank import RankStage
-from serving.stages.reasons import Reasons
-from serving.stages.rerank import NO_TIME, RerankStage, Sale, Slate
-from serving.stages.retrieval import NO_VECTOR, RetrievalStage, Retrieved
-from serving.stages.scoring_stage import Stage
+from serving.stages.rerank import NO_TIME, Slate, slate_items
+from serving.stages.retrieval import NO_VECTOR, Retrieved
+from serving.stages.scoring_stage import Held, Stage
 
 Result = TypeVar("Result")
 Trace = dict[str, np.ndarray]
-ANSWER, CHUNK = "answer", "/chunk"
-CLOCKED = ("retrieve", "prerank", "prerank/chunk", "rank", "rank/chunk", "rerank", "explain", ANSWER)
-FLOOR = ("retrieve", "rerank", ANSWER)
 CHUNKS = {"prerank": PRERANK_CHUNK, "rank": RANK_CHUNK}
 SLOW_RERANK = 0.005  # seconds; up to these it is always done
 OVERRAN = "it overran the time of the request"
 log = logging.getLogger("sluice.serving")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stages:
-    """What runs share: the stages of one bundle, and the clock that knows what they take."""
-
-    bundle: LoadedBundle
-    features: RequestFeatures
-    user_tower: UserTower
-    retrieval: RetrievalStage
-    prerank: PrerankStage
-    rank: RankStage
-    rerank: RerankStage
-    reasons: Reasons
-    clock: StageClock
-
-
-class Held(NamedTuple):
-    """What a request has so far. `vector` [d] is the user's: None where it could not be computed, NO_VECTOR where
-    nobody reads it."""
-
-    requester: Requester
-    vector: np.ndarray | None
-    candidates: Candidates
-    unknown: list[str]
-    reports: tuple[StageReport, ...]
-
-    def after(self, stage: Stage, name: str, microseconds: int) -> Held:
-        report = StageReport(name, len(self.candidates), len(stage.candidates), microseconds, stage.status,
-                             stage.cause, stage.fallback)
-        return Held(self.requester, self.vector, stage.candidates, self.unknown, (*self.reports, report))
 
 
 class RequestRun:
@@ -326,31 +278,12 @@ class RequestRun:
         self, slate: Slate, held: Held, reasons: Sequence[list[Reason]], explained: StageReport
     ) -> RankAnswer:
         begun = time.perf_counter()
-        items = self._items(slate, reasons)
         bundle = self._stages.bundle
+        items = slate_items(slate, reasons, bundle.items)
         answer = RankAnswer(items, [*held.reports, explained], bundle.version, held.unknown, held.requester.known,
                             held.requester.inputs)
         self._stages.clock.tell(ANSWER, time.perf_counter() - begun)
         return answer
-
-    def _items(self, slate: Slate, reasons: Sequence[list[Reason]]) -> list[RankedItem]:
-        candidates = slate.candidates
-        keys = candidates.keys_of(self._stages.bundle.items)
-        sold = [None] * len(candidates) if slate.sale is None else self._sold(slate.sale, keys)
-        stages = [dict(zip(candidates.scores, one, strict=True))
-                  for one in zip(*(values.tolist() for values in candidates.scores.values()), strict=True)]
-        columns = zip(keys, slate.probability.tolist(), slate.score.tolist(), sold, candidates.channels.tolist(),
-                      stages or [{} for _ in keys], reasons, strict=True)
-        return [
-            RankedItem(item=key, probability=probability, score=score, sold=sale, channel=CHANNELS[channel],
-                       stage_scores=stage_scores, reasons=why)
-            for key, probability, score, sale, channel, stage_scores, why in columns
-        ]
-
-    def _sold(self, sale: Sale, keys: list[str]) -> list[Sold]:
-        next_ = sale.runners or [*keys[1:], *sale.behind.keys_of(self._stages.bundle.items), ""]
-        return [Sold(*one) for one in zip(sale.bid.tolist(), sale.price.tolist(), next_, sale.to_beat.tolist(),
-                                          strict=False)]
 
 
 def _after_rerank(held: Held, slate: Slate, seconds: float) -> Held:

@@ -20,10 +20,11 @@ import numpy as np
 
 from models.evaluation.calibration import Calibration
 from serving.bundle.best_first import best_first
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.candidates import BOOST, PIN, Candidates
+from serving.request.candidates import BOOST, CHANNELS, PIN, Candidates
 from serving.request.deadline import Deadline
-from serving.request.query import Fallback, StageStatus
+from serving.request.query import Fallback, RankedItem, Reason, Sold, StageStatus
 from serving.rules.rules import NO_RULES, ActiveRules
 from serving.rules.slate_order import NOBODY, Room, caps_of, fill, pinned_places, with_pinned
 from serving.stages.auction import expected_revenue, prices, second_price
@@ -180,3 +181,25 @@ def _unsold(paid: np.ndarray) -> str:
     """What the stage says of candidates without a bid."""
     unsold = int(np.count_nonzero(~(paid > 0)))
     return f"{unsold} of {len(paid)} candidates have no bid and are not sold" if unsold else ""
+
+
+def slate_items(slate: Slate, reasons: Sequence[list[Reason]], known: FeatureStore) -> list[RankedItem]:
+    """In the slate's order; `known` are the bundle's items."""
+    candidates = slate.candidates
+    keys = candidates.keys_of(known)
+    sold = [None] * len(candidates) if slate.sale is None else _sold(slate.sale, keys, known)
+    stages = [dict(zip(candidates.scores, one, strict=True))
+              for one in zip(*(values.tolist() for values in candidates.scores.values()), strict=True)]
+    columns = zip(keys, slate.probability.tolist(), slate.score.tolist(), sold, candidates.channels.tolist(),
+                  stages or [{} for _ in keys], reasons, strict=True)
+    return [
+        RankedItem(item=key, probability=probability, score=score, sold=sale, channel=CHANNELS[channel],
+                   stage_scores=stage_scores, reasons=why)
+        for key, probability, score, sale, channel, stage_scores, why in columns
+    ]
+
+
+def _sold(sale: Sale, keys: list[str], known: FeatureStore) -> list[Sold]:
+    next_ = sale.runners or [*keys[1:], *sale.behind.keys_of(known), ""]
+    return [Sold(*one) for one in zip(sale.bid.tolist(), sale.price.tolist(), next_, sale.to_beat.tolist(),
+                                      strict=False)]

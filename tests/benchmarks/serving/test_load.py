@@ -22,10 +22,20 @@ def test_the_last_line_holds_what_a_reader_looks_for(
     assert found["one_caller"]["p50_ms"] <= found["one_caller"]["p99_ms"]
     assert found.keys() == {
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
-        "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap"}
+        "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap", "empty_call_ms", "bare_empty_call_ms",
+        "cores_at_2_8x", "cores_at_5x"}
+    assert found["bare_empty_call_ms"] > 0
+    assert 0 < found["empty_call_ms"] < found["one_caller"]["p50_ms"]
+    assert all(cores["generator"] > 0 for cores in (found["cores_at_2_8x"], found["cores_at_5x"]))
     assert found["swap"].keys() == {"failed", "p99_ratio", "p99_ms"}
 
 
 def test_wrong_options_are_refused() -> None:
     assert refuses(main, "--ranker", "oracle")
     assert refuses(main, "--workers", "few")
+
+
+def test_cores_beyond_capacity_are_those_of_answers_refusals_and_generator() -> None:
+    """200 answers at 3 ms a second are 0.6 of 1.1 cores."""
+    found = load.where_cores_go({"answered": 200.0, "server_cores": 1.1, "generator_cores": 0.2}, 3.0)
+    assert found == pytest.approx({"answers": 0.6, "refusals": 0.5, "generator": 0.2})

@@ -19,13 +19,13 @@ from models.tracking.bundle_registry import (
     CHAMPION,
     HASH,
     ROLLED_BACK,
-    VERSION,
     BundleRegistry,
     Lineage,
     RegisteredBundle,
     parse_reference,
     registry_uri,
 )
+from models.tracking.registered_model import VERSION
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="age", kind="numeric", side="user", edges={2: (3.0,)}),
@@ -74,16 +74,6 @@ def test_a_registered_bundle_has_lineage_tags_alias_and_comes_back_whole(registr
     assert registry.by_alias("shop", CHALLENGER) == found
     fetched = registry.fetch(found, tmp_path / "cache")
     assert bundle.verify(fetched) == manifest
-
-
-def test_the_signature_says_what_a_request_may_say(registry, tmp_path):
-    from mlflow.models import Model
-
-    found = registry.register(publish(tmp_path, "one"), LINEAGE)
-    model = Model.load(found.source.removeprefix("file://"))
-    assert model.signature.inputs.input_names() == ["user_id", "device", "hour"]
-    assert model.signature.inputs.required_input_names() == ["user_id"]
-    assert model.signature.outputs.input_names() == ["item_id", "probability", "score"]
 
 
 def test_the_same_content_is_one_version_and_another_content_another(registry, tmp_path):

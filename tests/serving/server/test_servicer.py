@@ -27,6 +27,7 @@ from torch import nn
 from contracts.config.stages import Serve
 from contracts.shown import short
 from models.examples.batches import FeatureBlock
+from serving.batches.large_requests import LARGE_BYTES
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.metrics.call_log import CallLog
 from serving.metrics.request_observer import RequestObserver
@@ -39,7 +40,7 @@ from serving.request.query import RankAnswer, RankQuery
 from serving.response_log.response_log import ResponseLog
 from serving.server.client import Placement, RankingClient
 from serving.server.connection import RankingFailed
-from serving.server.servicer import LARGE_BYTES, RankingServicer
+from serving.server.servicer import RankingServicer
 from serving.server.translation import to_query
 from serving.stages.funnel import Funnel
 from serving.stages.request_run import RequestRun

@@ -9,18 +9,23 @@ import pytest
 from contracts.config.stages import Rerank
 from models.evaluation.calibration import Calibration
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.candidates import Candidates
+from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Deadline
-from serving.request.query import Fallback, StageStatus
+from serving.request.query import Fallback, Reason, Sold, StageStatus
 from serving.stages.auction import second_price
 from serving.stages.diversity import mmr
-from serving.stages.rerank import RerankStage, Slate
+from serving.stages.rerank import RerankStage, Sale, Slate, slate_items
 from serving.stages.tower_probability import TowerProbability
 
 ROWS = np.arange(12)
 PROBABILITIES = np.random.default_rng(4).uniform(0.01, 0.3, len(ROWS))
 RANKED = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8), {"prerank": np.zeros(len(ROWS)), "rank": PROBABILITIES})
 
+SLATE_ROWS = np.array([5, 2, 7])
+ON_SLATE = Candidates(SLATE_ROWS, np.array([0, 1, 0], dtype=np.int8),
+                        {"prerank": np.array([3.0, 2.0, 1.0]), "rank": np.array([0.3, 0.2, 0.1])})
+SLATE = Slate(ON_SLATE, np.array([0.3, 0.2, 0.1]), np.array([30.0, 20.0, 10.0]))
+REASONS = [[Reason("brand", 0.5)], [], []]
 TOWERS = TowerProbability(Calibration(np.zeros(1), np.array([-2.0]), 3.0), 0.05)
 
 
@@ -126,3 +131,33 @@ def test_without_the_ranker_prices_rest_on_the_pre_rankers_calibrated_probabilit
 @pytest.mark.parametrize("kind", ["auction", "mmr", "none"])
 def test_no_candidates(loaded: LoadedBundle, kind: str) -> None:
     assert len(rerank(loaded, RANKED.take(slice(0, 0)), kind=kind).candidates) == 0
+
+
+def test_every_item_has_its_own_row_of_each_column(loaded: LoadedBundle) -> None:
+    items = slate_items(SLATE, REASONS, loaded.items)
+    assert [one.item for one in items] == [loaded.items.key(row) for row in SLATE_ROWS]
+    assert [(one.probability, one.score) for one in items] == [(0.3, 30.0), (0.2, 20.0), (0.1, 10.0)]
+    assert [one.channel for one in items] == [CHANNELS[0], CHANNELS[1], CHANNELS[0]]
+    assert [one.stage_scores for one in items] == [
+        {"prerank": 3.0, "rank": 0.3}, {"prerank": 2.0, "rank": 0.2}, {"prerank": 1.0, "rank": 0.1}]
+    assert [one.reasons for one in items] == REASONS
+    assert [one.sold for one in items] == [None] * 3
+
+
+@pytest.mark.parametrize(("behind", "last"), [([9], 9), ([], None)])
+def test_an_item_is_sold_against_the_one_behind_it(loaded: LoadedBundle, behind: list[int], last: int | None) -> None:
+    """The last against the one that had no slot, or the reserve."""
+    left = Candidates(np.array(behind, dtype=int), np.zeros(len(behind), dtype=np.int8))
+    sale = Sale(np.array([4.0, 3.0, 2.0]), np.array([3.5, 2.5, 1.5]), np.array([20.0, 10.0, 5.0]), left)
+    items = slate_items(Slate(ON_SLATE, SLATE.probability, SLATE.score, sale), [[], [], []], loaded.items)
+    first, second, third = (one.sold for one in items)
+    assert first == Sold(4.0, 3.5, loaded.items.key(2), 20.0)
+    assert second == Sold(3.0, 2.5, loaded.items.key(7), 10.0)
+    assert third == Sold(2.0, 1.5, "" if last is None else loaded.items.key(last), 5.0)
+
+
+def test_rules_name_the_runners_up_themselves(loaded: LoadedBundle) -> None:
+    left = Candidates(np.array([], dtype=int), np.array([], dtype=np.int8))
+    sale = Sale(np.ones(3), np.ones(3), np.ones(3), left, ["a", "", "b"])
+    items = slate_items(Slate(ON_SLATE, SLATE.probability, SLATE.score, sale), [[], [], []], loaded.items)
+    assert [one.sold.runner_up for one in items if one.sold] == ["a", "", "b"]

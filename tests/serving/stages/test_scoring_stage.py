@@ -5,9 +5,12 @@ import time
 import numpy as np
 import pytest
 
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.candidates import Candidates
 from serving.request.deadline import Cancelled, Deadline
-from serving.request.query import StageStatus
-from serving.stages.scoring_stage import cut_status, score_in_chunks
+from serving.request.query import Fallback, RankQuery, StageReport, StageStatus
+from serving.stages.funnel import Funnel
+from serving.stages.scoring_stage import Held, Stage, cut_status, score_in_chunks
 
 
 def test_chunks_cover_every_candidate_once() -> None:
@@ -72,3 +75,16 @@ def test_no_candidates() -> None:
 def test_a_cut_is_reported() -> None:
     assert cut_status(7, 7) == (StageStatus.COMPLETE, "")
     assert cut_status(3, 7) == (StageStatus.DEGRADED, "the deadline passed after 3 of 7 candidates")
+
+
+def test_every_stage_leaves_what_it_kept_and_a_report_of_it(loaded: LoadedBundle) -> None:
+    candidates = Candidates(np.arange(6), np.zeros(6, dtype=np.int8))
+    requester = Funnel(loaded).stages.features.requester(RankQuery("u11", 2))
+    begun = Held(requester, None, candidates, ["unknown"], ())
+    kept = Stage(candidates.first(4), StageStatus.DEGRADED, "why", Fallback.PREVIOUS_ORDER)
+    ended = begun.after(kept, "rank", 70).after(Stage(candidates.first(2)), "rerank", 20)
+    assert ended.reports == (
+        StageReport("rank", 6, 4, 70, StageStatus.DEGRADED, "why", Fallback.PREVIOUS_ORDER),
+        StageReport("rerank", 4, 2, 20, StageStatus.COMPLETE, "", Fallback.NONE))
+    assert (len(ended.candidates), ended.requester, ended.unknown) == (2, requester, ["unknown"])
+    assert begun.reports == ()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import BundleError
-from models.tracking.bundle_registry import VERSION, BundleRegistry, RegisteredBundle
+from models.tracking.bundle_registry import BundleRegistry, RegisteredBundle
+from models.tracking.registered_model import VERSION
 from serving.workers.registry_source import RegistrySource
 
 

@@ -12,10 +12,10 @@ from models.pair_rates.weights import with_pair_rates
 from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request import request_crosses
 from serving.request.query import RankQuery
+from serving.request.request_crosses import RequestCrosses
 from serving.request.request_features import RequestFeatures, block
-from serving.stages import request_crosses
-from serving.stages.request_crosses import RequestCrosses
 
 ROWS = np.array([3, 0, 3, 7, -1, 11])
 

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import grpc
-import pytest
 
-from benchmarks.serving.wire_caller import Target, WireCaller, framed, head, status, timeout
+from benchmarks.wire.wire_caller import Target, WireCaller, framed
 
 METHOD, LONG = "/t.Echo/Say", 200_000
 
@@ -98,20 +97,5 @@ def test_more_calls_than_streams_wait_for_one():
         assert asyncio.run(ask(port)) == [("OK", str(number).encode()) for number in range(50)]
 
 
-@pytest.mark.parametrize(("block", "name"), [
-    (b"\x20\x88\x00\x0bgrpc-status\x018", "RESOURCE_EXHAUSTED"),
-    (b"\x40\x0bgrpc-status\x0214\x00\x0cgrpc-message\x02no", "UNAVAILABLE"),
-    (b"\x00\x88" + bytes.fromhex("9acac8b21234da8f") + b"\x81\x07", "OK"),
-    (b"\x00\x88" + bytes.fromhex("9acac8b21234da8f") + b"\x82\x0b\x9f", "UNAUTHENTICATED"),
-    (b"\x88\x0f\x10\x03abc", None),
-])
-def test_a_status_is_found_among_fields_plain_or_coded(block, name):
-    assert status(block) == name
-
-
-def test_messages_and_fields_look_as_grpc_writes_them():
+def test_a_message_looks_as_grpc_writes_it():
     assert framed(b"abc") == struct.pack(">BI", 0, 3) + b"abc"
-    assert timeout(0.025) == b"\x00\x0cgrpc-timeout\x0625000u"
-    assert timeout(0.0) == b"\x00\x0cgrpc-timeout\x021u"
-    assert timeout(600) == b"\x00\x0cgrpc-timeout\x04600S"
-    assert METHOD.encode() in head(METHOD, "localhost:1")

@@ -1,0 +1,27 @@
+"""Calls that do nothing, beside a real server of gRPC."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+from benchmarks.serving.empty_calls import METHOD, SERVICE, TURN, WARM_UP, bare_server, in_turns
+
+
+def test_the_bare_server_says_back_what_it_is_told_and_ends_with_us() -> None:
+    with bare_server() as target, grpc.insecure_channel(target) as channel:
+        say = channel.unary_unary(f"/{SERVICE}/{METHOD}")
+        assert [say(said, timeout=20) for said in (b"", b"x", b"y" * 10_000)] == [b"", b"x", b"y" * 10_000]
+    with grpc.insecure_channel(target) as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(f"/{SERVICE}/{METHOD}")(b"", timeout=20)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_calls_take_turns_and_each_is_asked_as_often_as_the_others() -> None:
+    asked = list[tuple[str, int]]()
+    spent = in_turns((lambda n: asked.append(("a", n)), lambda n: asked.append(("b", n))), TURN + 1)
+    turns = [("a", range(WARM_UP)), ("b", range(WARM_UP)), ("a", range(TURN)), ("b", range(TURN)), ("a", [TURN]),
+             ("b", [TURN])]
+    assert asked == [(name, number) for name, numbers in turns for number in numbers]
+    assert [len(one) for one in spent] == [TURN + 1] * 2
+    assert all((one > 0).all() for one in spent)
