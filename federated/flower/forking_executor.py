@@ -26,6 +26,7 @@ from flwr.supercore.utils import get_flwr_home
 from flwr.supernode.runtime import run_clientapp as runtime
 
 from contracts.atomic_write import durable
+from federated.flower.object_pulls import ask_sooner
 
 NAME = "federated.flower.forking_executor"  # `__name__` is `__main__` where it is started
 # Each fork runs the main module again, so what that imports is here, too; the last two are imported on first use.
@@ -54,6 +55,7 @@ class ForkingExecutor(SubprocessExecutor):
 
 def handle(spec: ExecutionSpec) -> None:
     """One message, in a process of its own."""
+    ask_sooner()
     vars(runtime)[install_from_fab.__name__] = unpacked
     runtime.run_clientapp(
         runtime_api_address=spec.runtime_api_address, token=spec.token, insecure=spec.insecure,

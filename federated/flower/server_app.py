@@ -27,6 +27,7 @@ from contracts.summaries.federated import ServerAppSummary
 from federated.clients import client_files
 from federated.clients.availability import Availability, of_config
 from federated.flower.flower_exchange import FlowerExchange
+from federated.flower.object_pulls import ask_sooner
 from federated.flower.reply_guard import guard
 from federated.flower.seats import Seats
 from federated.flower.stragglers import Closing
@@ -48,6 +49,7 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Raises FederatedError when too few nodes come, RoundAbandoned when rounds cannot be finished."""
     guard()
+    ask_sooner()
     folder, setting = Path(str(context.run_config["folder"])), str(context.run_config["setting"])
     setup = public_setup(folder, setting)
     seats = Seats(grid, client_files.identities(folder), Closing(setup.config.federated.enough), LOG.warning)

@@ -16,6 +16,7 @@ from flwr.supernode import start_client_internal
 from flwr.supernode.cli import flower_supernode
 
 from federated.flower import forking_executor
+from federated.flower.object_pulls import ask_sooner
 
 PULL_SECONDS = 0.2
 SUPEREXEC = "flower-superexec"
@@ -30,6 +31,7 @@ def run(arguments: list[str]) -> None:
 
 def quicken() -> None:
     """What Flower's node sleeps and starts goes through here from now on, in this process."""
+    ask_sooner()
     module = vars(start_client_internal)
     module["time"] = SimpleNamespace(sleep=lambda seconds: time.sleep(min(seconds, PULL_SECONDS)))
     module["subprocess"] = SimpleNamespace(Popen=start)
