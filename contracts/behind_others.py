@@ -14,13 +14,15 @@ LOADING_PRIORITY = 10  # Linux's nice value, while others serve
 Made = TypeVar("Made")
 
 
+def step_back() -> None:
+    """Gives the thread that calls a low priority, for good: raising it needs a right that processes seldom have."""
+    own = threading.get_native_id()
+    with suppress(OSError):  # where a thread has no priority of its own
+        os.setpriority(os.PRIO_PROCESS, own, max(LOADING_PRIORITY, os.getpriority(os.PRIO_PROCESS, own)))
+
+
 def behind_others(work: Callable[[], Made]) -> Made:
     """What the work returns, or raises. It has a thread of low priority, which takes no time from processes that serve
-    meanwhile; this one's own requests are not its, and need no right to raise a priority again."""
-    def step_back() -> None:
-        own = threading.get_native_id()
-        with suppress(OSError):  # where a thread has no priority of its own
-            os.setpriority(os.PRIO_PROCESS, own, max(LOADING_PRIORITY, os.getpriority(os.PRIO_PROCESS, own)))
-
+    meanwhile; this one's own requests are not its."""
     with ThreadPoolExecutor(1, thread_name_prefix="loading", initializer=step_back) as thread:
         return thread.submit(work).result()

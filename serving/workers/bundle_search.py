@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+from contracts.behind_others import step_back
 from contracts.shown import without_passwords
 from serving.workers.bundle_cache import ServedBundle
 
@@ -55,6 +56,8 @@ class BundleSearch:
         return None if version is None else ServedBundle(version=version, folder=self._source.fetch(version))
 
     def _look(self, served: str) -> None:
+        """Of low priority: fetching a bundle takes about a second of a core, which those that serve need."""
+        step_back()
         version = None
         try:
             version = self._source.latest()

@@ -1,5 +1,5 @@
 """One server process under a supervisor: its argument is a `WorkerSettings`, its standard input `WorkerOrder`s and its
-standard output `WorkerReport`s, one a line.
+standard output `WorkerReport`s, one a line. It begins in serving/workers/worker_start.py.
 
     {"loaded": true}         parity holds, it is warm and waits for the order to listen
     {"ready": VERSION}       it listens
@@ -95,8 +95,9 @@ def _lines() -> Iterable[bytes]:
         yield from whole
 
 
-def main(told: WorkerSettings) -> int:
+def main(argument: str) -> int:
     """Serves until it is stopped. Returns the exit code."""
+    told = WorkerSettings.model_validate_json(argument)
     os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
     log_to_stderr()
     reports = Reports()
@@ -119,7 +120,3 @@ def main(told: WorkerSettings) -> int:
         reports.send(WorkerReport(refused=str(error)))
         return error.exit_code
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(WorkerSettings.model_validate_json(sys.argv[1])))

@@ -24,7 +24,7 @@ class WorkerProcess:
         self.loaded, self.ready, self.refused, self.connections = False, False, "", 0
         self.told_to_listen, self._pings = False, 0
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "serving.workers.worker", settings.model_dump_json()],
+            [sys.executable, "-m", "serving.workers.worker_start", settings.model_dump_json()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )

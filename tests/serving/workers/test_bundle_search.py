@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from contracts.behind_others import LOADING_PRIORITY
 from serving.workers.bundle_cache import ServedBundle
 from serving.workers.bundle_search import BundleSearch, sentence
 
@@ -42,6 +44,20 @@ def found(search: BundleSearch, served: str = "shop-1", seconds: float = 0.3) ->
             return one
         time.sleep(0.01)
     return None
+
+
+def test_a_search_takes_no_time_from_those_that_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf, asked = Shelf(), list[int]()
+
+    def fetch(version: str) -> Path:
+        asked.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        return Path(version)
+
+    monkeypatch.setattr(shelf, "fetch", fetch)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert found(BundleSearch(shelf), "shop-0", 20)
+    assert asked == [max(own, LOADING_PRIORITY)]
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
 def test_what_is_served_already_is_not_found_and_another_one_is() -> None:
