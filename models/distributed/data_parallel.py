@@ -21,6 +21,7 @@ from torch import Tensor
 from contracts.errors import ConfigError
 from contracts.summaries.summary import Summary
 from models.distributed.world import ALONE, World
+from models.distributed.yielding_threads import yielding
 
 LONGEST = timedelta(days=2)  # that one process may work while the others wait; torchrun notices the death of one
 _control: dist.ProcessGroup | None = None  # on CPUs, for words and long waits: tensors travel in the default group
@@ -56,14 +57,18 @@ def join(device: torch.device) -> World:
         torch.cuda.set_device(local)
     global _control
     if not dist.is_initialized():
-        _init("nccl" if device.type == "cuda" else "gloo", size)
-        _control = dist.new_group(backend="gloo", timeout=LONGEST)
+        with yielding():
+            _init("nccl" if device.type == "cuda" else "gloo", size)
+            _control = dist.new_group(backend="gloo", timeout=LONGEST)
     return World(dist.get_rank(), dist.get_world_size())
 
 
 def _init(backend: str, size: int) -> None:
     """As torchrun's variables say. On one machine each restart has keys of its own in torchrun's store, where the
     addresses of processes that died would be found otherwise."""
+    # its functions take the group as a default argument: imported later, by the first optimiser, they would hold it
+    import torch.distributed.nn.functional  # noqa: F401
+
     names = os.environ
     if names.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or names.get("LOCAL_WORLD_SIZE") != str(size):
         dist.init_process_group(backend)

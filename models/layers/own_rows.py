@@ -20,6 +20,7 @@ PIECE = 1 << 16  # rows drawn at once; any number of 16 and more gives the same 
 MOST_ROWS = 2**31 - 1  # that int32 names
 WHOLE = slice(0, None, 1)
 _own: ContextVar[slice] = ContextVar("own", default=WHOLE)
+_undrawn: ContextVar[bool] = ContextVar("undrawn", default=False)
 
 
 @contextmanager
@@ -30,6 +31,16 @@ def dealt(rank: int, size: int) -> Iterator[None]:
         yield
     finally:
         _own.reset(token)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Tables built inside hold nothing, in no memory: their weights come from a file."""
+    token = _undrawn.set(True)
+    try:
+        yield
+    finally:
+        _undrawn.reset(token)
 
 
 def own_rows() -> slice:
@@ -44,9 +55,11 @@ def drawn(rows: int, dim: int, deviation: float) -> Tensor:
         raise ConfigError(f"an embedding table of {rows} rows; int32 ids name {MOST_ROWS} at most: give the largest "
                           "vocabularies a higher min_count")
     own = own_rows()
-    if own == WHOLE:
-        return torch.empty(rows, dim).normal_(0.0, deviation)
     table = torch.empty(len(range(rows)[own]), dim)
+    if _undrawn.get():
+        return table
+    if own == WHOLE:
+        return table.normal_(0.0, deviation)
     ends = [*range(PIECE, rows - PIECE + 1, PIECE), rows]  # the last piece has the rest as well: none is a few numbers
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
         first = start + (own.start - start) % own.step

@@ -6,7 +6,8 @@
     not carried     what the new training window sets (priors of popularity, log frequencies, scales), pair rates,
                     which are pre-trained anew, and layers of another shape
 
-Where a layer is as wide as two different things, it starts anew rather than mixed up.
+Where a layer is as wide as two different things, it starts anew rather than mixed up. The old weights are the file's
+own pages: of several processes each reads the rows that become its own, and none holds a table that is not its own.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from contracts.summaries.train import WarmStartFigures
 from models.layers.embedding import FusedEmbedding
+from models.layers.own_rows import undrawn
 from models.training import checkpoint
 from models.training.id_maps import NEW, Vocabularies, id_maps
 from models.training.input_columns import input_columns
 
 PAIR_RATES = "embedding.pair_rates."
 EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"
+PIECE = 1 << 16  # rows of a table that go over at once
 Build = Callable[[FeatureSpec, Config], nn.Module]
 
 
@@ -80,9 +83,9 @@ class WarmStart:
         path = self.parent.weights(name)
         if path is None:
             return None
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), undrawn():
             old = build(self.parent.spec, self.parent.config)
-        checkpoint.load(old, path)
+        checkpoint.load(old, path, mapped=True)
         rows = self._rows(network, old)
         own = {key: places[network.embedding.own] for key, places in rows.items()}  # type: ignore[union-attr,index]
         columns = input_columns(old, self.parent.spec), input_columns(network, self.spec)
@@ -169,10 +172,12 @@ def _product_rows(new: FeatureSpec, old: FeatureSpec, maps: dict[str, np.ndarray
 
 
 def _copy(old: Tensor, new: Tensor, axes: list[np.ndarray]) -> None:
-    """new[i, j, ...] = old[axes[0][i], axes[1][j], ...] wherever none of them is NEW."""
-    into = [torch.from_numpy(np.flatnonzero(axis != NEW)) for axis in axes]
-    out_of = [torch.from_numpy(axis[axis != NEW]) for axis in axes]
+    """new[i, j, ...] = old[axes[0][i], axes[1][j], ...] wherever none of them is NEW, PIECE rows at a time."""
     if not axes:
         new.copy_(old)
-    else:
-        new[torch.meshgrid(*into, indexing="ij")] = old[torch.meshgrid(*out_of, indexing="ij")]
+        return
+    into = [torch.from_numpy(np.flatnonzero(axis != NEW)) for axis in axes]
+    out_of = [torch.from_numpy(axis[axis != NEW]) for axis in axes]
+    for start in range(0, len(into[0]), PIECE):
+        here, there = ((rows[start : start + PIECE], *further) for rows, *further in (into, out_of))
+        new[torch.meshgrid(*here, indexing="ij")] = old[torch.meshgrid(*there, indexing="ij")]

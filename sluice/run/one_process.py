@@ -21,8 +21,8 @@ def start_several(workers: int, arguments: Sequence[str]) -> None:
     """Runs so many processes of `sluice` with these arguments, as torchrun does, and ends as they do; returns in each
     of them, and where one process is enough.
 
-    When one dies, all are started anew, up to RESTARTS times; an error of its own (sluice/run/final_error.py) ends all
-    at once, with its exit code.
+    When one dies, all are started anew, up to RESTARTS times; an error of its own, or one that comes again in the next
+    start (sluice/run/final_error.py), ends all at once, with its exit code.
     """
     if workers == 1 or "WORLD_SIZE" in os.environ:
         return

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -41,6 +44,18 @@ def test_values_go_to_their_rows(size: int, first: int, count: int) -> None:
 def test_more_rows_than_int32_names_are_refused() -> None:
     with pytest.raises(ConfigError, match="2147483648 rows; int32 ids name 2147483647"):
         drawn(2**31, 1, 0.1)
+
+
+def test_a_table_whose_weights_come_from_a_file_takes_no_memory() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    with own_rows.undrawn():
+        table = drawn(4_000_000, 16, 0.1)
+    assert len(table) == 4_000_000
+    assert resident() - before < 4_000_000 * 16
+    assert drawn(2, 1, 0.1).abs().min() > 0
 
 
 def test_outside_all_rows_are_built() -> None:

@@ -23,7 +23,7 @@ from models.examples.batches import FeatureBlock
 from models.layers.own_rows import dealt
 from models.networks import registry
 from models.networks.two_tower import TwoTower
-from models.training import checkpoint
+from models.training import checkpoint, warm_start
 from models.training.warm_start import Parent, WarmStart
 
 NO_PARITY = ParityFigures(rows=0, mismatches=0, max_logit_difference=0.0)
@@ -184,7 +184,10 @@ def test_a_bundle_without_its_settings_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("product", [False, True])
-def test_of_several_processes_each_takes_over_its_own_rows(tmp_path: Path, product: bool) -> None:
+def test_of_several_processes_each_takes_over_its_own_rows(
+    tmp_path: Path, product: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_start, "PIECE", 2)
     before, now = (fitted(users, ["i1", "i2", "i3"], product=product) for users in (["u1", "u2"], ["u0", "u1", "u2"]))
     start, _ = parent(tmp_path, "dnn", before)
     whole, figures = started(start, "dnn", now)
