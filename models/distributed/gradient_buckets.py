@@ -27,7 +27,8 @@ class GradientBuckets:
         self.dense, self.world, self.traffic = list(dense), world, 0.0
         self._buckets = _cut(self.dense)
         self._bucket = {parameter: number for number, part in enumerate(self._buckets) for parameter in part}
-        self._hooks = [p.register_post_accumulate_grad_hook(self._made) for p in self.dense] if world.size > 1 else []
+        several = world.size > 1 and len(self._buckets) > 1
+        self._hooks = [p.register_post_accumulate_grad_hook(self._made) for p in self.dense] if several else []
         self._begin()
 
     def _begin(self) -> None:

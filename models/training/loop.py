@@ -27,6 +27,7 @@ from models.layers.position_bias import PositionBias
 from models.optimisation.learning_rate import Patience, Schedule, rate
 from models.optimisation.optimisers import Optimisers
 from models.training.best_weights import BestWeights
+from models.training.kept_memory import keep_freed_memory
 from models.training.monitor import Validated
 from models.training.run_state import RunState
 from models.training.validation import evaluated, loss_of
@@ -66,6 +67,7 @@ class Loop:
         self.patience = Patience(self.schedule, settings.patience)
         self.wish = 0.0  # for a checkpoint, of this process before an update and of all after it
         self.device = data_parallel.resolve_device(settings.device)
+        keep_freed_memory()
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
         self.loss = loss.to(self.device)
