@@ -51,6 +51,6 @@ def test_a_compared_folders_server_ends_with_a_console_that_is_killed(run: Artif
 def is_taken(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 5).close()
-    except ConnectionRefusedError:
+    except ConnectionError:  # refused, or reset by a listener that closes meanwhile
         return False
     return True
