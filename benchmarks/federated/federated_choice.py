@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -25,6 +26,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOverrides
 from contracts.errors import FederatedError
+from contracts.summaries.federated import RoundFigures
 from federated.clients import client_files, prepare
 from federated.jobs.simulate import run_setting
 
@@ -37,40 +39,55 @@ SERVERS: tuple[Mapping[str, object], ...] = (
 WHAT = ("learning_rate", "local_epochs", "clip", "server")
 
 
+class Tried(NamedTuple):
+    """A run's folder and figures; no figures where it diverged."""
+
+    folder: Path
+    history: tuple[RoundFigures, ...]
+
+    def auc(self, rounds: int | None = None) -> float:
+        """The best validation AUC within so many rounds (None: all); 0 where there is none."""
+        return max((entry.auc_validation or 0.0 for entry in self.history[:rounds]), default=0.0)
+
+
 @dataclass
 class Search:
-    """Runs one setting with some values; a run is made once."""
+    """Runs one setting with some values; a run is made once. `evaluations` of a run, one of them after its last
+    round."""
 
     config: Config
     out: Artifacts
     rounds: int
     what: tuple[str, ...]
     rates: tuple[float, ...] = RATES
-    known: dict[str, float] = field(default_factory=dict)
+    servers: Sequence[Mapping[str, object]] = SERVERS
+    evaluations: int = 6
+    known: dict[str, Tried] = field(default_factory=dict)
 
-    def auc(self, setting: str, overrides: FederatedOverrides) -> float:
-        """The best validation AUC of a run; 0 where it diverges."""
+    def run(self, setting: str, overrides: FederatedOverrides) -> Tried:
+        """All rounds, evaluated on validation alone."""
         federated = self.config.federated.model_copy(update={
             "settings": (setting,), "retrieval": False, "served": setting, "overrides": {setting: overrides},
-            "evaluate_every": max(self.rounds // 6, 1),
+            "evaluate_every": max(self.rounds // self.evaluations, 1),
         })
         config = self.config.model_copy(update={"federated": federated})
         values = overrides.model_dump(exclude_none=True)
-        said = "-".join([setting, *(f"{name}{value}" for name, value in values.items())])
-        if said in self.known:
-            return self.known[said]
-        self.known[said] = 0.0
-        folder = self._folder(config, said)
+        said = "-".join([setting, *(f"{name}{value}" for name, value in values.items() if value != "none")])
+        if said not in self.known:
+            self.known[said] = self._tried(setting, config, self._folder(config, said))
+        return self.known[said]
+
+    def _tried(self, setting: str, config: Config, folder: Path) -> Tried:
         try:
             run = run_setting(setting, config, self.out, folder, lambda *_: None, ("validation",), wire=False)
         except FederatedError:
-            return 0.0
-        self.known[said] = run.best().auc_validation or 0.0
-        return self.known[said]
+            return Tried(folder, ())
+        return Tried(run.folder, tuple(run.history))
 
     def _folder(self, config: Config, name: str) -> Path:
         """The same clients for every run, the configuration of this one."""
-        shared, folder = self.out.out / "choice" / "clients", self.out.out / "choice" / name
+        choice = self.out.out / "choice" / str(config.seed)
+        shared, folder = choice / "clients", choice / name
         if not shared.exists():
             prepare.prepare(self.config, self.out, shared)
         shutil.rmtree(folder, ignore_errors=True)
@@ -95,13 +112,13 @@ class Search:
         found = []
         for values in self._choices(name):
             tried = overrides.model_copy(update=dict(values))
-            found.append((self.auc(setting, tried), tried))
+            found.append((self.run(setting, tried).auc(), tried))
             print(f"| {setting} | {name} | {' '.join(map(str, values.values()))} | {found[-1][0]:.4f} |", flush=True)
         return max(found, key=lambda each: each[0])[1]
 
     def _choices(self, name: str) -> Sequence[Mapping[str, object]]:
         if name == "server":
-            return SERVERS
+            return self.servers
         values = {"learning_rate": self.rates, "local_epochs": EPOCHS, "clip": CLIPS}[name]
         return [{name: value} for value in values]
 

@@ -124,7 +124,8 @@ class FederateSummary(Summary):
 
 class ServerAppSummary(Summary):
     """FEDERATED/runs/SETTING-flower/summary.json of one setting that a Flower ServerApp trained. The best round is that
-    of the best AUC on the nodes' own later rows; `auc_by_cohort` and predicted over observed clicks are of its model.
+    of the best AUC on the nodes' own later rows; AUC and predicted over observed clicks, of cohorts and of all, are of
+    its model.
     """
 
     rounds: int
@@ -135,3 +136,4 @@ class ServerAppSummary(Summary):
     auc_validation: float | None = None
     auc_by_cohort: tuple[float | None, ...] = ()
     predicted_over_observed: float | None = None
+    predicted_over_observed_by_cohort: tuple[float | None, ...] = ()

@@ -69,6 +69,7 @@ def main(grid: Grid, context: Context) -> None:
         bytes_per_phase=sent, best_round=training.best().round, auc_validation=training.best().auc_validation,
         auc_by_cohort=tuple(each.auc() for each in counted),
         predicted_over_observed=together(counted).predicted_over_observed() if counted else None,
+        predicted_over_observed_by_cohort=tuple(each.predicted_over_observed() for each in counted),
     ))
 
 

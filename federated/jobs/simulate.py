@@ -82,7 +82,7 @@ def run_setting(
     rounds, every = config.federated.of(name).rounds, 1 if name == CENTRAL else config.federated.evaluate_every
     try:
         training.run(
-            rounds, lambda rows, dense: _aucs(setup.networks, rows, dense, examples), every,
+            rounds, lambda rows, dense: aucs(setup.networks, rows, dense, examples), every,
             lambda entry: on_progress(f"{name}: {round_line(entry)}", entry.round, rounds),
         )
     except RoundAbandoned as error:
@@ -140,10 +140,10 @@ def _central_client(setup: PublicSetup, folder: Path) -> RoundClient:
     return RoundClient(setup.plan, ClientTrainer(setup.space, setup.config, local, pooled(folder), 0), None)
 
 
-def _aucs(
+def aucs(
     networks: FederatedNetworks, rows: np.ndarray, dense: np.ndarray, examples: Mapping[str, ExampleSet]
 ) -> dict[str, float]:
-    """Of the ranker on each window, as figures of a round name them."""
+    """Of the ranker with these rows and dense part on each window, as figures of a round name them."""
     networks.write(rows, dense)
     return {
         "auc" if window == "test" else f"auc_{window}": auc(

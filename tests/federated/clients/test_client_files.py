@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import stat
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -31,6 +33,18 @@ def test_identities_are_drawn_once_and_the_public_halves_published(tmp_path):
     shutil.rmtree(client_files.public(tmp_path))
     with pytest.raises(DataError, match="know each other"):
         client_files.identities(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_key_that_the_documented_commands_make_is_an_identity_and_what_they_print_its_public_half(tmp_path):
+    """docs/how-to/federated_deployment.md: client 7 makes its own."""
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / "federated_deployment.md").read_text(encoding="utf-8")
+    commands = [line for line in text.splitlines() if line.startswith(("openssl genpkey", "openssl pkey"))]
+    assert len(commands) == 2
+    client_files.client(tmp_path, 7).mkdir(parents=True)
+    done = subprocess.run(["bash", "-ec", "\n".join(commands)], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+                          check=True)
+    assert client_files.read_identity(tmp_path, 7).public().hex() == done.stdout.strip()
 
 
 def test_rows_come_back_without_who_the_user_is(tmp_path):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 
-from federated.clients import prepare
+from federated.clients import client_files, prepare
 from federated.device.own_client import OwnClients
 from federated.flower.client_app import ELIGIBLE, REFUSED, UNMASKED, app, app_of
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import Message
+from federated.protocol.round_server import RoundServer
+from federated.rounds.public_setup import public_setup
 from tests.federated import small_world
 
 
@@ -31,6 +35,26 @@ def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_
         assert bool(replies) == (not refusal)
         assert not refusal or refusal in caplog.messages[-1]
         assert notes == ([] if not refusal else [f"keys: client 0 replies with an error: {REFUSED}"])
+
+
+def test_a_nodes_own_folder_goes_before_that_of_the_run(tmp_path):
+    """Whoever starts a run names its folder: where all keys but its own are the server's, it takes no part."""
+    out, run = small_world.write(tmp_path / "out"), {"folder": str(tmp_path / "forged"), "setting": "cpp5"}
+    for name in ("own", "forged"):
+        prepare.prepare(small_world.config(settings=("cpp5",), served="cpp5", clients=6, population=6), out,
+                        tmp_path / name)
+    victims = client_files.client(tmp_path / "own", 0) / client_files.IDENTITY
+    shutil.copy(victims, client_files.client(tmp_path / "forged", 0) / client_files.IDENTITY)
+    client_files.write_identities(tmp_path / "forged")
+    setup = public_setup(tmp_path / "forged", "cpp5")
+    finished = {}
+    for named in ("own", "forged"):
+        grid = InProcessGrid(app, {node: node for node in range(6)}, {**run})
+        grid.contexts[0].node_config["folder"] = str(tmp_path / named)
+        server = RoundServer(setup.plan, 5, FlowerExchange(grid, list(range(6)), None, ByteCount()),
+                             *setup.networks.read())
+        finished[named] = server.run(list(range(6))).finished
+    assert finished == {"own": [1, 2, 3, 4, 5], "forged": [0, 1, 2, 3, 4, 5]}
 
 
 def test_what_goes_wrong_on_a_client_stays_there(tmp_path, caplog, monkeypatch):

@@ -52,6 +52,7 @@ def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     assert written.auc_validation == written.history[1].auc_validation
     assert written.auc_by_cohort == (written.auc_validation,)
     assert written.predicted_over_observed == pytest.approx(1, abs=0.5)
+    assert written.predicted_over_observed_by_cohort == (written.predicted_over_observed,)
     assert written.bytes_per_client_round == pytest.approx(
         sum(sent.up + sent.down for sent in written.bytes_per_phase.values()))
 

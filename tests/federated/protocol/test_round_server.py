@@ -29,6 +29,14 @@ def test_opened_sums_are_the_survivors_plaintext_sums(tmp_path, masking, policy,
     assert found.samples == 7 * CLIENTS
 
 
+@pytest.mark.parametrize("policy", ["scope", "all"])
+def test_where_rows_are_public_no_union_is_asked_for_and_nobody_chooses(tmp_path, policy):
+    exchange = LocalExchange(clients(plan("union", policy), tmp_path))
+    found = run(plan("union", policy), exchange)
+    assert {phase for phase, *_ in exchange.sent} == {"keys", "shares", "train", "agree_update", "open_update"}
+    assert len({places.tobytes() for places in found.places.values()}) == 1
+
+
 @pytest.mark.parametrize(("masking", "policy"), CASES)
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_same_with_clients_lost_in_each_phase(tmp_path, masking, policy, phase):

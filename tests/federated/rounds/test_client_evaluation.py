@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from contracts.errors import RoundAbandoned
@@ -39,6 +40,9 @@ def test_cohorts_add_up_to_the_whole(world, monkeypatch):
     assert (len(whole), len(parts)) == (1, 3)
     assert (together(parts).flat() == whole[0].flat()).all()
     assert together(whole).auc() == pytest.approx(0.5, abs=0.2)
+    clicks = [part.clicks[0].sum() for part in parts]
+    by_cohort = [part.predicted_over_observed() or 0.0 for part in parts]
+    assert together(whole).predicted_over_observed() == pytest.approx(np.average(by_cohort, weights=clicks))
 
 
 def test_cohorts_are_the_same_whoever_is_there(world, monkeypatch):

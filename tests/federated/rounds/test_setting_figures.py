@@ -73,6 +73,8 @@ def test_the_default_round_ties_less_than_one_row_in_a_hundred_to_its_only_holde
     history = [entry(1, clients=default.clients)]
     figures = figures_of(training(plan("per_row", "cpp2"), folder, history), config, folder)
     assert figures.single_holder_seen == pytest.approx(0.0068, abs=1e-4)
+    half = training(plan("per_row", "cpp2"), folder, [entry(1, clients=20)])
+    assert figures_of(half, config, folder).single_holder_seen == pytest.approx(0.083, abs=1e-3)
     assert figures_of(training(plan("union", "cpp5"), folder, history), config, folder).single_holder_seen == 0.0
     assert figures_of(training(plan("none", "all"), folder, history), config, folder).single_holder_seen is None
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federated.secure_aggregation.neighbour_graph import graph_seed, ring, threshold, uncovered_odds
+from federated.secure_aggregation.neighbour_graph import (
+    SCRYPT_BLOCK,
+    SCRYPT_COST,
+    graph_seed,
+    ring,
+    threshold,
+    uncovered_odds,
+)
 
 
 @given(st.sets(st.integers(0, 10_000), min_size=2, max_size=60), st.integers(1, 20).map(lambda half: 2 * half))
@@ -28,6 +35,11 @@ def test_two_disjoint_halves_cannot_both_reach_the_threshold():
 def test_the_order_follows_from_everything_that_was_announced():
     assert graph_seed(b"round 1, announced a") == graph_seed(b"round 1, announced a")
     assert graph_seed(b"round 1, announced a") != graph_seed(b"round 1, announced b")
+
+
+def test_a_try_costs_the_memory_that_the_documentation_says():
+    """scrypt fills 128 n r bytes (RFC 7914)."""
+    assert 128 * SCRYPT_COST * SCRYPT_BLOCK == 16 * 2**20
 
 
 def test_odds_of_a_league_are_those_of_drawn_orders():
