@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 BUNDLE ?= out/demo/bundle
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
+CHECK_READY := $(VENV)/.ready-check
 AIRFLOW := .venv-airflow
 AIRFLOW_READY := $(AIRFLOW)/.ready
 LINTERS := .venv-linters
@@ -35,11 +36,11 @@ cluster-test: $(READY) java
 	SLUICE_CLUSTER_EXAMPLES=all $(BIN)/pytest -q tests/sluice/test_engines_agree.py tests/pipelines/test_cluster.py
 	$(BIN)/python -m tests.pipelines.heavy_key
 
-check: $(READY) types
+check: $(CHECK_READY) types
 	$(BIN)/ruff check .
 	$(BIN)/pytest -q tests/test_layering.py
 
-types: $(READY)
+types: $(CHECK_READY)
 	$(BIN)/mypy contracts pipelines models federated serving sluice benchmarks airflow_dags tests
 
 stack: $(READY)
@@ -90,10 +91,11 @@ languages:
 redis:
 	@timeout 90 setup/system_packages.sh redis || echo "going on without Redis: its tests are skipped"
 
-proto: $(READY)
+proto: $(CHECK_READY)
 	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. --grpc_python_out=. serving/proto/sluice.proto
 
-# What the demo runs, and what the tests run on top of it: one environment, the same versions.
+# What the demo runs, what the tests run on top of it, and what checks the source on top of that: one environment, the
+# same versions.
 $(DEMO_READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c $(SUPPORTED)
 	$(PYTHON) -m venv $(VENV)
@@ -105,6 +107,12 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-compile $(PIP_ARGS) -c constraints.txt -e '.[dev]'
 	@touch $(DEMO_READY) $(READY)
+
+$(CHECK_READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c $(SUPPORTED)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-compile $(PIP_ARGS) -c constraints.txt -e '.[check]'
+	@touch $(DEMO_READY) $(READY) $(CHECK_READY)
 
 $(AIRFLOW_READY): constraints-airflow.txt
 	@$(PYTHON) -c $(SUPPORTED)

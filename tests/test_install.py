@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "sluice")
+CHECKERS = {"mypy", "ruff", "grpcio-tools"}
 ASKED_FOR = {"optuna": "models/tuning/job.py"}  # `sluice tune` says what to install where it is missing
 
 
@@ -69,7 +71,15 @@ def test_the_demo_installs_what_is_imported():
 
 def test_the_demo_leaves_out_what_tests_and_other_commands_use():
     assert installed_by("demo") & {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"} == set()
-    assert installed_by("dev") >= {"ray", "optuna", "implicit", "mypy", "sphinx", "pytest", "hypothesis"}
+    assert installed_by("dev") >= {"ray", "optuna", "implicit", "sphinx", "pytest", "hypothesis"}
+
+
+def test_the_tests_leave_out_what_checks_the_source_and_each_make_target_installs_its_own():
+    assert installed_by("dev") & CHECKERS == set()
+    assert installed_by("check") >= installed_by("dev") - {"sluice[dev]"} | CHECKERS
+    rules = dict(re.findall(r"^([a-z-]+): (.*)$", (ROOT / "Makefile").read_text(), re.M))
+    needs = {"demo": "DEMO_READY", "test": "READY", "test-all": "READY", "check": "CHECK_READY", "types": "CHECK_READY"}
+    assert {name: rules[name].split()[0] for name in needs} == {name: f"$({ready})" for name, ready in needs.items()}
 
 
 SERVED = ("access", "batches", "bundle", "catalogue", "console", "embedded_store", "events", "gateway", "metrics",
