@@ -9,15 +9,24 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("contracts", "pipelines", "models", "federated", "serving", "airflow_dags", "sluice", "benchmarks")
 
 
-def tree() -> set[str]:
-    """Folders of the tree, a room behind its floor."""
-    block = (ROOT / "docs" / "reference" / "tree.md").read_text().split("```")[1]
-    floor, named = "", set()
-    for line in block.strip().splitlines():
-        indent, name = re.findall(r"^( *)(\S+)", line)[0]
-        floor = floor if indent else name
-        named.add(f"{floor}{name}" if indent else name)
+def block() -> list[str]:
+    """Lines of the tree."""
+    return (ROOT / "docs" / "reference" / "tree.md").read_text().split("```")[1].strip().splitlines()
+
+
+def tree() -> list[str]:
+    """Folders of the tree, rooms behind their floor, as often as they are named."""
+    floor, named = "", []
+    for line in block():
+        indent, names = re.findall(r"^( *)(\S+(?: \S+)*)", line)[0]
+        floor = floor if indent else names
+        named += [f"{floor}{name}" for name in names.split()] if indent else names.split()
     return named
+
+
+def test_the_tree_is_seen_at_a_glance():
+    assert len(block()) <= 48
+    assert max(len(line) for line in block()) <= 130
 
 
 def test_the_tree_and_the_folders_agree():
@@ -26,7 +35,8 @@ def test_the_tree_and_the_folders_agree():
         for layer in LAYERS
         for path in (ROOT / layer).rglob("*.py")
     }
-    assert {name for name in tree() if name.split("/")[0] in LAYERS} == rooms
+    assert sorted(name for name in tree() if name.split("/")[0] in LAYERS) == sorted(rooms)
+    assert [name for name in tree() if not (ROOT / name).exists()] == []
 
 
 def test_every_command_of_the_readme_exists():

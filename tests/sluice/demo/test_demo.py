@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -22,7 +23,8 @@ from contracts.summaries.demo import ServingFigures
 from contracts.summaries.run import RunSummary
 from sluice.cli import app
 from sluice.demo import demo as demo_module
-from sluice.demo.demo import require_sound
+from sluice.demo.demo import look_next, require_sound
+from tests.docs_blocks import commands
 
 ROOT = Path(__file__).parents[3]
 
@@ -78,6 +80,38 @@ def test_a_demo_that_fails_beside_its_server_leaves_none_that_nobody_was_told_of
     with pytest.raises(SluiceError, match="the process beside"):
         demo_module.run_demo(tmp_path / "out", None, keep_serving, Console(quiet=True))
     assert done == ["stopped"]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_both_demos_end_with_three_lines_on_what_to_look_at_next(monkeypatch, tmp_path, quick):
+    out, page = tmp_path / "out", tmp_path / "out" / "report.html"
+    beside = [SimpleNamespace(result=lambda: None),
+              SimpleNamespace(result=lambda: SimpleNamespace(federated=None, settings=None))]
+    lane = MagicMock()
+    lane.__enter__.return_value.submit.side_effect = beside
+    lane.__exit__.return_value = False
+    for name, made in (("SideLane", lane), ("ServerProcess", MagicMock(target="nowhere")), ("_simulate", None),
+                       ("_evaluated", outcome(0, 0)), ("_with_crosses", outcome(0, 0))):
+        monkeypatch.setattr(demo_module, name, lambda *given, made=made, **named: made)
+    for name in ("run_to_models", "run_to_bundle"):
+        monkeypatch.setattr(demo_module.jobs, name, lambda *given, **named: outcome(0, 0))
+    monkeypatch.setattr("sluice.report.report.write_report", lambda folder: page)
+    said = io.StringIO()
+    demo_module.run_demo(out, None, False, Console(file=said, width=80), quick=quick)
+    last = said.getvalue().splitlines()[-3:]
+    assert last == list(look_next(out, page))
+    assert [line.split(".")[0] for line in last] == ["1", "2", "3"]
+    assert str(page) in last[0]
+
+
+def test_what_to_look_at_next_can_be_typed_as_it_stands():
+    said = "".join(f"    {line}\n" for line in look_next(Path("out/demo"), Path("out/demo/report.html")))
+    named = [command for command, _ in commands(said.replace(", then ", "\n    "))]
+    assert named == ["serve", "rank", "init", "run"]
+    for command, words in commands(said.replace(", then ", "\n    ")):
+        told = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
+        assert told.exit_code == 0
+        assert [word for word in words if word.startswith("--") and word not in told.stdout] == []
 
 
 @pytest.fixture(scope="module")
