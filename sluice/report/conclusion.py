@@ -39,7 +39,7 @@ def _next(
         yield f"First look at what may know the label: {', '.join(run.leaks.suspected)} (leak check, in the report)."
     if best.auc - CHANCE < 2 * best.auc_standard_error:
         yield "It knows no more than chance: is the label what you mean, and are the fields known before it?"
-    elif linear is not None and best is not linear and best.auc - linear.auc < best.auc_standard_error:
+    elif linear is not None and run.ranker not in TRIVIAL and best.auc - linear.auc < best.auc_standard_error:
         yield (f"Logistic regression is as good for all that chance tells: train.models = [\"{TRIVIAL[0]}\", "
                f"\"{TRIVIAL[1]}\"] serves it faster; more rows, or fields that it lacks, are worth more than layers.")
     if best.validation_auc - best.auc > 3 * best.auc_standard_error:
