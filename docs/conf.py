@@ -2,8 +2,8 @@
 
 Why Sphinx: the pages are plain Markdown that GitHub shows as it is, so that a generator is needed for nothing but
 navigation and search. Sphinx has been kept by a community since 2008, builds without Node or a network, fails on a
-warning (-W), and checks links between pages. MkDocs with Material would do as well, but Material has been in maintenance
-since November 2025 and its successor is young.
+warning (-W), and checks links between pages. MkDocs with Material would do as well, but Material has been in
+maintenance since November 2025 and its successor is young.
 """
 
 project = "Sluice"
