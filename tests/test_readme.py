@@ -16,7 +16,8 @@ def block() -> list[str]:
 
 def tree() -> list[str]:
     """Folders of the tree, rooms behind their floor, as often as they are named."""
-    floor, named = "", []
+    floor = ""
+    named: list[str] = []
     for line in block():
         indent, names = re.findall(r"^( *)(\S+(?: \S+)*)", line)[0]
         floor = floor if indent else names
