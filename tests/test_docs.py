@@ -17,7 +17,7 @@ from contracts.config.config import Config
 from serving.access.access_file import AccessFile
 from sluice.cli import app, benchmarks
 from sluice.dev.config_reference import PAGE, page
-from tests.docs_blocks import DOCS, PAGES, blocks, commands, headings, run, shown_code
+from tests.docs_blocks import DOCS, FENCED, INDENTED, PAGES, blocks, commands, headings, run, shown_code
 
 WITHOUT_A_SERVER = [name for name in PAGES if blocks(name, "python") and name != "reference/grpc.md"]
 TO_BE_WRITTEN = {"models/networks/wide_and_deep.py"}  # by a reader of docs/how-to/add_a_model.md
@@ -53,6 +53,18 @@ def test_the_toml_of_the_pages_is_accepted_by_the_configuration() -> None:
             AccessFile.model_validate(part)
             continue
         Config.model_validate({**base, **part, "fields": [*fields, *part.get("fields", [])]})
+
+
+CONCEPTS = ("two_clocks", "bundle_and_parity", "funnel", "fives", "pcf_gnn", "fscd", "federated", "freshness")
+
+
+@pytest.mark.parametrize("name", CONCEPTS)
+def test_a_concept_has_its_formula_its_picture_its_cost_and_when_it_pays(name: str) -> None:
+    text = (DOCS / "concepts" / f"{name}.md").read_text(encoding="utf-8")
+    assert re.search(r"^\|[^\n]*\bformula\b|^\| letter \|", text, re.M)
+    assert any(re.search("[─▶│]", block) for block in INDENTED.findall(FENCED.sub("", text)))
+    assert re.search(r"^(?:#+ |\*\*)[^\n]*\b[Cc]osts?\b", text, re.M)
+    assert re.search(r"\bpays\b", text)
 
 
 ROOT = DOCS.parent

@@ -60,3 +60,10 @@ def test_every_page_is_reached_from_the_index():
     pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
     listed = [page for page in pages if page.name != "index.md" and page.parts[0] != "decisions"]
     assert [str(page) for page in listed if f"({page})" not in index] == []
+
+
+def test_the_readme_and_the_first_run_show_the_same_answer():
+    pages = [ROOT / "README.md", ROOT / "docs" / "start" / "first_run.md"]
+    answers = [re.findall(r"^```text\n(marketplace-.*?)^```$", page.read_text(), re.S | re.M) for page in pages]
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 1
