@@ -4,12 +4,14 @@
                           [--events 5000] [--outage 30] [--json]
 
 A real `sluice serve --fresh` of the synthetic world of `sluice bench funnel`, asked by a generator of its own, first
-undisturbed, then beside the changes: three in four are bids, the others stock, withdrawals, and
-items new or described anew.
+undisturbed, then beside the changes, then with all of them made and none coming: three in four are bids, the others
+stock, withdrawals, and items new or described anew. Who sends the changes, and looks for them, has low priority: in
+life it is another machine.
 
     updates_per_second    changes that were acknowledged
     visible_p99_s         from sending a batch until the workers behind several connections show it
     request_p99_ratio     p99 of the requests beside the changes over the p99 of those before
+    after_p99_ratio       p99 of the requests after the changes over the p99 of those before
     recall_min            the lowest recall at 100 against exact search that a worker reported, over that of an index
                           which is built anew of the same items
     kills, acknowledged_lost    SIGKILL at random moments while items are withdrawn; those that came back
@@ -51,6 +53,7 @@ class FreshnessFigures(BaseModel):
     updates_per_second: float | None = None
     visible_p99_s: float | None = None
     request_p99_ratio: float | None = None
+    after_p99_ratio: float | None = None
     recall_min: float | None = None
     kills: int | None = None
     acknowledged_lost: int | None = None
@@ -76,9 +79,10 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
         with Updater(server.target, DrawnChanges(chosen.items), chosen.updates, BATCH, WATCHERS) as updater:
             beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE)
-        status = updater.status[0]
+        after, status = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), updater.status[0]
         print_requests("before", before)
         print_requests("beside changes", beside)
+        print_requests("after changes", after)
         print(f"{updater.sent} changes {dict(updater.outcomes)}; {len(updater.visible)} batches watched; "
               f"{status.changed_items} changed, {status.hidden_items} hidden, {status.merges} merges, room for "
               f"{status.room}; largest process {memory:.0f} MiB before, {resident(server):.0f} after")
@@ -89,7 +93,8 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
     print(f"recall at 100: {recall} at least, {anew:.3f} of an index built anew")
     return FreshnessFigures(
         updates_per_second=updater.sent / chosen.seconds, visible_p99_s=visible[int(0.99 * len(visible))],
-        request_p99_ratio=beside.p99_ms / before.p99_ms, recall_min=None if recall is None else recall / anew)
+        request_p99_ratio=beside.p99_ms / before.p99_ms, after_p99_ratio=after.p99_ms / before.p99_ms,
+        recall_min=None if recall is None else recall / anew)
 
 
 def print_requests(name: str, found: LoadFigures) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -21,15 +22,15 @@ Made = TypeVar("Made")
 
 
 class BatchTurns:
-    """Of one service of a process, in a `thread` of somebody else's, or their own; `before` is called there before
+    """Of one service of a process, in a `thread` of somebody else's, or their own; `within` is entered there for
     each of them. At most `most` wait, so that what they hold is bounded."""
 
     def __init__(
         self, most: int = MOST_WAITING, what: str = "wait to be read", thread: ThreadPoolExecutor | None = None,
-        before: Callable[[], object] = lambda: None,
+        within: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._places = Places(most, f"batches {what}", "send this one again later, or elsewhere")
-        self._thread, self._before = thread or ThreadPoolExecutor(1, "batches", name_thread), before
+        self._thread, self._within = thread or ThreadPoolExecutor(1, "batches", name_thread), within
 
     @property
     def waiting(self) -> int:
@@ -43,8 +44,8 @@ class BatchTurns:
         return await asyncio.shield(done)
 
     def _turn(self, work: Callable[[], Made]) -> Made:
-        self._before()
-        return work()
+        with self._within():
+            return work()
 
     def close(self) -> None:
         """Waits for what is being read."""

@@ -38,9 +38,9 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
         self._bounds = BatchBounds(
             largest=largest_message(serve), entries=serve.max_candidates, setting="max_candidates")
-        self._turns = BatchTurns() if catalogue is None else BatchTurns(before=catalogue.wait)
+        self._turns = BatchTurns() if catalogue is None else BatchTurns(within=catalogue.turn)
         self._disk = None if catalogue is None else BatchTurns(
-            what="wait for the disk", thread=catalogue.writing, before=catalogue.wait)
+            what="wait for the disk", thread=catalogue.writing, within=catalogue.turn)
 
     def add_to(self, server: grpc.aio.Server | TimedServer) -> None:
         """The service."""

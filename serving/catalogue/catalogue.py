@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from contracts.thread_name import name_thread
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
-from serving.catalogue.follower import WAIT_SECONDS, Follower
+from serving.catalogue.follower import Follower
 from serving.catalogue.fresh_bundle import FreshBundle
+
+BATCH_SECONDS = 0.05  # that a batch waits at most for a lull of requests, to be read and to be written
 
 
 class Catalogue:
@@ -39,9 +42,9 @@ class Catalogue:
         """The last sequence number of the store; in the thread of `reading`, which waits for no batch."""
         return self._read.last()
 
-    def wait(self) -> None:
-        """For a moment without a request, where one comes soon."""
-        self.follower.lulls.wait(WAIT_SECONDS)
+    def turn(self) -> AbstractContextManager[object]:
+        """A moment without a request, where one comes soon."""
+        return self.follower.lulls.turn(BATCH_SECONDS)
 
     def close(self) -> None:
         self.writing.shutdown()

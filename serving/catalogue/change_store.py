@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from serving.catalogue.change import Change
-from serving.embedded_store.database import opened, transaction
+from serving.embedded_store.database import keep_pages, opened, transaction
 
 FILE = "catalogue.sqlite"
 SCHEMA = """
@@ -36,12 +36,16 @@ class ChangeStore:
 
     def __init__(self, folder: Path) -> None:
         self._database = opened(folder / FILE, SCHEMA)
+        self._writes = False
 
     def close(self) -> None:
         self._database.close()
 
     def record(self, changes: Sequence[Change]) -> tuple[list[bool], int]:
         """Whether each was newer than what is stored, and the last sequence number; on disk when this returns."""
+        if not self._writes:
+            self._writes = True
+            keep_pages(self._database)
         with transaction(self._database):
             applied = [self._put(change) for change in changes]
             return applied, self.last()

@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import faiss
@@ -57,6 +58,16 @@ class Snapshot:
     whole: OpenParts
     rows: np.ndarray
     vectors: np.ndarray
+
+    @cached_property
+    def living(self) -> np.ndarray:
+        """Where among the latest those lie that may be shown."""
+        return _living(self.rows, self.shown)
+
+    @cached_property
+    def merged_selector(self) -> faiss.IDSelector:
+        """Of what a search without a filter may find in the merged index."""
+        return faiss.IDSelectorBitmap(self.whole.merged.bits)  # type: ignore[arg-type, call-arg]
 
     def parts(self, allowed: ItemSet | None) -> OpenParts:
         """Where the shown items lie that are `allowed`; None: all of them."""
@@ -161,7 +172,9 @@ class ChangingIndex:
     def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         if not wanted.count:
             return NO_HITS
-        bounds: dict[str, Any] = {"sel": faiss.IDSelectorBitmap(wanted.bits)}  # type: ignore[arg-type, call-arg]
+        selector = now.merged_selector if wanted is now.whole.merged else faiss.IDSelectorBitmap(
+            wanted.bits)  # type: ignore[arg-type, call-arg]
+        bounds: dict[str, Any] = {"sel": selector}
         if not self.base.exact:
             bounds["nprobe"] = self._lists_read(wanted.count / now.merged.ntotal)
         kind = faiss.SearchParameters if self.base.exact else faiss.SearchParametersIVF
@@ -224,10 +237,14 @@ def _parts(open_: ItemSet, in_base: ItemSet, in_merged: ItemSet, base: int) -> O
 def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
     if not len(now.rows):
         return NO_HITS
-    found = np.flatnonzero((now.rows >= 0) & open_.contains(now.rows))
+    found = now.living if open_ is now.shown else _living(now.rows, open_)
     scores = (now.vectors @ query)[found]
     best = best_first(scores, now.rows[found], k)
     return Hits(scores[best], now.rows[found][best])
+
+
+def _living(rows: np.ndarray, open_: ItemSet) -> np.ndarray:
+    return np.flatnonzero((rows >= 0) & open_.contains(rows))
 
 
 def _latest_room(width: int) -> tuple[np.ndarray, np.ndarray]:

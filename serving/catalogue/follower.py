@@ -23,9 +23,11 @@ from serving.request.lulls import Lulls
 
 POLL_SECONDS = 0.05
 AT_ONCE = 5000  # changes
-TURN, DESCRIPTION = 16, 5  # bids, a millisecond of work; an item that is described is as much as so many
-WAIT_SECONDS, HURRIED_SECONDS = 0.01, 0.001  # at most, for requests, before every turn
-UNHURRIED = 500  # changes
+STEADY_SECONDS = 0.15  # between looks while changes come: what a look costs beside its changes is not small
+TURN, DESCRIPTION = 48, 12  # bids, a millisecond of work; an item that is described is as much as so many
+PATIENCE_SECONDS = 0.3  # a change waits so long for lulls of requests, from its arrival on
+LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older changes; of a merge or a measurement
+P99_SECONDS = 0.5  # how often the delays are looked at
 RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
 MERGE_PRIORITY = 10  # Linux's nice value
 LATEST = 10_000  # of which the delay is known
@@ -46,21 +48,18 @@ def turns(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 class Follower:
     """Of one bundle's items. `catch_up` first, then `start`; `applied` is the last sequence number that is shown.
-    `lulls` are those of the requests that are answered from it."""
+    `lulls` are those of the requests that are answered from it; `visible_p99` seconds go from a change's arrival to
+    its being shown."""
 
     def __init__(self, fresh: FreshBundle, folder: Path) -> None:
         self._fresh, self._store, self.lulls = fresh, ChangeStore(folder), Lulls()
         self.applied, self.failure, self._current = 0, "", time.monotonic()
         self._recalls: deque[float] = deque(maxlen=QUERIES)
         self._delays: deque[float] = deque(maxlen=LATEST)
+        self.visible_p99, self._p99_due = 0.0, 0.0
         self._measured, self._stopping = time.monotonic(), threading.Event()
         self._threads = [threading.Thread(target=work, name=name, daemon=True)
                          for name, work in (("catalogue", self._follow), ("catalogue-merge", self._merge))]
-
-    @property
-    def visible_p99(self) -> float:
-        """Seconds from a change's arrival to its being shown."""
-        return float(np.quantile(list(self._delays), 0.99)) if self._delays else 0.0
 
     @property
     def lag(self) -> float:
@@ -78,6 +77,7 @@ class Follower:
         while self._step(self._fresh.apply):
             pass
         self._delays.clear()
+        self.visible_p99 = self._p99_due = 0.0
 
     def start(self) -> None:
         for thread in self._threads:
@@ -92,11 +92,13 @@ class Follower:
 
     def _follow(self) -> None:
         name_thread()
-        while not self._stopping.wait(POLL_SECONDS):
+        pause = POLL_SECONDS
+        while not self._stopping.wait(pause):
             try:
+                before = self.applied
                 while self._step(self._show):
                     pass
-                self.failure = ""
+                self.failure, pause = "", STEADY_SECONDS if self.applied > before else POLL_SECONDS
             except Exception as error:  # whatever it is, the next try may succeed
                 if not self.failure:
                     log.error("changes of items are not shown", exc_info=error)
@@ -128,16 +130,16 @@ class Follower:
             self._measured = time.monotonic()
 
     def _show(self, changes: Sequence[Change]) -> None:
-        """A few at a time, between requests; where many changes wait, they wait for few requests."""
-        seconds = WAIT_SECONDS if len(changes) <= UNHURRIED else HURRIED_SECONDS
+        """A few at a time, between requests, for which they wait until the oldest has waited long enough."""
+        until = min(change.arrived for change in changes) / 1e6 + PATIENCE_SECONDS
         for turn in turns(changes):
-            self._wait(seconds)
-            self._fresh.write(turn)
-        self._wait(seconds)
-        self._fresh.publish()
+            with self.lulls.turn(_left(until)):
+                self._fresh.write(turn)
+        with self.lulls.turn(_left(until)):
+            self._fresh.publish()
 
-    def _wait(self, seconds: float = WAIT_SECONDS) -> None:
-        self.lulls.wait(seconds)
+    def _wait(self) -> None:
+        self.lulls.wait(MOST_WAIT_SECONDS)
 
     def _step(self, show: Callable[[Sequence[Change]], None]) -> bool:
         """Whether there may be more."""
@@ -148,8 +150,19 @@ class Follower:
             return False
         show([change for _, change in found])
         self.applied = found[-1][0]
-        now = time.time()
-        self._delays.extend(now - change.arrived / 1e6 for _, change in found)
+        self._note_delays([change for _, change in found])
         if len(found) < AT_ONCE:
             self._current = asked
         return len(found) == AT_ONCE
+
+    def _note_delays(self, changes: Sequence[Change]) -> None:
+        now = time.time()
+        self._delays.extend(now - change.arrived / 1e6 for change in changes)
+        if time.monotonic() >= self._p99_due:
+            self.visible_p99 = float(np.quantile(self._delays, 0.99))
+            self._p99_due = time.monotonic() + P99_SECONDS
+
+
+def _left(until: float) -> float:
+    """Seconds to wait; the clock that stamped a change may be ahead of this one."""
+    return min(max(until - time.time(), LEAST_WAIT_SECONDS), PATIENCE_SECONDS)

@@ -16,6 +16,9 @@ from contracts.errors import DataError
 
 BUSY_SECONDS = 10.0  # that a writer waits for others
 LOOK_AGAIN_SECONDS = 0.01
+# What is written falls on pages anywhere in the indices: these stay in memory (KiB), and go back to the file after so
+# many pages of the log, not after each few hundred rows.
+WRITING = ("cache_size = -32768", "wal_autocheckpoint = 8000")
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -49,6 +52,12 @@ def _connected(path: Path, schema: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def keep_pages(database: sqlite3.Connection) -> None:
+    """Of a connection that writes much."""
+    for setting in WRITING:
+        database.execute(f"PRAGMA {setting}").fetchall()
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contracts.features.event_features import EventFeatures
-from serving.embedded_store.database import opened, transaction
+from serving.embedded_store.database import keep_pages, opened, transaction
 from serving.events.event import Event, Kind, encoded, identity, link
 from serving.events.shown import Shown
 
@@ -57,9 +57,6 @@ HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND ide
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
-# Events fall on pages anywhere in the indices: these stay in memory (KiB), and go back after so many pages, not after
-# each few hundred events.
-WRITING = ("cache_size = -32768", "wal_autocheckpoint = 8000")
 
 
 class Recorded(NamedTuple):
@@ -109,8 +106,7 @@ class EventStore:
         """All or none, durable on return. Raises sqlite3.Error as the disk does."""
         if not self._writes:
             self._writes = True
-            for setting in WRITING:
-                self.connection.execute(f"PRAGMA {setting}").fetchall()
+            keep_pages(self.connection)
         with transaction(self.connection):
             first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
             found = [self._batch(events) for events in batches]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SETTLED_SECONDS = 0.001  # the event loop writes the answer of the request that was computed last
 
@@ -17,7 +19,7 @@ class Lulls:
     """One thread at a time says when a lull `begins` and `ends`; any waits for one."""
 
     def __init__(self) -> None:
-        self._lull, self._settled = threading.Event(), 0.0
+        self._lull, self._settled, self._turn = threading.Event(), 0.0, threading.Lock()
         self._lull.set()
 
     def begins(self) -> None:
@@ -36,3 +38,15 @@ class Lulls:
                 return True
             time.sleep(min(left, unsettled))
         return False
+
+    @contextmanager
+    def turn(self, seconds: float) -> Iterator[bool]:
+        """As `wait`. Until it ends no other turn begins, unless that has waited for so long: a lull wakes one of the
+        threads that wait for one, and they do not meet in the next request."""
+        end = time.monotonic() + seconds
+        alone = self._turn.acquire(timeout=max(seconds, 0.0))
+        try:
+            yield self.wait(end - time.monotonic())
+        finally:
+            if alone:
+                self._turn.release()

@@ -14,5 +14,6 @@ def test_the_figures_of_a_small_world(capsys: pytest.CaptureFixture[str]) -> Non
     assert found["updates_per_second"] > 0
     assert found["visible_p99_s"] > 0
     assert found["request_p99_ratio"] > 0
+    assert found["after_p99_ratio"] > 0
     assert found["recall_min"] == 1  # searched exactly, as the one built anew
     assert "kills" not in found

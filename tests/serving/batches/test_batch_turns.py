@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -36,21 +38,24 @@ def test_one_at_a_time_and_no_more_wait_than_may() -> None:
     asyncio.run(drive())
 
 
-def test_what_comes_before_a_batch_is_done_in_its_thread() -> None:
+def test_a_batch_is_read_within_what_is_entered_in_its_thread() -> None:
     async def drive() -> list[str]:
         done = list[str]()
 
-        def before() -> None:
-            done.append("before")
+        @contextmanager
+        def within() -> Iterator[None]:
             assert threading.current_thread() is not threading.main_thread()
+            done.append("begin")
+            yield
+            done.append("end")
 
-        turns = BatchTurns(before=before)
+        turns = BatchTurns(within=within)
         for name in ("first", "second"):
             await turns.take("a", lambda name=name: done.append(name))  # type: ignore[misc]
         turns.close()
         return done
 
-    assert asyncio.run(drive()) == ["before", "first", "before", "second"]
+    assert asyncio.run(drive()) == ["begin", "first", "end", "begin", "second", "end"]
 
 
 def test_who_goes_away_leaves_its_batch_in_the_line() -> None:

@@ -78,7 +78,7 @@ def test_a_merge_that_fails_is_told_and_tried_again(
     assert caplog.text.count("changes of items are not merged") == 1
 
 
-@pytest.mark.parametrize("count", [40, following.UNHURRIED + 1])
+@pytest.mark.parametrize("count", [following.TURN + 10, 500])
 def test_changes_are_written_in_turns_and_shown_at_once(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
@@ -124,8 +124,7 @@ def test_changes_wait_for_a_lull_of_requests_and_not_for_ever(
         follower.start()
         store.record([withdrawal("i05")])
         until(lambda: follower.applied == 1)  # a worker that has no moment without a request shows it all the same
-        monkeypatch.setattr(following, "UNHURRIED", 0)
-        monkeypatch.setattr(following, "HURRIED_SECONDS", 60.0)
+        monkeypatch.setattr(following, "PATIENCE_SECONDS", 60.0)
         store.record([withdrawal("i06")])
         time.sleep(0.3)
         assert follower.applied == 1
