@@ -18,6 +18,7 @@ from sluice.commands import (  # noqa: F401
     run_commands,
     serve_command,
     shared_store_commands,
+    ship_catalogue_command,
     tune_command,
     version_commands,
 )

@@ -12,9 +12,11 @@ from benchmarks.freshness.redis_process import RedisProcess
 from contracts.artifacts import Artifacts
 from serving.events.event_stream import STREAM
 from serving.proto import sluice_pb2 as pb
+from serving.server.catalog_client import CatalogClient, ItemChange
 from serving.server.client import RankingClient
 from serving.users.user_publisher import publish_users
 from sluice.demo.server_process import ServerProcess
+from sluice.release.catalogue_shipping import ship
 from tests.serving.recorded_events import recordable
 from tests.serving.running_redis import needs_redis
 
@@ -32,13 +34,13 @@ class Host:
     """A supervisor of two workers."""
 
     def __init__(self, bundle: Path, folder: Path, store: RedisProcess) -> None:
-        self._bundle, self._folder, self._store = bundle, folder, store
+        self._bundle, self.folder, self._store = bundle, folder, store
         folder.mkdir()
         self.start()
 
     def start(self) -> None:
-        self.server = ServerProcess(self._bundle, self._folder / "server.log", options=(
-            "--workers", "2", "--fresh", str(self._folder / "fresh"), "--user-store", self._store.address,
+        self.server = ServerProcess(self._bundle, self.folder / "server.log", options=(
+            "--workers", "2", "--fresh", str(self.folder / "fresh"), "--user-store", self._store.address,
             "--event-stream", self._store.address))
 
     def kill(self) -> None:
@@ -70,6 +72,20 @@ def add_shown(store: RedisProcess, user: str) -> None:
         client.xadd(STREAM, {"event": event.SerializeToString()})
 
 
+def ship_a_withdrawal(hosts: list[Host]) -> None:
+    """One host is told, while the other is away."""
+    with RankingClient(hosts[0].server.target) as client:
+        item = client.rank("u01", seconds=5.0).items[0].item_id
+    hosts[1].kill()
+    with CatalogClient(hosts[0].server.target) as client:
+        client.withdraw([ItemChange(item=item, version=1)])
+    hosts[1].start()
+    with CatalogClient(hosts[1].server.target) as client:
+        assert ship(hosts[0].folder / "fresh", hosts[1].server.target, client) == {"applied": 1}
+    for host in hosts:
+        host.until("u01", lambda answer: item not in {one.item_id for one in answer.items})
+
+
 @pytest.mark.slow
 def test_two_hosts_know_the_same_users_and_events_and_one_that_was_away_catches_up(
     store: RedisProcess, bundle_folder: Path, trained: Artifacts, tmp_path: Path
@@ -89,6 +105,7 @@ def test_two_hosts_know_the_same_users_and_events_and_one_that_was_away_catches_
         hosts[1].start()
         for user in ("first", "second"):
             hosts[1].until(user, is_known)
+        ship_a_withdrawal(hosts)
     finally:
         for host in hosts:
             host.server.stop()
