@@ -1,12 +1,15 @@
 """What the server knew when it was asked is what `sluice features` computes for that moment from the landed log: every
-impression of a random log is a question to both, asked of the server before the impression is recorded.
+impression of a random log is a question to both, asked of the server before the impression is recorded: of the user
+as a request asks, of the item of the store.
 
 Events come late, twice under their id, twice under another id, and clicks before what they click on; times coincide.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from pipelines.ingest.ingest import ingest
 from pipelines.windows.publish_clock import to_micros
 from serving.events.event import Event, Kind
 from serving.events.event_store import EventStore
+from serving.events.event_users import EventUsers
 from serving.events.landing import land
 
 SECOND, PRIOR, LENGTH = 1_000_000, 0.2, 4
@@ -53,8 +57,18 @@ class Host:
     def __init__(self, folder: Path, seed: int) -> None:
         self.draw, self.now, self.said = random.Random(seed), START, dict[Asked, dict[str, Any]]()
         self.features = EventFeatures.of(CONFIG, PRIOR, None, {"place": "text"})
-        self.store = EventStore(folder, self.features, lambda: self.now, margin=0)
+        self.store = self.opened(folder)
+        self.users = EventUsers(lambda: self.opened(folder), self.features, lambda: self.now)
+        self.loop, self.served = asyncio.Runner(), 0
         self.sent: list[Event] = []
+
+    def opened(self, folder: Path) -> EventStore:
+        return EventStore(folder, self.features, lambda: self.now, margin=0)
+
+    def close(self) -> None:
+        self.users.close()
+        self.loop.close()
+        self.store.close()
 
     def ask_and_show(self, number: int) -> Event:
         """Asked at the present, and shown at it; which is recorded now or later."""
@@ -69,7 +83,14 @@ class Host:
         for field in self.features.counters:
             shown = of_user if field.side == "user" else of_item
             found |= shown.counters(field, self.now, PRIOR)
-        return found
+        return found | self.request(user)
+
+    def request(self, user: str) -> dict[str, Any]:
+        """What a request is told of its user: all histories, and the counters of windows that the folder holds."""
+        read = self.loop.run(self.users.read(user))
+        assert not read.report.cause
+        self.served += len(read.values)
+        return {"recent": list(read.recent[:LENGTH]), **read.values}
 
     def click(self, number: int, shown: Event) -> Event:
         """Within the label window or beyond it, told with any delay."""
@@ -138,9 +159,11 @@ def offline(spark: Any, host: Host, folder: Path) -> dict[Asked, dict[str, Any]]
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_server_knew_what_the_features_say(spark: Any, tmp_path: Path, seed: int) -> None:
     host = Host(tmp_path / "host", seed)
-    lived(host, 250)
-    found = offline(spark, host, tmp_path)
+    with closing(host):
+        lived(host, 250)
+        found = offline(spark, host, tmp_path)
     assert len(host.said) == 250
     for asked, said in host.said.items():
         assert {name: found[asked][name] for name in said} == said, asked
+    assert host.served > 250  # of the windows of seconds most are whole
     assert len({len(said["recent"]) for said in host.said.values()}) > 2
