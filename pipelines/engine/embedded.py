@@ -1,15 +1,17 @@
 """The embedded engine: Sail, which runs the PySpark API inside this process, without Java (docs/decisions).
 
 One Spark Connect server a process, on a port of the loopback interface that the system chooses; sessions come and go.
-Its operators share MEMORY_SHARE of the machine's memory. Sorts and aggregations that exceed their part write temporary
-files; what a join keeps has to fit, or the step fails and says so.
+Its operators share MEMORY_SHARE of the memory that this process may have: the machine's, or that of its control group.
+Sorts and aggregations that exceed their part write temporary files; what a join keeps has to fit, or the step fails and
+says so.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -25,6 +27,8 @@ _SERVER_DEFAULTS = {
     "sail.parquet.file_metadata_cache.type": "none",  # folders are replaced in place
     "sail.parquet.file_statistics_cache.type": "none",
 }
+# Of version 2 and of version 1; the former says "max" where there is no limit, the latter a number beyond any machine.
+GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _ALLOCATOR = "MIMALLOC_ARENA_EAGER_COMMIT"  # without it, huge pages: a third of the time went into clearing them
 _SERVERS: list[object] = []  # a server ends when nothing refers to it
 
@@ -71,5 +75,11 @@ def variable(key: str) -> str:
 
 
 def _memory_limit() -> tuple[str, str]:
+    return "sail.runtime.memory_pool.fair.max_size", str(int(memory() * MEMORY_SHARE))
+
+
+def memory(groups: Sequence[Path] = GROUPS) -> int:
+    """Bytes: the machine's, or the least that a control group of these files says, as in a container."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return "sail.runtime.memory_pool.fair.max_size", str(int(machine * MEMORY_SHARE))
+    texts = [file.read_text(encoding="ascii").strip() for file in groups if file.exists()]
+    return min([machine, *(int(text) for text in texts if text.isdecimal())])

@@ -69,9 +69,10 @@ def tables_of(config: Config, embedded: Artifacts, spark: Artifacts) -> list[Tab
     """What two runs of a configuration left, in the order in which it is made: the first that differs is where it
     begins."""
     folders = {"ingest/events": "events", "ingest/users": "users", "ingest/items": "items", "quarantine": "quarantine",
-               "features": "features", "online/users": "online_users", "online/items": "online_items"}
+               "drawn": "drawn", "features": "features", "online/users": "online_users", "online/items": "online_items"}
     pairs = [(name, getattr(embedded, place), getattr(spark, place)) for name, place in folders.items()]
     pairs += [(f"examples/{window}", embedded.examples(window), spark.examples(window)) for window in WINDOWS]
+    pairs.append(("parity", embedded.parity, spark.parity))
     there = [(name, one, other) for name, one, other in pairs if one.exists() or other.exists()]
     return [compare_table(name, one, other, lambda column: expression_of(config, column)) for name, one, other in there]
 

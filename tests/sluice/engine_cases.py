@@ -36,7 +36,9 @@ from tests.sluice.random_logs import write_case
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ALL = os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all"
 SEEDS = range(6 if ALL else 3)  # as many of every format
-READ = () if ALL else ("amazon_beauty", "avazu", "bank", "criteo")  # in ways of their own, and then as others are
+READ = () if ALL else (
+    "amazon_beauty", "avazu", "bank", "criteo", "marketplace_longtail", "marketplace_tastes")
+# in ways of their own, and then as others are
 INGESTED = "ingested.json"  # the figures of a case that is read alone
 SKEWED = "skewed"  # tests/pipelines/skewed_log.py
 DAILY = "random_2"  # of which a day is made again
@@ -58,9 +60,10 @@ def write_movielens(folder: Path) -> Path:
 
 
 def write_marketplace(folder: Path) -> Path:
+    """Of the example that the folder above is called."""
     from pipelines.marketplace.marketplace import simulate
 
-    config = load(EXAMPLES / "marketplace.toml")
+    config = load(EXAMPLES / f"{folder.parent.name}.toml")
     assert config.simulation is not None
     simulation = config.simulation.model_copy(update={"events": 3000, "users": 300, "items": 200})
     simulate(simulation, config.seed, folder, folder.with_name("truth"))
@@ -71,8 +74,11 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "adult": lambda folder: write_adult(folder, 400), "amazon_beauty": lambda folder: write_beauty(folder, 20),
     "avazu": lambda folder: write_avazu(folder, 800),
     "bank": lambda folder: write_bank(folder, 400), "criteo": lambda folder: write_criteo(folder, 800),
-    "marketplace": write_marketplace, "movielens_100k": write_movielens, "taobao_ads": write_taobao,
+    "marketplace": write_marketplace, "marketplace_longtail": write_marketplace,
+    "marketplace_tastes": write_marketplace, "movielens_100k": write_movielens,
+    "movielens_100k_seen": write_movielens, "taobao_ads": write_taobao,
 }
+PAIRS = "marketplace"  # of which the pair graph is made, too
 
 
 EVERY = (*WRITERS, *(f"random_{seed}" for seed in SEEDS))
@@ -123,12 +129,14 @@ def run_cases(folder: Path, engine: str) -> None:
     """FOLDER/NAME/ENGINE of each, a day of one of them again, one with late clicks, and that as its last day began,
     read alone; SKEWED on the embedded engine alone."""
     from pipelines.jobs.feature_job import make_features
+    from pipelines.jobs.pair_job import write_pair_graph
 
     for case in cases(folder):
         if case.name in READ:
             read_alone(case, case / "data", engine)
         elif engine == "embedded" or case.name != SKEWED:
             make_features(config_of(case), case / "data", Artifacts(case / engine))
+    write_pair_graph(config_of(folder / PAIRS), Artifacts(folder / PAIRS / engine))
     case, again = folder / DAILY, Artifacts(folder / DAILY / f"{engine}-day")
     day = without_other_days(Artifacts(case / engine), again)
     make_features(config_of(case), case / "data", again, day=day)

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
+from contracts.features.pair_graph import GraphManifest
 from contracts.summaries import summary
 from contracts.summaries.features import FeaturesSummary, Ingested
 from sluice.engines.comparison import lines, tables_of
@@ -26,11 +27,14 @@ from tests.sluice.engine_cases import (
     CLUSTERED,
     DAILY,
     EVERY,
+    EXAMPLES,
     INGESTED,
     LATE,
     LATE_DAY,
+    PAIRS,
     READ,
     UNTIL,
+    WRITERS,
     cases,
     config_of,
     run_cases,
@@ -87,6 +91,17 @@ def test_both_engines_make_the_same_tables(folder: Path, name: str) -> None:
     assert one is not None
     assert other is not None
     assert one.model_copy(update={"seconds": {}}) == other.model_copy(update={"seconds": {}})
+
+
+def test_every_example_is_a_case() -> None:
+    assert set(WRITERS) == {path.stem for path in EXAMPLES.glob("*.toml")}
+
+
+@pytest.mark.slow
+def test_both_engines_make_the_same_pair_graph(folder: Path) -> None:
+    one, other = (GraphManifest.read(folder / PAIRS / engine / "pair_rates") for engine in ("embedded", "spark"))
+    assert one == other
+    assert one.relations
 
 
 @pytest.mark.slow

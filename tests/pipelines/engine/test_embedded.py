@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pipelines.engine.embedded import (
     MARK,
     embedded_session,
     is_embedded,
+    memory,
     stop,
     variable,
 )
@@ -34,6 +36,16 @@ def test_a_second_session_has_its_own_settings_and_ends_alone(spark: SparkSessio
     assert CONNECT_MODE not in os.environ
     os.environ[CONNECT_MODE] = "1"
     assert spark.range(3).count() == 3
+
+
+def test_the_memory_is_the_machines_or_what_a_container_may_have(tmp_path: Path) -> None:
+    machine = memory([])
+    files = [tmp_path / name for name in ("v2", "v1", "nowhere")]
+    files[0].write_text("max\n")
+    files[1].write_text("9223372036854771712\n")
+    assert memory(files) == machine
+    files[0].write_text("50000000\n")
+    assert memory(files) == 50_000_000
 
 
 SMALL_MEMORY = """
